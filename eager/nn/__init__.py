@@ -1,4 +1,7 @@
-"""Neural networks: Module, layers, functions, initialisers. Stands on the ops and on autograd."""
+"""Neural networks: Module, layers, functions, initialisers. Built on the ops and on autograd.
+
+Start with `module.py` (the base class) and `functional/` (the formulas); `modules/` wraps the functions as layers.
+"""
 from eager.nn import _reduction, attention, common_types, functional, grad, init, modules, parallel, parameter, utils
 from eager.nn.module import Module
 from eager.nn.modules._layers import *  # noqa: F403 - its __all__ is the list of layers

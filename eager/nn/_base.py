@@ -1,7 +1,7 @@
-"""The lowest layer of Module: attributes, and the registries of parameters, buffers and submodules.
+"""The lowest layer of Module: attribute access, and the registries of parameters, buffers and submodules.
 
-Every change made here bumps the epoch that compiled code checks: structure, hooks, and plain
-attributes whose value differs. That is what makes guards on a whole module tree cost one comparison.
+Every change of structure, of hooks, or of the value of a plain attribute bumps the epoch counter that compiled
+code compares. One integer comparison therefore guards a whole module tree.
 """
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _MISSING = object()
 _PLAIN = (int, float, str, bool, type(None), bytes)
 
 
-@_native.seal_type  # so that what is known of a registry's class needs no check: no instance can change class
+@_native.seal_type  # no instance can change its class, so compiled code need not guard a registry's class
 class Registry(dict[Any, Any]):
-    """A dict whose every change is counted in the epoch, so that writes past `__setattr__` are seen."""
+    """A dict that bumps the epoch on every change, so that writes that bypass `Module.__setattr__` are seen too."""
 
     __slots__ = ("__weakref__",)
 
@@ -57,7 +57,9 @@ class Registry(dict[Any, Any]):
         return self
 
     def move_to_end(self, key: Any, last: bool = True) -> None:
-        """As OrderedDict has it: hooks registered with `prepend=True` go first."""
+        """Move `key` to the end, or to the front with last=False, as OrderedDict does: `prepend=True` hooks run
+        first.
+        """
         items = list(self.items())
         value = super().pop(key)
         rest = [(k, v) for k, v in items if k != key]
@@ -73,7 +75,7 @@ REGISTRATION_HOOKS = (module_registration_hooks, parameter_registration_hooks, b
 
 
 def typename(o: Any) -> str:
-    """The name under which torch's messages mention an object's type."""
+    """The name by which torch's error messages refer to the type of `o`."""
     if isinstance(o, Tensor) and not isinstance(o, Parameter):
         return o.type()
     kind = type(o)
@@ -100,7 +102,7 @@ class ModuleBase:
 
     dump_patches: bool = False
     _version: int = 1
-    # Subclasses whose constructor arguments should be passed on to the next class in the MRO set this.
+    # A subclass sets this to pass its constructor arguments on to the next class in the MRO.
     call_super_init: bool = False
     _compiled_call_impl: Callable[..., Any] | None = None
 
@@ -183,7 +185,7 @@ class ModuleBase:
             self._buffers[name] = _registered(buffer_registration_hooks, self, name, value)
 
     def _forget(self, name: str, but: str) -> None:
-        """Remove `name` from wherever it stands, save the registry that is about to take it."""
+        """Remove `name` from the instance dict and from every registry except `but`, which is about to receive it."""
         d = self.__dict__
         if name in d:
             _native.bump_epoch()
@@ -211,7 +213,7 @@ class ModuleBase:
     def __setstate__(self, state: dict[str, Any]) -> None:
         _native.bump_epoch()
         self.__dict__.update(state)
-        for name in ("_parameters", "_buffers", "_modules"):  # plain dicts in files that torch wrote
+        for name in ("_parameters", "_buffers", "_modules"):  # files written by torch hold plain dicts
             if not isinstance(self.__dict__.get(name), Registry):
                 self.__dict__[name] = Registry(self.__dict__.get(name, ()))
         for name in ("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks", "_forward_hooks_with_kwargs",
@@ -225,10 +227,11 @@ class ModuleBase:
     # ---- registration ----
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Add a tensor that is state but no parameter, such as a running mean.
+        """Add a tensor that is state but not a parameter, such as a running mean.
 
-        persistent: whether it is part of `state_dict()`.
-        Raises: TypeError for a name or value of the wrong type, KeyError for a name that is taken.
+        persistent: include the buffer in `state_dict()`.
+        Raises: TypeError for a name or value of the wrong type; KeyError if the name is taken, empty or has a dot;
+        AttributeError before `Module.__init__()` has run.
         """
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
@@ -244,7 +247,7 @@ class ModuleBase:
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Add a parameter, reachable as an attribute; None reserves the name.
 
-        Raises: TypeError, KeyError as `register_buffer`; ValueError for a tensor with a history.
+        Raises: TypeError, KeyError and AttributeError as `register_buffer`; ValueError for a tensor that is not a leaf.
         """
         if "_parameters" not in self.__dict__:
             raise AttributeError("cannot assign parameter before Module.__init__() call")
@@ -259,7 +262,10 @@ class ModuleBase:
         self._parameters[name] = _registered(parameter_registration_hooks, self, name, param)
 
     def add_module(self, name: str, module: Any) -> None:
-        """Add a submodule, reachable as an attribute; None reserves the name."""
+        """Add a submodule, reachable as an attribute; None reserves the name.
+
+        Raises: TypeError for a value that is not a Module; TypeError and KeyError for a name, as `register_buffer`.
+        """
         if module is not None and not isinstance(module, ModuleBase):
             raise TypeError(f"{typename(module)} is not a Module subclass")
         self._check_name("module", name, self._modules)
@@ -281,7 +287,7 @@ class ModuleBase:
 
 
 def _registered(hooks: dict[int, Callable[..., Any]], module: Any, name: str, value: Any) -> Any:
-    """`value`, or what a global registration hook puts in its place."""
+    """`value`, or its replacement if a global registration hook returns one."""
     for hook in hooks.values():
         replacement = hook(module, name, value)
         if replacement is not None:

@@ -1,6 +1,6 @@
-"""The calling layer of Module: `module(...)` runs forward between hooks.
+"""The call layer of Module: `module(...)` runs forward between hooks.
 
-With no hooks anywhere a call is one test and `forward`.
+Without hooks, a call costs one test and `forward`.
 """
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GLOBAL_CALL_HOOKS = (global_forward_pre_hooks, global_forward_hooks, global_back
 
 
 class HookedModule(ModuleBase):
-    """Adds hooks and the call itself."""
+    """Adds hooks and `__call__`."""
 
     _backward_hooks: dict[int, Callable[..., Any]]
     _backward_pre_hooks: dict[int, Callable[..., Any]]
@@ -42,7 +42,7 @@ class HookedModule(ModuleBase):
     _forward_pre_hooks_with_kwargs: dict[int, bool]
 
     def forward(self, *input: Any) -> Any:
-        """What the module computes; every subclass defines it."""
+        """Compute the module's outputs. Every subclass overrides this. Raises: NotImplementedError here."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -64,7 +64,7 @@ class HookedModule(ModuleBase):
         try:
             return self._run_hooked(args, kwargs, called)
         except BaseException:
-            # Hooks registered with always_call run although forward failed; their own errors do not replace its.
+            # Hooks registered with always_call run even if forward raises; forward's error takes precedence over theirs.
             for owner, always in ((global_forward_hooks, global_forward_hooks_always_called),
                                   (self._forward_hooks, self._forward_hooks_always_called)):  # fmt: skip
                 for key, hook in list(owner.items()):
@@ -110,7 +110,11 @@ class HookedModule(ModuleBase):
 
     def register_forward_pre_hook(self, hook: Callable[..., Any], *, prepend: bool = False,
                                   with_kwargs: bool = False) -> RemovableHandle:  # fmt: skip
-        """`hook(module, args)` before forward; what it returns, if anything, replaces the arguments."""
+        """Call `hook(module, args)` before forward. A result other than None replaces the arguments.
+
+        with_kwargs: the hook takes (module, args, kwargs) and returns a pair. prepend: run before the other hooks.
+        Returns: a handle whose `remove()` unregisters the hook.
+        """
         handle = RemovableHandle(self._forward_pre_hooks, extra_dict=self._forward_pre_hooks_with_kwargs)
         _insert(self._forward_pre_hooks, handle.id, hook, prepend)
         if with_kwargs:
@@ -119,7 +123,11 @@ class HookedModule(ModuleBase):
 
     def register_forward_hook(self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False,
                               always_call: bool = False) -> RemovableHandle:  # fmt: skip
-        """`hook(module, args, output)` after forward; what it returns, if anything, replaces the output."""
+        """Call `hook(module, args, output)` after forward. A result other than None replaces the output.
+
+        with_kwargs: the hook takes (module, args, kwargs, output). always_call: run even if forward raises.
+        Returns: a handle whose `remove()` unregisters the hook.
+        """
         handle = RemovableHandle(
             self._forward_hooks, extra_dict=[self._forward_hooks_with_kwargs, self._forward_hooks_always_called]
         )
@@ -131,7 +139,10 @@ class HookedModule(ModuleBase):
         return handle
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """`hook(module, grad_input, grad_output)` once the gradients of the inputs are known; may replace them."""
+        """Call `hook(module, grad_input, grad_output)` once the gradients of the inputs are computed.
+
+        A result other than None replaces grad_input. Raises: RuntimeError if the module has a regular backward hook.
+        """
         if self._is_full_backward_hook is False:
             raise RuntimeError("Cannot use both regular backward hooks and full backward hooks on a single Module. "
                                "Please use only one of them.")  # fmt: skip
@@ -141,7 +152,10 @@ class HookedModule(ModuleBase):
         return handle
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """The deprecated form of `register_full_backward_hook`; it behaves as the full one. A module takes one form only."""
+        """Deprecated form of `register_full_backward_hook`, with the same behaviour.
+
+        Raises: RuntimeError if the module has a full backward hook.
+        """
         if self._is_full_backward_hook is True:
             raise RuntimeError("Cannot use both regular backward hooks and full backward hooks on a single Module. "
                                "Please use only one of them.")  # fmt: skip
@@ -151,7 +165,10 @@ class HookedModule(ModuleBase):
         return handle
 
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """`hook(module, grad_output)` before the module's backward; may replace grad_output."""
+        """Call `hook(module, grad_output)` before the module's backward.
+
+        A result other than None replaces grad_output.
+        """
         handle = RemovableHandle(self._backward_pre_hooks)
         _insert(self._backward_pre_hooks, handle.id, hook, prepend)
         return handle
@@ -164,7 +181,7 @@ def _insert(hooks: Any, key: int, hook: Any, prepend: bool) -> None:
 
 
 def _flatten_tensors(value: Any) -> list[Tensor]:
-    """Tensors directly in a value: itself, or the members of a tuple or list."""
+    """The tensors directly in `value`: `value` itself, or the tensor members of a tuple or list."""
     if isinstance(value, Tensor):
         return [value]
     if isinstance(value, (tuple, list)):
@@ -185,7 +202,7 @@ def _replace_tensors(value: Any, replacements: list[Tensor]) -> Any:
 class _BackwardBoundary:
     """Two identity nodes around a module's forward, through which its gradients pass.
 
-    Gradients of the outputs arrive first (pre-hooks), those of the inputs last (hooks).
+    The gradients of the outputs arrive first and run the pre-hooks; those of the inputs arrive last and run the hooks.
     """
 
     def __init__(self, module: HookedModule, hooks: list[Any], pre_hooks: list[Any]) -> None:
@@ -220,7 +237,7 @@ class _BackwardBoundary:
             if got is not None:
                 grads = got if isinstance(got, tuple) else (got,)
         self.grad_outputs = grads
-        if not self.wrapped_inputs:  # no input wants a gradient: the hooks run now
+        if not self.wrapped_inputs:  # no input requires a gradient: run the hooks now
             for hook in self.hooks:
                 if hook(self.module, (), grads) is not None:
                     raise RuntimeError("Backward hook for Modules where no input requires gradient should always return "
@@ -243,7 +260,7 @@ class _BackwardBoundary:
 
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """`hook(module, args)` before every module's forward."""
+    """Call `hook(module, args)` before every module's forward. Returns a handle to remove the hook."""
     handle = RemovableHandle(global_forward_pre_hooks)
     global_forward_pre_hooks[handle.id] = hook
     return handle
@@ -251,7 +268,7 @@ def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
 
 def register_module_forward_hook(hook: Callable[..., Any], *, with_kwargs: bool = False,
                                  always_call: bool = False) -> RemovableHandle:  # fmt: skip
-    """`hook(module, args, output)` after every module's forward."""
+    """Call `hook(module, args, output)` after every module's forward. Returns a handle to remove the hook."""
     handle = RemovableHandle(global_forward_hooks, extra_dict=[global_forward_hooks_with_kwargs, global_forward_hooks_always_called])
     global_forward_hooks[handle.id] = hook
     if with_kwargs:
@@ -262,40 +279,43 @@ def register_module_forward_hook(hook: Callable[..., Any], *, with_kwargs: bool 
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """`hook(module, grad_output)` before every module's backward."""
+    """Call `hook(module, grad_output)` before every module's backward. Returns a handle to remove the hook."""
     handle = RemovableHandle(global_backward_pre_hooks)
     global_backward_pre_hooks[handle.id] = hook
     return handle
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """`hook(module, grad_input, grad_output)` after every module's backward."""
+    """Call `hook(module, grad_input, grad_output)` after every module's backward.
+
+    Returns a handle to remove the hook.
+    """
     handle = RemovableHandle(global_backward_hooks)
     global_backward_hooks[handle.id] = hook
     return handle
 
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """The deprecated form of `register_module_full_backward_hook`."""
+    """Deprecated form of `register_module_full_backward_hook`."""
     return register_module_full_backward_hook(hook)
 
 
 def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """`hook(module, name, buffer)` at every buffer registration; may replace the buffer."""
+    """Call `hook(module, name, buffer)` at every buffer registration; a result other than None replaces the buffer."""
     handle = RemovableHandle(buffer_registration_hooks)
     buffer_registration_hooks[handle.id] = hook
     return handle
 
 
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """`hook(module, name, submodule)` at every submodule registration; may replace the submodule."""
+    """Call `hook(module, name, submodule)` at every submodule registration; a result other than None replaces it."""
     handle = RemovableHandle(module_registration_hooks)
     module_registration_hooks[handle.id] = hook
     return handle
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """`hook(module, name, param)` at every parameter registration; may replace the parameter."""
+    """Call `hook(module, name, param)` at every parameter registration; a result other than None replaces it."""
     handle = RemovableHandle(parameter_registration_hooks)
     parameter_registration_hooks[handle.id] = hook
     return handle

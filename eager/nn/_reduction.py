@@ -1,4 +1,4 @@
-"""`torch.nn._reduction`: the reductions of losses as numbers, and the two deprecated flags as a name."""
+"""`torch.nn._reduction`: loss reductions as integers, and the name that two deprecated flags select."""
 from __future__ import annotations
 
 import warnings
@@ -20,7 +20,7 @@ def get_enum(reduction: str) -> int:
 
 
 def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> str:
-    """The reduction that the two deprecated flags stand for."""
+    """The reduction name that the deprecated flags `size_average` and `reduce` select."""
     reduction = reduction_of_flags(size_average, reduce)
     if emit_warning:
         warnings.warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.", stacklevel=2)
@@ -28,4 +28,5 @@ def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warni
 
 
 def legacy_get_enum(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> int:
+    """The reduction that the deprecated flags select, as the integer of `get_enum`."""
     return get_enum(legacy_get_string(size_average, reduce, emit_warning))

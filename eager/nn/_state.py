@@ -22,7 +22,7 @@ class _Keys(NamedTuple):
 
 
 class _IncompatibleKeys(_Keys):
-    """What load_state_dict returns."""
+    """Result of `load_state_dict`: the missing and the unexpected keys."""
 
     __slots__ = ()
 
@@ -45,11 +45,11 @@ class StatefulModule(TreeModule):
     # ---- extra state ----
 
     def get_extra_state(self) -> Any:
-        """State beside parameters and buffers; define it together with `set_extra_state`."""
+        """State besides parameters and buffers. A subclass overrides it together with `set_extra_state`."""
         raise RuntimeError("Reached a code path in Module.get_extra_state() that should never be called.")
 
     def set_extra_state(self, state: Any) -> None:
-        """Take back what `get_extra_state` returned."""
+        """Restore the state that `get_extra_state` returned."""
         raise RuntimeError("Reached a code path in Module.set_extra_state() that should never be called.")
 
     def _has_extra(self, method: str) -> bool:
@@ -69,9 +69,11 @@ class StatefulModule(TreeModule):
             destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 
     def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
-        """All parameters and persistent buffers of the tree by dotted name, sharing their memory.
+        """All parameters and persistent buffers of the tree by dotted name, sharing the module's memory.
 
-        keep_vars: give the tensors themselves rather than detached aliases.
+        destination: a dict to fill in place of a new one. prefix: prepended to each key.
+        keep_vars: return the tensors themselves instead of detached aliases.
+        Raises: RuntimeError if a post-hook returns a value.
         """
         if args:
             warnings.warn("Positional args are being deprecated, use kwargs instead. Refer to "
@@ -106,9 +108,10 @@ class StatefulModule(TreeModule):
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> _IncompatibleKeys:
         """Copy a state into this module's parameters and buffers.
 
-        strict: keys must match exactly. assign: take the given tensors themselves rather than copy them.
-        Returns the missing and unexpected keys. Raises: TypeError if state_dict is no mapping,
-        RuntimeError listing every mismatch of keys (strict) and shapes.
+        strict: require the keys to match exactly. assign: store the given tensors instead of copying their values.
+        Returns: the missing and unexpected keys.
+        Raises: TypeError if state_dict is not a mapping; RuntimeError that lists every mismatch of keys (strict) and
+        shapes.
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
@@ -138,7 +141,7 @@ class StatefulModule(TreeModule):
 
         load(self, state, "")
         if strict:
-            for what, keys in (("Unexpected", unexpected), ("Missing", missing)):  # each goes before what is there
+            for what, keys in (("Unexpected", unexpected), ("Missing", missing)):  # each line is inserted before the existing ones
                 if keys:
                     quoted = ", ".join(f'"{k}"' for k in keys)
                     errors.insert(0, f"{what} key(s) in state_dict: {quoted}. ")
@@ -149,7 +152,7 @@ class StatefulModule(TreeModule):
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: dict[str, Any], strict: bool,
                               missing_keys: list[str], unexpected_keys: list[str], error_msgs: list[str]) -> None:  # fmt: skip
-        """Load this module's own entries; subclasses extend it, for example to read older versions."""
+        """Load this module's own entries. A subclass may extend it, for example to read older versions."""
         for hook in self._load_state_dict_pre_hooks.values():
             hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         assign = local_metadata.get("assign_to_params_buffers", False)
@@ -184,7 +187,7 @@ class StatefulModule(TreeModule):
             return
         lazy = is_lazy(target)
         if not lazy and target.ndim == 0 and tuple(given.shape) == (1,):
-            given = given[0]  # scalars saved by versions before 0.4
+            given = given[0]  # torch before 0.4 saved scalars with shape (1,)
         if not lazy and tuple(given.shape) != tuple(target.shape):
             errors.append(f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, the shape in "
                           f"current model is {target.shape}.")  # fmt: skip
@@ -214,7 +217,9 @@ class StatefulModule(TreeModule):
     # ---- hooks ----
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """`hook(module, state_dict, prefix, local_metadata)`; may return a new state_dict."""
+        """Call `hook(module, state_dict, prefix, local_metadata)` after collection; a result other than None
+        replaces the state.
+        """
         if getattr(hook, "_from_public_api", False):
             raise RuntimeError("Cannot register the same function as the state dict post hook that was previously "
                                "registered via register_state_dict_post_hook")  # fmt: skip
@@ -223,14 +228,16 @@ class StatefulModule(TreeModule):
         return handle
 
     def register_state_dict_post_hook(self, hook: Any) -> RemovableHandle:
-        """`hook(module, state_dict, prefix, local_metadata)` after the state is collected; returns None."""
+        """Call `hook(module, state_dict, prefix, local_metadata)` after the state is collected; the hook returns
+        None.
+        """
         hook._from_public_api = True
         handle = RemovableHandle(self._state_dict_hooks)
         self._state_dict_hooks[handle.id] = hook
         return handle
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """`hook(module, prefix, keep_vars)` before the state is collected."""
+        """Call `hook(module, prefix, keep_vars)` before the state is collected."""
         handle = RemovableHandle(self._state_dict_pre_hooks)
         self._state_dict_pre_hooks[handle.id] = hook
         return handle
@@ -241,11 +248,13 @@ class StatefulModule(TreeModule):
         return handle
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """`hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)` before loading."""
+        """Call `hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)` before
+        loading.
+        """
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """`hook(module, incompatible_keys)` after loading; may edit the lists in place."""
+        """Call `hook(module, incompatible_keys)` after loading; the hook may edit the lists in place."""
         handle = RemovableHandle(self._load_state_dict_post_hooks)
         self._load_state_dict_post_hooks[handle.id] = hook
         return handle

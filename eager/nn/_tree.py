@@ -18,7 +18,7 @@ Self = TypeVar("Self", bound="TreeModule")
 
 
 class TreeModule(HookedModule):
-    """Adds the tree: named_*, get_*, apply, conversions, train/eval."""
+    """Adds traversal (`named_*`, `get_*`), changes of the whole tree (`apply`, conversions), and train/eval mode."""
 
     # ---- walking ----
 
@@ -36,13 +36,13 @@ class TreeModule(HookedModule):
                 yield name, module
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Any]:
-        """This module and all below it."""
+        """This module and all its descendants, each once unless remove_duplicate is False."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_modules(self, memo: set[Any] | None = None, prefix: str = "",
                       remove_duplicate: bool = True) -> Iterator[tuple[str, Any]]:  # fmt: skip
-        """Dotted names and modules of the whole tree, depth first, this module first."""
+        """Dotted names and modules of the whole tree, depth first, starting with this module."""
         memo = set() if memo is None else memo
         if self in memo:
             return
@@ -65,29 +65,29 @@ class TreeModule(HookedModule):
                 yield module_prefix + ("." if module_prefix else "") + name, value
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """Parameters of this module and, with `recurse`, of all below it; each once."""
+        """The parameters of this module and, with `recurse`, of its descendants; each once."""
         for _, p in self.named_parameters(recurse=recurse):
             yield p
 
     def named_parameters(self, prefix: str = "", recurse: bool = True,
                          remove_duplicate: bool = True) -> Iterator[tuple[str, Parameter]]:  # fmt: skip
-        """Dotted names and parameters."""
+        """Dotted names and parameters of this module and, with `recurse`, of its descendants."""
         return self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """Buffers of this module and, with `recurse`, of all below it; each once."""
+        """The buffers of this module and, with `recurse`, of its descendants; each once."""
         for _, b in self.named_buffers(recurse=recurse):
             yield b
 
     def named_buffers(self, prefix: str = "", recurse: bool = True,
                       remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:  # fmt: skip
-        """Dotted names and buffers."""
+        """Dotted names and buffers of this module and, with `recurse`, of its descendants."""
         return self._named_members(lambda m: m._buffers.items(), prefix, recurse, remove_duplicate)
 
     # ---- looking up by dotted name ----
 
     def get_submodule(self, target: str) -> Any:
-        """The submodule with this dotted name; "" is this module. Raises AttributeError."""
+        """The submodule with this dotted name; "" is this module. Raises: AttributeError if there is none."""
         module: Any = self
         for part in target.split(".") if target else ():
             if not hasattr(module, part):
@@ -98,7 +98,11 @@ class TreeModule(HookedModule):
         return module
 
     def set_submodule(self, target: str, module: Any, strict: bool = False) -> None:
-        """Put `module` at a dotted name. With `strict`, only where a submodule already stands."""
+        """Put `module` at a dotted name; with `strict`, only in place of an existing submodule.
+
+        Raises: ValueError for an empty name or a value that is not a Module; AttributeError for a path that does not
+        exist.
+        """
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")
         if not isinstance(module, ModuleBase):
@@ -112,7 +116,7 @@ class TreeModule(HookedModule):
         setattr(parent, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
-        """The parameter with this dotted name. Raises AttributeError."""
+        """The parameter with this dotted name. Raises: AttributeError if there is none."""
         parent_name, _, name = target.rpartition(".")
         module = self.get_submodule(parent_name)
         if not hasattr(module, name):
@@ -123,7 +127,7 @@ class TreeModule(HookedModule):
         return found
 
     def get_buffer(self, target: str) -> Tensor:
-        """The buffer with this dotted name. Raises AttributeError."""
+        """The buffer with this dotted name. Raises: AttributeError if there is none."""
         parent_name, _, name = target.rpartition(".")
         module = self.get_submodule(parent_name)
         if not hasattr(module, name):
@@ -136,14 +140,14 @@ class TreeModule(HookedModule):
     # ---- changing the whole tree ----
 
     def apply(self: Self, fn: Callable[[Any], None]) -> Self:
-        """Call `fn` on every module, children first, this one last."""
+        """Call `fn` on every module, children before their parent."""
         for module in self.children():
             module.apply(fn)
         fn(self)
         return self
 
     def _apply(self: Self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Replace every parameter, its gradient and every buffer by `fn` of it, in place where identity matters."""
+        """Replace every parameter, its gradient and every buffer `t` by `fn(t)`. Parameters keep their identity."""
         if recurse:
             for module in self.children():
                 module._apply(fn)
@@ -163,7 +167,7 @@ class TreeModule(HookedModule):
             if b is None:
                 continue
             if is_lazy(b):
-                b.data = fn(b.detach())  # stays without a shape, in the new dtype or place
+                b.data = fn(b.detach())  # remains uninitialised, with the new dtype or device
             else:
                 self._buffers[name] = fn(b)
         return self
@@ -224,13 +228,13 @@ class TreeModule(HookedModule):
         return self._apply(convert)
 
     def requires_grad_(self: Self, requires_grad: bool = True) -> Self:
-        """Set requires_grad of every parameter."""
+        """Set `requires_grad` of every parameter."""
         for p in self.parameters():
             p.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drop every parameter's gradient, or with `set_to_none=False` fill it with zeros."""
+        """Set every parameter's gradient to None, or with `set_to_none=False` fill it with zeros."""
         for p in self.parameters():
             if p.grad is None:
                 continue
@@ -244,16 +248,16 @@ class TreeModule(HookedModule):
                 p.grad.zero_()
 
     def share_memory(self: Self) -> Self:
-        """Move all parameters and buffers into shared memory."""
+        """Move all parameters and buffers into shared memory. Raises: RuntimeError for an uninitialised one."""
         if any(is_lazy(t) for m in self.modules() for t in (*m._parameters.values(), *m._buffers.values())):
             raise RuntimeError("Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the "
                                "parameters before calling `module.share_memory()`.")  # fmt: skip
         for t in (*self.parameters(), *self.buffers()):
-            t.share_memory_()  # itself, not its `.data`: sharing refuses to leave another tensor behind
+            t.share_memory_()  # share `t` itself: sharing `t.data` would fail, because `t` would still refer to the old memory
         return self
 
     def train(self: Self, mode: bool = True) -> Self:
-        """Set training mode on this module and all below it. Raises ValueError if mode is no bool."""
+        """Set training mode on this module and all its descendants. Raises: ValueError if mode is not a bool."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
         self.training = mode

@@ -1,4 +1,4 @@
-"""Names of types that model code annotates sizes with."""
+"""Type aliases with which model code annotates sizes."""
 from typing import TypeVar, Union
 
 from eager._tensor.tensor import Tensor

@@ -1,4 +1,4 @@
-"""Gradients of convolutions by themselves: in their input, and in their weight."""
+"""The gradients of a convolution with respect to its input and its weight, as separate functions."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -21,13 +21,23 @@ def _gradient(conv: Callable[..., Tensor], varied: Tensor, args: tuple[Tensor, T
 def _pair_for(conv: Callable[..., Tensor], n: int) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
     def of_input(input_size: Any, weight: Tensor, grad_output: Tensor, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
                  groups: int = 1) -> Tensor:  # fmt: skip
-        """Gradient in an input of input_size, of a convolution whose output has the gradient grad_output."""
+        """Gradient of a convolution with respect to its input.
+
+        input_size: shape (n, c, *) of the input. weight: (out, c / groups, *kernel). grad_output: gradient of the
+        output.
+        Result: shape input_size.
+        """
         x = grad_output.new_empty(tuple(input_size))
         return _gradient(conv, x, (x, weight), grad_output, (stride, padding, dilation, groups))
 
     def of_weight(input: Tensor, weight_size: Any, grad_output: Tensor, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
                   groups: int = 1) -> Tensor:  # fmt: skip
-        """Gradient in a weight of weight_size, of a convolution whose output has the gradient grad_output."""
+        """Gradient of a convolution with respect to its weight.
+
+        input: (n, c, *). weight_size: shape (out, c / groups, *kernel) of the weight. grad_output: gradient of the
+        output.
+        Result: shape weight_size.
+        """
         w = grad_output.new_empty(tuple(weight_size))
         return _gradient(conv, w, (input, w), grad_output, (stride, padding, dilation, groups))
 

@@ -1,4 +1,7 @@
-"""Initialisers: fill a tensor in place, drawing from the default generator. All return the tensor."""
+"""Initialisers: fill a tensor in place with values from the default generator, and return the tensor.
+
+fan_in and fan_out of a weight (out, in, *kernel) are in and out times the number of kernel elements.
+"""
 from __future__ import annotations
 
 import functools
@@ -30,7 +33,10 @@ _GAINS = {"linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0, "conv_tran
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The gain by which weights before `nonlinearity` are scaled. Raises ValueError for an unknown one."""
+    """The recommended factor by which to scale the weights before `nonlinearity`.
+
+    Raises: ValueError for an unknown name.
+    """
     if nonlinearity == "leaky_relu":
         if param is None:
             slope = 0.01
@@ -46,20 +52,23 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 @_without_grad
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: _Generator | None = None) -> Tensor:
-    """Uniform in [a, b)."""
+    """Fill with samples of the uniform distribution on [a, b)."""
     return tensor.uniform_(a, b, generator=generator)
 
 
 @_without_grad
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: _Generator | None = None) -> Tensor:
-    """Normal with the given mean and standard deviation."""
+    """Fill with samples of the normal distribution with the given mean and standard deviation."""
     return tensor.normal_(mean, std, generator=generator)
 
 
 @_without_grad
 def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0,
                   generator: _Generator | None = None) -> Tensor:  # fmt: skip
-    """Normal, redrawn within [a, b]: the inverse distribution function of a uniform draw."""
+    """Fill with samples of the normal distribution restricted to [a, b].
+
+    The samples are the inverse distribution function of uniform draws.
+    """
 
     def below(x: float) -> float:
         return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
@@ -77,25 +86,25 @@ def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float 
 
 @_without_grad
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """All elements val."""
+    """Fill with `val`."""
     return tensor.fill_(val)
 
 
 @_without_grad
 def ones_(tensor: Tensor) -> Tensor:
-    """All elements 1."""
+    """Fill with 1."""
     return tensor.fill_(1.0)
 
 
 @_without_grad
 def zeros_(tensor: Tensor) -> Tensor:
-    """All elements 0."""
+    """Fill with 0."""
     return tensor.zero_()
 
 
 @_without_grad
 def eye_(tensor: Tensor) -> Tensor:
-    """The identity matrix. Raises ValueError unless the tensor has 2 dims."""
+    """Fill with the identity matrix. Raises: ValueError unless the tensor has 2 dims."""
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     tensor.zero_()
@@ -105,7 +114,10 @@ def eye_(tensor: Tensor) -> Tensor:
 
 @_without_grad
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """A convolution weight that copies channels. Raises ValueError unless it has 3, 4 or 5 dims."""
+    """Fill a convolution weight so that the convolution copies its input channels, within each group.
+
+    Raises: ValueError unless the tensor has 3, 4 or 5 dims and `groups` divides its first size.
+    """
     if tensor.ndim not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
     if tensor.shape[0] % groups:
@@ -135,14 +147,14 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: _Generator | None = None) -> Tensor:
-    """Uniform with variance gain^2 * 2 / (fan_in + fan_out). Source: Glorot & Bengio, 2010."""
+    """Fill with uniform samples of variance gain^2 * 2 / (fan_in + fan_out). Source: Glorot & Bengio, 2010."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     bound = math.sqrt(3.0) * gain * math.sqrt(2.0 / (fan_in + fan_out))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: _Generator | None = None) -> Tensor:
-    """Normal with variance gain^2 * 2 / (fan_in + fan_out)."""
+    """Fill with normal samples of variance gain^2 * 2 / (fan_in + fan_out). Source: Glorot & Bengio, 2010."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / (fan_in + fan_out)), generator)
 
@@ -156,7 +168,11 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
 
 def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
                      generator: _Generator | None = None) -> Tensor:  # fmt: skip
-    """Uniform with variance gain^2 / fan. Source: He et al., 2015."""
+    """Fill with uniform samples of variance gain^2 / fan. Source: He et al., 2015.
+
+    mode: "fan_in" or "fan_out". a: the negative slope, for nonlinearity="leaky_relu".
+    Raises: ValueError for another mode or nonlinearity, or fewer than 2 dims.
+    """
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     if std is None:
         return tensor
@@ -166,14 +182,18 @@ def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonline
 
 def kaiming_normal_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
                     generator: _Generator | None = None) -> Tensor:  # fmt: skip
-    """Normal with variance gain^2 / fan."""
+    """Fill with normal samples of variance gain^2 / fan; arguments and errors as `kaiming_uniform_`."""
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     return tensor if std is None else normal_(tensor, 0.0, std, generator)
 
 
 @_without_grad
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: _Generator | None = None) -> Tensor:
-    """A (semi-)orthogonal matrix, trailing dims flattened: Q of the QR of a normal draw, signs made unique."""
+    """Fill with gain times a (semi-)orthogonal matrix; trailing dims count as one. Source: Saxe et al., 2013.
+
+    The matrix is Q of the QR decomposition of a normal draw, with the signs made unique.
+    Raises: ValueError for fewer than 2 dims.
+    """
     if tensor.ndim < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     if tensor.numel() == 0:
@@ -189,7 +209,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: _Generator | None = 
 
 
 def _orthonormal(matrix: Tensor) -> Tensor:
-    """Orthonormal columns that span those of (m, n) `matrix`, m >= n: Gram-Schmidt, applied twice for accuracy."""
+    """Orthonormal basis of the column space of `matrix` (m, n), m >= n. Gram-Schmidt is applied twice for accuracy."""
     columns: list[Tensor] = []
     basis: Tensor | None = None
     wide = matrix.double()
@@ -207,7 +227,10 @@ def _orthonormal(matrix: Tensor) -> Tensor:
 
 @_without_grad
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: _Generator | None = None) -> Tensor:
-    """Normal, with a fraction `sparsity` of each column set to zero. Raises ValueError unless it has 2 dims."""
+    """Fill with normal samples of deviation `std`, and set a fraction `sparsity` of each column to zero.
+
+    Raises: ValueError unless the tensor has 2 dims.
+    """
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, columns = tensor.shape

@@ -1,7 +1,7 @@
-"""Module: the base class of everything with parameters.
+"""Module: the base class of all neural network modules.
 
 It is built in layers, one file each: registries and attributes (`_base`), the call and its hooks
-(`_hooks`), the tree (`_tree`), saved state (`_state`). This file adds how a module prints and compiles.
+(`_hooks`), the tree (`_tree`), saved state (`_state`). This file adds printing and compilation.
 """
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Module(StatefulModule):
     """
 
     def extra_repr(self) -> str:
-        """What stands between the parentheses of the printed form; subclasses define it."""
+        """The text between the parentheses of the module's printed form. Subclasses override it."""
         return ""
 
     def _get_name(self) -> str:
@@ -58,7 +58,7 @@ class Module(StatefulModule):
         return f"{self._get_name()}(\n  " + "\n  ".join(extra + children) + "\n)"
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Compile this module's call in place; arguments are those of the top-level `compile`."""
+        """Compile the call of this module in place; the arguments are those of the top-level `compile`."""
         compiled = compiler.compile(self._call_impl, *args, **kwargs)
         _native.bump_epoch()
         self.__dict__["_compiled_call_impl"] = compiled

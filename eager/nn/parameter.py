@@ -1,4 +1,4 @@
-"""Parameter and Buffer: the tensors that a Module registers when they are assigned to it.
+"""Parameter and Buffer: tensors that a Module registers when they are assigned to an attribute.
 
 A Parameter is a Tensor whose meta word carries the IS_PARAM bit: the C side then counts every change
 of its metadata or data pointer in the epoch that compiled code checks.
@@ -25,7 +25,7 @@ def _empty() -> Tensor:
 
 
 class _ParameterMeta(type):
-    """Makes `isinstance(t, Parameter)` true for parameters made from a custom Tensor subclass too."""
+    """Makes `isinstance(t, Parameter)` true also for parameters made from a custom Tensor subclass."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         if type.__instancecheck__(cls, instance):
@@ -34,10 +34,10 @@ class _ParameterMeta(type):
 
 
 class Parameter(Tensor, metaclass=_ParameterMeta):
-    """A tensor that a Module lists among its `parameters()` once it is assigned as an attribute.
+    """A tensor that appears in a Module's `parameters()` once it is assigned as an attribute.
 
-    data: any tensor; its memory is shared, its history dropped. requires_grad: True by default.
-    Raises: RuntimeError if requires_grad is asked of a tensor that is not floating point or complex.
+    data: any tensor; the parameter shares its memory and drops its history. requires_grad: True by default.
+    Raises: RuntimeError for requires_grad=True with a dtype that is neither floating point nor complex.
     """
 
     __torch_function__ = _disabled_torch_function_impl
@@ -50,11 +50,11 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             raise AttributeError(f"'{type(data).__name__}' object has no attribute 'detach': Parameter takes a Tensor")
         kind = type(data)
         if kind is not Tensor and not issubclass(kind, Parameter):
-            return _alias_as(kind, data, requires_grad)  # a custom subclass stays what it is
+            return _alias_as(kind, data, requires_grad)  # keeps a custom subclass
         return _alias_as(cls, data, requires_grad)
 
     def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
-        """Everything happens in `__new__`."""
+        """`__new__` does all the work."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
         found = memo.get(id(self))
@@ -99,8 +99,8 @@ class _BufferMeta(type):
 class Buffer(Tensor, metaclass=_BufferMeta):
     """A tensor that a Module registers as a buffer when it is assigned as an attribute.
 
-    data: any tensor. persistent: whether it is part of the module's `state_dict`.
-    The result is a plain Tensor that shares data's memory and carries two marks.
+    data: any tensor. persistent: include the buffer in the module's `state_dict`.
+    The result is a plain Tensor that shares the memory of `data` and carries two marker attributes.
     """
 
     __torch_function__ = _disabled_torch_function_impl
@@ -119,23 +119,23 @@ def _nothing(device: Any, dtype: Any) -> Tensor:
 
 
 class UninitializedTensorMixin:
-    """What lazy parameters and buffers share: a tensor of no elements until `materialize` gives a shape."""
+    """Common part of lazy parameters and buffers: a tensor of no elements until `materialize` sets a shape."""
 
     def materialize(self: Any, shape: Any, device: Any = None, dtype: Any = None) -> None:
-        """Become an ordinary parameter (or buffer) of `shape`, with undefined contents."""
+        """Become an ordinary parameter or buffer of `shape`, with undefined contents."""
         fresh = OPS["empty"](tuple(shape), dtypes.chosen(dtype, self.dtype), device or self.device)
         self.data = fresh
         self.__class__ = Parameter if isinstance(self, UninitializedParameter) else Tensor
 
     @property
     def shape(self) -> Any:
-        """There is none yet."""
+        """Raises RuntimeError: the tensor has no shape yet."""
         raise RuntimeError("Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
                            "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. Call "
                            "`forward` to initialize the parameters before accessing their attributes.")  # fmt: skip
 
     def share_memory_(self: Any) -> Any:
-        """Raises RuntimeError: there is no memory yet."""
+        """Raises RuntimeError: the tensor has no memory yet."""
         raise RuntimeError("Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters "
                            "before calling `module.share_memory()`.")  # fmt: skip
 
@@ -156,13 +156,13 @@ class UninitializedTensorMixin:
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):
-    """A parameter whose shape is not known yet; lazy modules make it real at their first call."""
+    """A parameter whose shape is not known yet; a lazy module materialises it at its first call."""
 
     def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> UninitializedParameter:
         return _alias_as(cls, _nothing(device, dtype), requires_grad)
 
     def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> None:
-        """Everything happens in `__new__`."""
+        """`__new__` does all the work."""
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return f"<{type(self).__name__}>"
@@ -186,5 +186,5 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
 
 
 def is_lazy(param: Any) -> bool:
-    """Whether `param` is a parameter or buffer that has no shape yet."""
+    """Whether `param` is an uninitialised parameter or buffer."""
     return isinstance(param, UninitializedTensorMixin)

@@ -1,4 +1,4 @@
-"""Causal masks for queries and keys of different lengths, by the corner at which the diagonal begins."""
+"""Causal masks for queries and keys of different lengths, aligned at either corner."""
 from __future__ import annotations
 
 from enum import IntEnum, auto
@@ -17,7 +17,7 @@ class CausalVariant(IntEnum):
 
 
 def _causal(variant: CausalVariant, rows: int, columns: int, device: Any = None) -> Tensor:
-    """bool (rows, columns), True = may see."""
+    """bool (rows, columns), True = visible."""
     if rows < 0 or columns < 0:
         raise AssertionError(f"seq_len_q and seq_len_kv must not be negative, got {rows} and {columns}")
     shift = columns - rows if variant is CausalVariant.LOWER_RIGHT else 0
@@ -26,7 +26,7 @@ def _causal(variant: CausalVariant, rows: int, columns: int, device: Any = None)
 
 
 def causal_upper_left(*size: int) -> Tensor:
-    """A mask for `scaled_dot_product_attention`: bool (t, s), the diagonal beginning at the upper left corner.
+    """A mask for `scaled_dot_product_attention`: bool (t, s), with the diagonal starting at the upper left corner.
 
     Raises: RuntimeError unless two sizes are given.
     """
@@ -36,7 +36,7 @@ def causal_upper_left(*size: int) -> Tensor:
 
 
 def causal_lower_right(*size: int) -> Tensor:
-    """A mask for `scaled_dot_product_attention`: bool (t, s), the diagonal ending at the lower right corner.
+    """A mask for `scaled_dot_product_attention`: bool (t, s), with the diagonal ending at the lower right corner.
 
     Raises: RuntimeError unless two sizes are given.
     """

@@ -1,7 +1,7 @@
-"""Which blocks of an attention matrix hold anything to compute, and the function that says it for elements.
+"""BlockMask: the blocks of an attention matrix that need computing, and the mask of single elements.
 
-Blocks are listed per row of blocks: how many there are, and which, in order. Those that a mask leaves whole can be
-listed apart ("full"), for they need no mask. Source: the layout of torch's BlockMask.
+Each row of blocks lists the number of its blocks and their indices. Blocks that the mask does not cut may be
+listed separately as "full": they need no mask. Source: the layout of torch's BlockMask.
 """
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ DEFAULT_BLOCK_SIZE = 128
 
 
 def _sliced(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
-    """In place of the mask of a slice, whose indices would mean other elements."""
+    """Placeholder for the mask function of a slice, whose indices would address other elements.
+
+    Raises: RuntimeError.
+    """
     raise RuntimeError("Cannot use mask_mod from a sliced BlockMask")
 
 
@@ -27,14 +30,14 @@ def ordered_to_dense(counts: Tensor, indices: Tensor, columns: int) -> Tensor:
     """int32 (*, rows, columns) with ones at the first counts[*, row] of indices[*, row]."""
     place = OPS["arange"](0, indices.shape[-1], 1, dtypes.int32, indices.device)
     valid = place < counts.unsqueeze(-1)
-    # one column more takes what is not listed
+    # unlisted indices go to an extra last column
     target = OPS["where"](valid, indices, columns).to(dtypes.int64)
     dense = OPS["full"]((*indices.shape[:-1], columns + 1), 0, dtypes.int32, indices.device)
     return OPS["scatter"](dense, indices.ndim - 1, target, 1)[..., :columns].contiguous()
 
 
 def dense_to_ordered(dense: Tensor) -> tuple[Tensor, Tensor]:
-    """Counts and indices of the nonzero entries of each row; the other indices follow them."""
+    """Counts and indices of the nonzero entries of each row; the indices of zero entries follow them."""
     dense = dense.to(dtypes.int32)
     return dense.sum(-1).to(dtypes.int32), OPS["argsort"](dense, dense.ndim - 1, True, True).to(dtypes.int32)
 
@@ -53,8 +56,8 @@ def _cut(counts: Tensor, indices: Tensor, rows: int, columns: int) -> tuple[Tens
 class BlockMask:
     """Made by `create_block_mask` or `from_kv_blocks`.
 
-    kv_num_blocks: int32 (b, h, rows); kv_indices: int32 (b, h, rows, columns); the same for full blocks, and for
-    columns of blocks (q_*). BLOCK_SIZE: rows and columns of a block. mask_mod: (b, h, q_idx, kv_idx) -> bool.
+    kv_num_blocks: int32 (b, h, rows); kv_indices: int32 (b, h, rows, columns); full_* and q_* likewise, for full
+    blocks and per column of blocks. BLOCK_SIZE: rows and columns of a block. mask_mod: (b, h, q_idx, kv_idx) -> bool.
     """
 
     def __init__(self, seq_lengths: tuple[int, int], kv_num_blocks: Tensor, kv_indices: Tensor,
@@ -81,7 +84,10 @@ class BlockMask:
                        full_kv_indices: Tensor | None = None, BLOCK_SIZE: int | tuple[int, int] = DEFAULT_BLOCK_SIZE,  # noqa: N803
                        mask_mod: Callable[..., Tensor] | None = None, seq_lengths: tuple[int, int] | None = None,
                        compute_q_blocks: bool = True) -> BlockMask:  # fmt: skip
-        """From the blocks of each row; those of each column are worked out. Raises: RuntimeError for fewer than 2 dims."""
+        """A mask from the blocks of each row; computes the blocks of each column.
+
+        Raises: RuntimeError for fewer than 2 dims.
+        """
         if kv_indices.ndim < 2:
             raise RuntimeError("BlockMask must have at least 2 dimensions")
         size = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
@@ -106,34 +112,38 @@ class BlockMask:
                 self.full_q_num_blocks, self.full_q_indices)  # fmt: skip
 
     def as_tuple(self, flatten: bool = True) -> tuple[Any, ...]:
-        """Lengths, tensors, block size and mask; flatten: lengths and sizes as two entries each."""
+        """Lengths, tensors, block size and mask function. flatten: lengths and sizes as two entries each."""
         lengths, size = (self.seq_lengths, self.BLOCK_SIZE) if flatten else ((self.seq_lengths,), (self.BLOCK_SIZE,))
         return (*lengths, *self._tensors(), *size, self.mask_mod)
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """(b, h, q_len, kv_len)."""
         return (*self.kv_indices.shape[:-2], *self.seq_lengths)
 
     def numel(self) -> int:
-        """Elements of the whole matrix."""
+        """Number of elements of the whole attention matrix."""
         return math.prod(self.shape)
 
     def sparsity(self) -> float:
-        """Percentage of elements in blocks that hold nothing."""
+        """Percentage of elements in blocks that need no computing."""
         blocks = self.kv_num_blocks.sum()
         if self.full_kv_num_blocks is not None:
             blocks = blocks + self.full_kv_num_blocks.sum()
         return 100 * (1 - float(blocks.item()) * math.prod(self.BLOCK_SIZE) / self.numel())
 
     def to_dense(self) -> Tensor:
-        """int32 (b, h, rows, columns): one for each block that holds something."""
+        """int32 (b, h, rows, columns): 1 for each block that needs computing."""
         dense = ordered_to_dense(self.kv_num_blocks, self.kv_indices, self.kv_indices.shape[-1])
         if self.full_kv_num_blocks is None or self.full_kv_indices is None:
             return dense
         return dense | ordered_to_dense(self.full_kv_num_blocks, self.full_kv_indices, self.full_kv_indices.shape[-1])
 
     def __getitem__(self, index: Any) -> BlockMask:
-        """Batches, heads and rows of blocks. The mask of elements is lost, for its indices would mean others."""
+        """Select batches, heads and rows of blocks.
+
+        The result has no usable mask function: its indices would be wrong.
+        """
         given = index if isinstance(index, tuple) else (index,)
         padded = (*given, slice(None), slice(None), slice(None))[:3]
         places = tuple(slice(i % n, i % n + 1) if isinstance(i, int) else i
@@ -144,7 +154,7 @@ class BlockMask:
                                         self.q_indices is not None)  # fmt: skip
 
     def _adjust(self, new_q_len: int, new_kv_len: int) -> BlockMask:
-        """The mask of shorter sequences."""
+        """The mask for shorter sequences."""
         rows, columns = (-(-n // size) for n, size in zip((new_q_len, new_kv_len), self.BLOCK_SIZE, strict=True))
         counts, indices = _cut(self.kv_num_blocks, self.kv_indices, rows, columns)
         full_counts = full_indices = None
@@ -154,7 +164,7 @@ class BlockMask:
                                         (new_q_len, new_kv_len), self.q_indices is not None)  # fmt: skip
 
     def to(self, device: Any) -> BlockMask:
-        """The same on another device."""
+        """The same mask on another device."""
         moved = [None if t is None else t.to(device) for t in self._tensors()]
         return BlockMask._of(moved, self.seq_lengths, self.BLOCK_SIZE, self.mask_mod)
 
@@ -170,7 +180,10 @@ class BlockMask:
         return "BlockMask(\n" + "".join(f"    {line},\n" for line in lines) + own + ")"
 
     def to_string(self, grid_size: int | tuple[int, int] = (20, 20), limit: int = 4) -> str:
-        """A picture of the blocks: full, part of a cell, none. grid_size: cells at most; limit: batches and heads."""
+        """A text picture of the blocks: full, partial, empty.
+
+        grid_size: maximum number of cells; limit: batches and heads.
+        """
         dense = self.to_dense().to(dtypes.float32)
         *lead, rows, columns = dense.shape
         most = (grid_size, grid_size) if isinstance(grid_size, int) else grid_size

@@ -1,7 +1,7 @@
-"""Attention with a function of one's own over scores and masks. Source: Dong et al., 2024 (arXiv:2412.05496).
+"""Attention with user-defined functions on scores and masks. Source: Dong et al., 2024 (arXiv:2412.05496).
 
-Here the whole matrix of scores is computed, as torch's eager path does: the blocks of a BlockMask say what a fused
-kernel may leave out, its mask_mod what the result is.
+This module computes the whole matrix of scores, as torch's eager path does. The blocks of a BlockMask tell a fused
+kernel which work to skip; only its mask_mod changes the result.
 """
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _DEFAULT_SPARSE_BLOCK_SIZE = DEFAULT_BLOCK_SIZE
 
 
 class AuxRequest(NamedTuple):
-    """What `flex_attention` should return beside the output."""
+    """Names the values that `flex_attention` returns besides the output."""
 
     lse: bool = False
     max_scores: bool = False
 
 
 class AuxOutput(NamedTuple):
-    """lse: (b, h, t) logarithms of the sums of exponentials; max_scores: (b, h, t) largest scores."""
+    """lse: (b, h, t) logarithms of the sums of exponentials. max_scores: (b, h, t) largest scores."""
 
     lse: Tensor | None = None
     max_scores: Tensor | None = None
@@ -39,7 +39,7 @@ class AuxOutput(NamedTuple):
 def create_block_mask(mask_mod: Any, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None,  # noqa: N803 - torch's names
                       BLOCK_SIZE: int | tuple[int, int] = DEFAULT_BLOCK_SIZE, _compile: bool = False,  # noqa: N803
                       separate_full_blocks: bool = True) -> BlockMask:  # fmt: skip
-    """The blocks of (b, h, q, kv) that `mask_mod` shows anything of; None for B or H: the same for all.
+    """The BlockMask of (b, h, q, kv) for `mask_mod`. B or H of None: one mask for all batches or heads.
 
     Raises: AssertionError for a function that does not take four indices.
     """
@@ -62,11 +62,11 @@ def create_block_mask(mask_mod: Any, B: int | None, H: int | None, Q_LEN: int, K
 def flex_attention(query: Tensor, key: Tensor, value: Tensor, score_mod: Any = None, block_mask: BlockMask | None = None,
                    scale: float | None = None, enable_gqa: bool = False, return_lse: bool = False,
                    kernel_options: Any = None, *, return_aux: AuxRequest | None = None) -> Any:  # fmt: skip
-    """softmax(score_mod(q k^T * scale), hidden elements left out) v.
+    """softmax(score_mod(q k^T * scale)) v, without the elements that block_mask hides.
 
-    query: (b, h, t, d), key: (b, h, s, d), value: (b, h, s, e); fewer heads in key and value with enable_gqa, a batch
-    of one there with a block mask. Result (b, h, t, e), with return_aux a pair of it and an AuxOutput.
-    kernel_options: settings of torch's fused kernels; without effect.
+    query: (b, h, t, d), key: (b, h, s, d), value: (b, h, s, e). enable_gqa: key and value may have fewer heads; a block
+    mask allows them a batch of 1. Result: (b, h, t, e); with return_aux, a pair of it and an AuxOutput.
+    kernel_options: settings of torch's fused kernels; ignored.
     Raises: NotImplementedError for other ranks; ValueError for shapes or masks that do not fit.
     """
     _check(query, key, value, block_mask, enable_gqa)

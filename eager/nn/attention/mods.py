@@ -1,6 +1,7 @@
-"""Functions of (batch, head, query index, key index) that say which elements are seen, and scores changed by such.
+"""Mask and score functions of flex attention, and their combinations.
 
-They are written for single elements; here they are called once with index tensors that broadcast against each other.
+Users write a mask_mod(b, h, q_idx, kv_idx) for single elements; here each is called once, with index tensors that
+broadcast against each other.
 """
 from __future__ import annotations
 
@@ -25,7 +26,10 @@ def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) ->
 
 
 def or_masks(*mask_mods: MaskMod) -> MaskMod:
-    """A mask that shows what any of the given ones shows. Raises RuntimeError for something that is no function."""
+    """A mask that shows the elements that any given mask shows.
+
+    Raises: RuntimeError for an argument that is not callable.
+    """
     if not all(callable(m) for m in mask_mods):
         raise RuntimeError(f"All inputs should be callable mask_mods: {mask_mods}")
 
@@ -39,7 +43,10 @@ def or_masks(*mask_mods: MaskMod) -> MaskMod:
 
 
 def and_masks(*mask_mods: MaskMod) -> MaskMod:
-    """A mask that shows what all of the given ones show. Raises RuntimeError for something that is no function."""
+    """A mask that shows the elements that all given masks show.
+
+    Raises: RuntimeError for an argument that is not callable.
+    """
     if not all(callable(m) for m in mask_mods):
         raise RuntimeError(f"All inputs should be callable mask_mods: {mask_mods}")
 
@@ -53,7 +60,7 @@ def and_masks(*mask_mods: MaskMod) -> MaskMod:
 
 
 def is_score_mod(fn: Callable[..., Any]) -> bool:
-    """Whether a function takes a score before the indices. Raises AssertionError for another number of arguments."""
+    """Whether a function takes a score before the indices. Raises: AssertionError unless it takes 4 or 5 arguments."""
     count = sum(1 for p in inspect.signature(fn).parameters.values()
                 if p.default is inspect.Parameter.empty and p.kind is not inspect.Parameter.VAR_POSITIONAL)  # fmt: skip
     if count not in (4, 5):
@@ -62,14 +69,14 @@ def is_score_mod(fn: Callable[..., Any]) -> bool:
 
 
 def indices(sizes: tuple[int, int, int, int], device: Any) -> tuple[Tensor, ...]:
-    """Index tensors of the four dims, each along its own."""
+    """One index tensor per size, each along its own dim, so that they broadcast."""
     where = CPU if device is None else Device(device)
     return tuple(OPS["arange"](0, n, 1, dtypes.int64, where).view(*(n if j == i else 1 for j in range(4)))
                  for i, n in enumerate(sizes))  # fmt: skip
 
 
 def create_mask(mod_fn: Any, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None) -> Tensor:  # noqa: N803 - torch's names
-    """bool (b, h, q, kv): what a mask_mod shows, or what a score_mod does not put at -inf."""
+    """bool (b, h, q, kv): the elements that a mask_mod shows, or that a score_mod does not set to -inf."""
     sizes = (B or 1, H or 1, Q_LEN, KV_LEN)
     places = indices(sizes, device)
     if is_score_mod(mod_fn):

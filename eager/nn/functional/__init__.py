@@ -143,7 +143,7 @@ from eager.optable.autocast import listed as _listed
 _public = {name: value for name, value in globals().items() if not name.startswith("_")}
 globals().update(_all_refusing(_listed(_public), __name__))
 
-# Functions that torch also has at the top level, and those that are methods of Tensor too.
+# The functions that torch also exports at top level; some of them are also methods of Tensor.
 TOP_LEVEL: dict[str, Any] = {
     **_all_refusing(_listed(top_level.FUNCTIONS), "eager"), **recurrent.FUNCTIONS, "hardshrink": hardshrink,
     **_all_refusing({fn.__name__: _unwrap(fn) for fn in (celu, max_pool1d_with_indices, rrelu, selu)}, "eager"), "bilinear": bilinear,

@@ -1,4 +1,7 @@
-"""Activation functions: plain Python over ops. All keep the shape of their input."""
+"""Activation functions: plain Python over ops. Each keeps the shape and dtype of its input.
+
+`inplace=True` and the names that end in "_" write the result into the input.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -19,19 +22,19 @@ where = OPS["where"]
 
 
 def _floating(who: str, input: Tensor, kinds: tuple[Category, ...] = (Category.FLOAT,)) -> None:
-    """Raise NotImplementedError for a dtype of another category: torch has no kernel for those."""
+    """Raise NotImplementedError for a dtype outside `kinds`: torch has no kernel for it."""
     if input.dtype.category not in kinds:
         raise NotImplementedError(f"\"{who}\" not implemented for '{scalar_name(input.dtype)}'")
 
 
 def _into(input: Tensor, fn: Callable[..., Tensor], *args: Any) -> Tensor:
-    """Write fn(input, *args) into `input`; the gradient of fn is taken where `input` was."""
+    """Write fn(input, *args) into `input`; the gradient of fn is taken at the values before the write."""
     kept = OPS["clone"](input, None) if _native.grad_enabled() and input._requires_grad else input
     return OPS["copy_"](input, fn(kept, *args))
 
 
 def _out(result: Tensor, out: Tensor | None) -> Tensor:
-    """The result, or `out` with it. Raises RuntimeError for an `out` of another dtype."""
+    """`result`, written into `out` if it is given. Raises: RuntimeError for an `out` of another dtype."""
     return result if out is None else write_out(out, result, exact=True)
 
 
@@ -41,22 +44,24 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def relu_(input: Tensor) -> Tensor:
+    """`relu` in place."""
     return OPS["relu_"](input)
 
 
 def leaky_relu_(input: Tensor, negative_slope: Any = 0.01) -> Tensor:
+    """`leaky_relu` in place."""
     negative_slope = dtypes.option(input.dtype, negative_slope)
     return OPS["leaky_relu_"](input, negative_slope)
 
 
 def leaky_relu(input: Tensor, negative_slope: Any = 0.01, inplace: bool = False) -> Tensor:
-    """x where positive, else negative_slope * x."""
+    """x if x > 0, else negative_slope * x."""
     negative_slope = dtypes.option(input.dtype, negative_slope)
     return OPS["leaky_relu_" if inplace else "leaky_relu"](input, negative_slope)
 
 
 def elu_(input: Tensor, alpha: Any = 1.0, scale: Any = 1, input_scale: Any = 1) -> Tensor:
-    """ELU in place: scale * x where positive, else scale * alpha * (exp(input_scale * x) - 1)."""
+    """ELU in place: scale * x if x > 0, else scale * alpha * (exp(input_scale * x) - 1)."""
     alpha, scale, input_scale = (dtypes.option(input.dtype, v) for v in (alpha, scale, input_scale))
     if scale == 1 and input_scale == 1:
         return OPS["elu_"](input, alpha)
@@ -64,12 +69,13 @@ def elu_(input: Tensor, alpha: Any = 1.0, scale: Any = 1, input_scale: Any = 1) 
 
 
 def elu(input: Tensor, alpha: Any = 1.0, inplace: bool = False) -> Tensor:
-    """x where positive, else alpha * (exp(x) - 1)."""
+    """x if x > 0, else alpha * (exp(x) - 1)."""
     alpha = dtypes.option(input.dtype, alpha)
     return OPS["elu_" if inplace else "elu"](input, alpha)
 
 
 def selu_(input: Tensor) -> Tensor:
+    """`selu` in place."""
     return selu(input, inplace=True)
 
 
@@ -82,11 +88,12 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def celu_(input: Tensor, alpha: Any = 1.0) -> Tensor:
+    """`celu` in place."""
     return celu(input, alpha, inplace=True)
 
 
 def celu(input: Tensor, alpha: Any = 1.0, inplace: bool = False) -> Tensor:
-    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1))."""
+    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1)). Raises: RuntimeError for alpha = 0."""
     alpha = dtypes.option(dtypes.float64, alpha)
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
@@ -96,7 +103,10 @@ def celu(input: Tensor, alpha: Any = 1.0, inplace: bool = False) -> Tensor:
 
 
 def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None) -> Tensor:
-    """x * Phi(x), by the error function, or with `approximate="tanh"` by the tanh formula."""
+    """x * Phi(x), by the error function, or by the tanh formula with approximate="tanh".
+
+    Raises: RuntimeError for another value of `approximate`.
+    """
     if approximate == "none":
         return _out(OPS["gelu_erf"](input), out)
     if approximate == "tanh":
@@ -122,6 +132,7 @@ def sigmoid(input: Tensor) -> Tensor:
 
 
 def tanh(input: Tensor) -> Tensor:
+    """Hyperbolic tangent."""
     return OPS["tanh"](input)
 
 
@@ -131,7 +142,7 @@ def logsigmoid(input: Tensor) -> Tensor:
 
 
 def softplus(input: Tensor, beta: Any = 1.0, threshold: Any = 20.0, *, out: Tensor | None = None) -> Tensor:
-    """log(1 + exp(beta * x)) / beta; x itself where beta * x is above the threshold."""
+    """log(1 + exp(beta * x)) / beta; x itself if beta * x > threshold."""
     return _out(OPS["softplus"](input, dtypes.option(input.dtype, beta), dtypes.option(input.dtype, threshold)), out)
 
 
@@ -146,7 +157,7 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 
 def softshrink(input: Tensor, lambd: Any = 0.5, *, out: Tensor | None = None) -> Tensor:
-    """x moved towards zero by lambd, zero within it. Raises RuntimeError for a lambd that is negative or not finite."""
+    """Move x towards zero by lambd; 0 if |x| <= lambd. Raises: RuntimeError for a negative or infinite lambd."""
     _floating("softshrink_cpu", input)
     lambd, largest = float(dtypes.option(dtypes.float64, lambd)), finfo(input.dtype).max
     if not 0 <= lambd <= largest:
@@ -155,7 +166,7 @@ def softshrink(input: Tensor, lambd: Any = 0.5, *, out: Tensor | None = None) ->
 
 
 def hardshrink(input: Tensor, lambd: Any = 0.5, *, out: Tensor | None = None) -> Tensor:
-    """x, but zero where |x| <= lambd."""
+    """x if |x| > lambd, else 0."""
     _floating("hardshrink_cpu", input)
     return _out(OPS["hardshrink"](input, dtypes.option(input.dtype, lambd)), out)
 
@@ -169,7 +180,7 @@ def _integral_hardtanh(input: Tensor, min_val: float, max_val: float) -> Tensor:
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """x clamped to [min_val, max_val]; the gradient is zero on the bounds too."""
+    """x clamped to [min_val, max_val]; the gradient at the bounds is zero. Raises: ValueError if min_val > max_val."""
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
     if inplace:
@@ -185,6 +196,7 @@ def _hardtanh(input: Tensor, min_val: Any, max_val: Any) -> Tensor:
 
 
 def hardtanh_(input: Tensor, min_val: Any = -1.0, max_val: Any = 1.0) -> Tensor:
+    """`hardtanh` in place."""
     return _into(input, _hardtanh, min_val, max_val)
 
 
@@ -208,14 +220,14 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def threshold(input: Tensor, threshold: Any, value: Any, inplace: bool = False) -> Tensor:
-    """x where above the threshold, else value."""
+    """x if x > threshold, else value."""
     if inplace:
         return _into(input, _above, threshold, value)
     return _above(input, threshold, value)
 
 
 def _above(input: Tensor, bound: float, value: float) -> Tensor:
-    """x where above the bound, else value."""
+    """x if x > bound, else value."""
     for number in (bound, value):
         check_element(dtypes.option(input.dtype, number), input.dtype)
     if input.dtype.is_floating_point:
@@ -224,11 +236,15 @@ def _above(input: Tensor, bound: float, value: float) -> Tensor:
 
 
 def threshold_(input: Tensor, threshold: Any, value: Any) -> Tensor:
+    """`threshold` in place."""
     return _into(input, _above, threshold, value)
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """x where positive, else weight * x. weight: one value, or one per channel (dim 1)."""
+    """x if x > 0, else weight * x. weight: (1,), or (c,) for an input (n, c, *).
+
+    Raises: RuntimeError for differing dtypes, an input of no dims with several weights, or another number of weights.
+    """
     if weight.dtype is not input.dtype:
         raise RuntimeError(f"prelu: Type promoting not supported. Got {input.dtype} and {weight.dtype}")
     if weight.numel() != 1:
@@ -243,12 +259,16 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 
 def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
+    """`rrelu` in place."""
     return rrelu(input, lower, upper, training, inplace=True)
 
 
 def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
           inplace: bool = False) -> Tensor:  # fmt: skip
-    """Leaky ReLU whose slope is drawn from [lower, upper) in training, and their mean otherwise."""
+    """Leaky ReLU whose slope is drawn from [lower, upper) in training; otherwise the slope is their mean.
+
+    Raises: ValueError if lower > upper.
+    """
     if lower > upper:
         raise ValueError(f"Lower bound should be less than or equal to the upper bound: {lower} > {upper}")
     if not training:
@@ -262,7 +282,10 @@ def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, trainin
 
 @composition
 def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """First half along dim times the sigmoid of the second half."""
+    """First half of the input along `dim` times the sigmoid of the second half. (*, 2 n, *) -> (*, n, *).
+
+    Raises: RuntimeError for an input of no dims, or an odd size.
+    """
     _floating("glu_cpu", input)
     if input.ndim == 0:
         raise RuntimeError("glu does not support 0-dimensional tensors")
@@ -275,7 +298,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 
 
 def _dim_of(who: str, dim: int | None, ndim: int) -> int:
-    """The dim, or the one that was once the default."""
+    """`dim`, or torch's former default with a warning."""
     if dim is not None:
         return dim
     warn(f"Implicit dimension choice for {who} has been deprecated. Change the call to include dim=X as an argument.")
@@ -283,7 +306,7 @@ def _dim_of(who: str, dim: int | None, ndim: int) -> int:
 
 
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """Normalised exponentials along dim. dtype: cast to it first.
+    """Normalised exponentials along `dim`. dtype: cast the input to it first.
 
     Raises: IndexError for a dim out of range.
     """
@@ -293,19 +316,22 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
 
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """Logarithm of softmax, computed without underflow."""
+    """Logarithm of softmax along `dim`, computed without underflow. dtype: cast the input to it first."""
     if dtype is not None:
         input = cast_to(input, dtype)
     return OPS["log_softmax"](input, _dim_of("log_softmax", dim, input.ndim))
 
 
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """softmax of -x."""
+    """softmax(-x) along `dim`. dtype: cast the input to it first."""
     return softmax(-input, _dim_of("softmin", dim, input.ndim), dtype=dtype)
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
-    """A sample of the Gumbel-softmax distribution; with `hard`, one-hot forwards and soft backwards."""
+    """A sample of the Gumbel-softmax distribution of logits (*, n), along `dim`.
+
+    With `hard` the result is one-hot, but has the gradient of the soft sample.
+    """
     if eps != 1e-10:
         warn("`eps` parameter is deprecated and has no effect.")
     state = state_for(logits.numel(), None, logits.device)
@@ -321,7 +347,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
-    """x over its p-norm along dim, the norm being at least eps."""
+    """x divided by max(its p-norm along dim, eps)."""
     result = _normalized(input, p, dim, eps)
     return result if out is None else OPS["copy_"](out, result)
 

@@ -21,9 +21,10 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
                                  enable_gqa: bool = False) -> Tensor:  # fmt: skip
     """softmax(q k^T * scale + mask) v.
 
-    query: (*, t, d), key: (*, s, d), value: (*, s, e); result (*, t, e). attn_mask: bool (True = may see) or
-    added, broadcast to (*, t, s). is_causal: row i sees columns j <= i. scale: 1 / sqrt(d) by default.
-    enable_gqa: key and value may have fewer heads (dim -3), each serving a run of query heads.
+    query: (*, t, d), key: (*, s, d), value: (*, s, e); result (*, t, e). attn_mask: bool (True = visible) or
+    added to the scores; it broadcasts to (*, t, s). is_causal: row i sees columns j <= i. scale: 1 / sqrt(d) by
+    default.
+    enable_gqa: key and value may have fewer heads (dim -3), each shared by a group of query heads.
     Raises: RuntimeError for a mask together with is_causal, and for shapes that do not fit.
     """
     if attn_mask is not None and is_causal:
@@ -44,9 +45,9 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
 
 
 def _as_query(y: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
-    """The result of attention in the layout of the query, where torch computes it by the flash kernel of the CPU.
+    """The result of attention in the memory layout of the query, where torch's CPU flash kernel does the same.
 
-    Models transpose the result back before they merge the heads, and this makes it a view there.
+    Models transpose the result back before they merge the heads; with this layout that reshape is a view.
     """
     if query.ndim != 4 or tuple(query.stride()) == tuple(y.stride()) or tuple(query.shape) != tuple(y.shape) or y.numel() == 0:
         return y
@@ -72,7 +73,7 @@ def _with_dropout(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
 
 
 def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bool, scale: float) -> Tensor:
-    """The (*, t, s) weights of attention; rows that see nothing are zero."""
+    """The attention weights (*, t, s); a row that sees no column is zero."""
     scores = OPS["matmul"](query * scale, transpose_last(key))
     if is_causal:
         t, s = scores.shape[-2:]
@@ -90,7 +91,7 @@ def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None, is_causal
 
 def _canonical_mask(mask: Tensor | None, name: str, other_dtype: Any, other_name: str, target: Any,
                     check_other: bool = True) -> Tensor | None:  # fmt: skip
-    """A bool mask (True = hidden) as numbers to add; a floating one as it is."""
+    """A bool mask (True = hidden) as numbers to add to the scores; a floating mask unchanged."""
     if mask is None:
         return None
     if mask.dtype is not dtypes.bool_ and not mask.dtype.is_floating_point:
@@ -111,10 +112,11 @@ def multi_head_attention_forward(
     q_proj_weight: Tensor | None = None, k_proj_weight: Tensor | None = None, v_proj_weight: Tensor | None = None,
     static_k: Tensor | None = None, static_v: Tensor | None = None, average_attn_weights: bool = True,
     is_causal: bool = False) -> tuple[Tensor, Tensor | None]:  # fmt: skip
-    """Attention of several heads, with projections before and after. Sequence first, as torch has it.
+    """Multi-head attention with input and output projections. Sequence first, as in torch.
 
-    query: (t, n, e) or (t, e), key and value: (s, n, *) or (s, *). Results: the output in query's layout,
-    and the weights (n, t, s) averaged over heads, (n, h, t, s), or None.
+    query: (t, n, e) or (t, e), key and value: (s, n, *) or (s, *). Returns: the output in query's layout,
+    and the weights: (n, t, s) averaged over heads, (n, h, t, s), or None.
+    Raises: AssertionError, RuntimeError for shapes that do not fit.
     """
     batched = query.ndim == 3
     _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads)
@@ -187,7 +189,7 @@ def _check_ranks(query: Tensor, key: Tensor, value: Tensor, padding: Tensor | No
 
 
 def _project(query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, ...]:
-    """One matrix for all three; a single product where they are the same tensor."""
+    """Apply one stacked projection matrix to all three inputs; a single product if they are the same tensor."""
     e = query.shape[-1]
     if query is key and key is value:
         return tuple(linear(query, weight, bias).chunk(3, -1))
@@ -198,7 +200,7 @@ def _project(query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Te
 
 def _extended(k: Tensor, v: Tensor, mask: Any, padding: Any, bias_k: Any, bias_v: Any, add_zero: bool, static_k: Any,
               static_v: Any) -> tuple[Any, Any, Any, Any]:  # fmt: skip
-    """Keys and values with the learnt and the zero position appended, and masks that let them be seen."""
+    """Keys and values with the learnt and the zero position appended, and masks that make these positions visible."""
     n, h, _, d = k.shape
     if static_k is not None:
         k = static_k.view(n, h, -1, d)

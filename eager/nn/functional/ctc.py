@@ -1,7 +1,7 @@
 """Connectionist temporal classification: the loss of unaligned label sequences.
 
 Source: Graves et al., "Connectionist Temporal Classification", 2006. The forward recursion runs over all
-samples at once, in log space, as ops; the backward pass is theirs.
+samples at once, in log space, as ops; autograd derives the backward pass.
 """
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from eager.optable.asserting import demand
 from eager.optable.table import OPS, TensorBase, cast_to
 
 Tensor = Any
-# Stands for log 0: finite, so that no gradient is inf * 0, and far below any sum of log probabilities.
+# Represents log 0: finite, so that no gradient is inf * 0, and far below any sum of log probabilities.
 _LOG_ZERO = -1e30
 
 
@@ -21,11 +21,11 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
              reduction: str = "mean", zero_infinity: bool = False) -> Tensor:  # fmt: skip
     """Negative log likelihood of label sequences, summed over all alignments to the input's frames.
 
-    log_probs: (t, n, c) or (t, c). targets: (n, s), or all labels joined (sum of target_lengths,). Lengths:
-    n integers each, as a tensor or a sequence. Result: (n,), or () for one sample or a reduction; "mean"
-    divides each loss by its target length first. zero_infinity: infinite losses become 0, without gradient.
-    The gradient is the one in the scores under a log_softmax, as torch gives it.
-    Raises: RuntimeError for lengths that do not fit, or a blank that is no class.
+    log_probs: (t, n, c) or (t, c). targets: (n, s), or all labels concatenated (sum of target_lengths,). Lengths:
+    n integers each, as a tensor or a sequence. Result: (n,), or () for one sample or a reduction; "mean" first
+    divides each loss by its target length. zero_infinity: infinite losses become 0, without gradient.
+    The gradient is that of the scores below a log_softmax, as in torch.
+    Raises: RuntimeError for lengths that do not fit, or a blank outside [0, c).
     """
     reduction = resolve_reduction(reduction)
     if log_probs.dtype not in (dtypes.float32, dtypes.float64):
@@ -62,7 +62,7 @@ def _lengths(given: Any, n: int, name: str, like: Tensor) -> Tensor:
 
 
 def _padded(targets: Tensor, labels: Tensor, n: int, blank: int) -> Tensor:
-    """(n, s) labels, from that or from all of them joined."""
+    """The labels as (n, s), from that form or from the concatenated form."""
     if targets.ndim == 2:
         if targets.shape[0] != n:
             raise RuntimeError(f"Expected tensor to have size {n} at dimension 0, but got size {targets.shape[0]} for targets "
@@ -107,13 +107,13 @@ def _log_add(*terms: Tensor) -> Tensor:
 
 
 def _losses(log_probs: Tensor, targets: Tensor, frames: Tensor, labels: Tensor, blank: int) -> Tensor:
-    """The forward recursion over labels with blanks between: alpha is (n, 2 s + 1)."""
+    """The forward recursion over labels interleaved with blanks. alpha: (n, 2 s + 1)."""
     steps, n, _ = log_probs.shape
     width = 2 * targets.shape[1] + 1
     blanks = OPS["full"]((n, targets.shape[1] + 1), blank, dtypes.int64, targets.device)
     paired = OPS["stack"]([blanks[:, :-1], targets], 2).reshape(n, width - 1)
     extended = OPS["cat"]([paired, blanks[:, :1]], 1)
-    # A label may follow the one before it without a blank between, if they differ.
+    # Two neighbouring labels need no blank between them if they differ.
     skips = OPS["cat"]([(blanks[:, :1] != blanks[:, :1]).expand(n, min(2, width)),
                         (extended[:, 2:] != blank) & (extended[:, 2:] != extended[:, :-2])], 1)  # fmt: skip
     log_p = OPS["clamp"](log_probs, _LOG_ZERO, None)
@@ -136,7 +136,7 @@ def _losses(log_probs: Tensor, targets: Tensor, frames: Tensor, labels: Tensor, 
     before = OPS["gather"](alpha, 1, OPS["clamp"](last - 1, 0, None)).squeeze(1)
     likelihood = _log_add(ends, OPS["where"](labels > 0, before, _LOG_ZERO))
     losses = OPS["where"](likelihood < _LOG_ZERO / 2, float("inf"), -likelihood)
-    # Adds nothing but the gradient exp(log_probs), the part that a log_softmax below would cancel.
+    # Adds 0 to the value and exp(log_probs) to the gradient; a log_softmax below would cancel that part.
     p = OPS["exp"](log_probs)
     seen = (OPS["arange"](0, steps, 1, dtypes.int64, frames.device).unsqueeze(1) < frames).unsqueeze(2)
     return losses + OPS["where"](seen, p - p.detach(), 0.0).sum((0, 2))

@@ -1,4 +1,7 @@
-"""Dropout and its relatives. The mask is drawn from the default generator of the input's device."""
+"""Dropout functions. The mask is drawn from the default generator of the input's device.
+
+All keep the input's shape and raise ValueError for p outside [0, 1].
+"""
 from __future__ import annotations
 
 import math
@@ -20,7 +23,7 @@ def _check_probability(p: float) -> None:
 
 
 def _keep(like: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
-    """Bool mask of `shape`, True with probability 1 - p. It lies as `like` does, and so does what is selected by it."""
+    """Bool mask of `shape`, True with probability 1 - p, in the memory layout of `like`."""
     state = state_for(math.prod(shape), None, like.device)
     if like.is_contiguous():
         return OPS["philox_uniform"](state, shape, dtypes.float32) >= p
@@ -31,7 +34,7 @@ def _keep(like: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
 
 
 def _products(input: Tensor, shape: tuple[int, ...], count: int) -> tuple[int, ...]:
-    """Strides that `count` operations give of a tensor of `shape`, the noise, with the input and what comes of it."""
+    """Strides of the result of `count` elementwise operations between noise of `shape` and the input."""
     full = tuple(input.shape)
     x: Any = input
     noise = TensorSpec(shape, input.dtype, preserve_strides(input) if shape == full else contiguous_strides(shape))
@@ -56,7 +59,7 @@ def _drop(input: Tensor, shape: tuple[int, ...], p: float, training: bool, inpla
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zero each element with probability p and scale the rest by 1 / (1 - p); the identity outside training.
+    """Zero each element with probability p and scale the others by 1 / (1 - p); the identity outside training.
 
     Raises: ValueError for p outside [0, 1].
     """
@@ -74,7 +77,7 @@ def _check_channels(input: Tensor) -> None:
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Drop whole channels. input: (n, c, l) or (c, l)."""
+    """Drop whole channels. input: (n, c, l) or (c, l). Raises: RuntimeError for other ranks."""
     if input.ndim not in (2, 3):
         raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {input.ndim}D input. Note that dropout1d exists "
                            "to provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an "
@@ -83,7 +86,7 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Drop whole channels. input: (n, c, h, w); (n, c, l) counts as batched too, as torch has it."""
+    """Drop whole channels. input: (n, c, h, w); torch treats (n, c, l) as batched too."""
     _check_channels(input)
     return _drop(input, _per_channel(input, True), p, training, inplace)
 
@@ -118,5 +121,5 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
 
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """alpha_dropout of whole channels. input: (n, c, *)."""
+    """`alpha_dropout` of whole channels. input: (n, c, *)."""
     return _alpha_drop(input, _per_channel(input, True), p, training, inplace)

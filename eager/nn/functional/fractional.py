@@ -1,4 +1,4 @@
-"""Max pooling over windows whose places are drawn at random.
+"""Max pooling over randomly placed windows.
 
 Source: Graham, "Fractional Max-Pooling", 2014 (arXiv:1412.6071): starts floor((i + u) * a) - floor(u * a).
 """
@@ -19,7 +19,7 @@ def _sizes(value: Any, n: int) -> tuple[int, ...]:
 
 
 def _starts(samples: Tensor, size: int, out: int, kernel: int) -> Tensor:
-    """(n, c, out) window starts along one dim. samples: (n, c) in [0, 1)."""
+    """Window starts along one dim, (n, c, out). samples: (n, c) in [0, 1)."""
     last = size - kernel
     if out == 1:
         return OPS["full"]((*samples.shape, 1), last, dtypes.int64, samples.device)
@@ -52,7 +52,7 @@ def _pool(n: int, input: Tensor, kernel_size: Any, output_size: Any, output_rati
         samples = OPS["philox_uniform"](state_for(math.prod(lead) * n, None, x.device), (*lead, n), dtypes.float32)
     position = OPS["full"]((*lead, *(1,) * 2 * n), 0, dtypes.int64, x.device)
     for d in range(n):
-        # torch reads the samples of a 2-d window last dim first, those of a 3-d window in order
+        # torch assigns the samples of a 2-d window to the last dim first, but those of a 3-d window in order
         starts = _starts(OPS["select"](samples, 2, n - 1 - d if n == 2 else d), spatial[d], out[d], kernel[d])
         offsets = OPS["arange"](0, kernel[d], 1, dtypes.int64, x.device)
         shape = (*lead, *(out[d] if e == d else 1 for e in range(n)), *(1,) * n)
@@ -71,9 +71,9 @@ def _pool(n: int, input: Tensor, kernel_size: Any, output_size: Any, output_rati
 def fractional_max_pool2d_with_indices(input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
                                        return_indices: bool = False,
                                        _random_samples: Tensor | None = None) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Maxima of random windows of (n, c, h, w) or (c, h, w), and their places in the flattened plane.
+    """Maxima of random windows of (n, c, h, w) or (c, h, w), and their positions in the flattened plane.
 
-    output_size, or output_ratio of the input's size. _random_samples: (n, c, 2) in [0, 1) in place of fresh ones.
+    output_size, or output_ratio of the input's size. _random_samples: (n, c, 2) in [0, 1) in place of new ones.
     Raises: ValueError if neither size nor ratio is given; RuntimeError for a size that does not fit.
     """
     return _pool(2, input, kernel_size, output_size, output_ratio, _random_samples)
@@ -82,19 +82,22 @@ def fractional_max_pool2d_with_indices(input: Tensor, kernel_size: Any, output_s
 def fractional_max_pool3d_with_indices(input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
                                        return_indices: bool = False,
                                        _random_samples: Tensor | None = None) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Maxima of random windows of (n, c, d, h, w) or (c, d, h, w), and their places in the flattened volume."""
+    """Maxima of random windows of (n, c, d, h, w) or (c, d, h, w), and their positions in the flattened volume.
+
+    Arguments and errors as fractional_max_pool2d_with_indices; _random_samples: (n, c, 3).
+    """
     return _pool(3, input, kernel_size, output_size, output_ratio, _random_samples)
 
 
 def fractional_max_pool2d(input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
                           return_indices: bool = False, _random_samples: Tensor | None = None) -> Any:  # fmt: skip
-    """As fractional_max_pool2d_with_indices; the places only with return_indices."""
+    """As fractional_max_pool2d_with_indices; returns the positions only with return_indices."""
     found = _pool(2, input, kernel_size, output_size, output_ratio, _random_samples)
     return found if return_indices else found[0]
 
 
 def fractional_max_pool3d(input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
                           return_indices: bool = False, _random_samples: Tensor | None = None) -> Any:  # fmt: skip
-    """As fractional_max_pool3d_with_indices; the places only with return_indices."""
+    """As fractional_max_pool3d_with_indices; returns the positions only with return_indices."""
     found = _pool(3, input, kernel_size, output_size, output_ratio, _random_samples)
     return found if return_indices else found[0]

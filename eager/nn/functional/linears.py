@@ -17,7 +17,7 @@ Tensor = Any
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
-    """x @ weight.T + bias. input: (*, in), weight: (out, in) or (in,), bias: (out,) or None.
+    """x @ weight.T + bias. input: (*, in), weight: (out, in) or (in,), bias: (out,) or None; result (*, out).
 
     Raises: RuntimeError for shapes that do not multiply.
     """
@@ -28,7 +28,10 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
 
 @composition
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """y[o] = x1^T weight[o] x2 + bias[o]. input1: (*, a), input2: (*, b), weight: (out, a, b), bias: (out,)."""
+    """y[o] = x1^T weight[o] x2 + bias[o]. input1: (*, a), input2: (*, b), weight: (out, a, b), bias: (out,).
+
+    Raises: RuntimeError for differing dtypes or shapes that do not fit.
+    """
     if not input1.dtype is input2.dtype is weight.dtype:
         raise RuntimeError(f"All tensors must have the same dtype, got input1: {c_name(input1.dtype)}, input2: {c_name(input2.dtype)}, "
                            f"weight: {c_name(weight.dtype)}")  # fmt: skip
@@ -48,11 +51,11 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 
 def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
               norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:  # fmt: skip
-    """Rows of `weight` at the positions in `input`. input: (*) integer, weight: (n, d); result (*, d).
+    """Rows of `weight` at the indices in `input`. input: (*) integer, weight: (n, d); result (*, d).
 
-    padding_idx: this row gets no gradient. max_norm: rows used are first scaled down to this norm, in place.
-    sparse: the gradient of `weight` is a sparse tensor of the rows used (`eager.sparse`); not in captured graphs.
-    Raises: IndexError for a position outside 0..n-1.
+    padding_idx: this row gets no gradient. max_norm: the used rows are first scaled down to this norm, in place.
+    sparse: the gradient of `weight` is a sparse tensor of the used rows (`eager.sparse`); not in captured graphs.
+    Raises: IndexError for an index outside [0, n).
     """
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
@@ -74,7 +77,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
 
 
 def _sparsely_differentiable(weight: Tensor, index: Tensor, pad: int) -> Tensor:
-    """The rows, with a gradient in coordinate format: one element for each row used, the row of padding left out."""
+    """The rows, with a gradient in coordinate format: one element per used row, without the padding row."""
     if weight.is_fake or index.is_fake:
         raise NotImplementedError("embedding(sparse=True): sparse gradients are not implemented in captured graphs")
     rows = OPS["embedding"](weight.detach(), index, pad)
@@ -104,7 +107,7 @@ def _renormalize(weight: Tensor, rows: Tensor, max_norm: float, norm_type: float
 
 
 def _scaled_by_frequency(rows: Tensor, index: Tensor, n: int) -> Tensor:
-    """The rows themselves forwards; backwards each gradient is divided by how often its row was used."""
+    """The identity forwards; backwards, each row's gradient is divided by the number of times the row was used."""
     counts = OPS["bincount"](index.reshape(-1), None, n)
     share = 1.0 / OPS["index_select"](counts, 0, index.reshape(-1)).to(rows.dtype)
     share = share.view(*index.shape, 1)
@@ -117,7 +120,8 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
                   padding_idx: int | None = None) -> Tensor:  # fmt: skip
     """Sum, mean or maximum of bags of embeddings.
 
-    input: (bags, n), or (n,) with `offsets` (bags,), the start of each bag. Result: (bags, d).
+    input: (bags, n) integer, or (n,) with `offsets` (bags,), the start of each bag. Result: (bags, d).
+    Raises: ValueError for another mode or rank; NotImplementedError for per_sample_weights unless mode is "sum".
     """
     if mode not in ("sum", "mean", "max"):
         raise ValueError("mode has to be one of sum, mean or max")
@@ -185,7 +189,10 @@ def _combine_bags(rows: Tensor, flat: Tensor, bag_of: Tensor, bags: int, mode: s
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """int64 (*, num_classes) with a single one at each index. num_classes=-1: one more than the largest index."""
+    """int64 (*, num_classes) with a single 1 at each index. num_classes=-1: the largest index plus one.
+
+    Raises: RuntimeError for a dtype other than int64, or an empty tensor without num_classes.
+    """
     if tensor.dtype is not dtypes.int64:
         raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor, got {tensor.type()}")
     if num_classes == -1:
@@ -200,7 +207,10 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 
 @composition
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """Cosine of the angle between x1 and x2, broadcast together, along dim; each norm being at least eps."""
+    """Cosine of the angle between x1 and x2 along `dim`; each norm is at least eps. x1 and x2 broadcast.
+
+    Raises: RuntimeError for a negative eps or dtypes that are not floating.
+    """
     if not eps >= 0:
         raise RuntimeError(f"eps must be non-negative, got: {eps}")
     common = promote_types(x1.dtype, x2.dtype)
@@ -216,13 +226,17 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 
 @composition
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
-    """p-norm of x1 - x2 + eps along the last dim."""
+    """p-norm of x1 - x2 + eps along the last dim. (*, d), (*, d) -> (*), or (*, 1) with keepdim."""
     return (x1 - x2 + eps).norm(p, -1, keepdim)
 
 
 @composition
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
-    """Distances between all pairs of rows i < j, in row-major order of (i, j). input: (n, d)."""
+    """p-norm distances of all pairs of rows i < j, in row-major order of (i, j). input: (n, d); result (n (n - 1) /
+    2,).
+
+    Raises: RuntimeError for another rank or a negative p.
+    """
     if input.ndim != 2:
         raise RuntimeError("pdist only supports 2D tensors, got: " f"{input.ndim}D")
     if p < 0:

@@ -1,4 +1,7 @@
-"""Losses. `reduction` is "none", "mean" or "sum"; the older `size_average` and `reduce` flags map to it."""
+"""Losses. `reduction` is "none", "mean" or "sum"; the deprecated flags `size_average` and `reduce` map to it.
+
+The result is () for "mean" and "sum". Elementwise losses return the broadcast shape for "none".
+"""
 from __future__ import annotations
 
 import math
@@ -22,12 +25,12 @@ TensorBase = _native.TensorBase
 
 
 def reduction_of_flags(size_average: bool | None, reduce: bool | None) -> str:
-    """What the two deprecated flags stand for: None counts as True."""
+    """The reduction name that the deprecated flags select; None counts as True."""
     return "none" if reduce is not None and not reduce else "mean" if size_average is None or size_average else "sum"
 
 
 def resolve_reduction(reduction: str, size_average: bool | None = None, reduce: bool | None = None) -> str:
-    """The reduction, with the two deprecated flags taken into account. Raises ValueError for another name."""
+    """The reduction name, after the deprecated flags are taken into account. Raises: ValueError for an unknown name."""
     if size_average is not None or reduce is not None:
         reduction = reduction_of_flags(size_average, reduce)
         warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.")
@@ -43,7 +46,7 @@ def _reduce(loss: Tensor, reduction: str) -> Tensor:
 
 
 def _difference(x: Tensor, t: Tensor, kernel: str) -> Tensor:
-    """x - t. Raises NotImplementedError for integers and bools, for which torch's kernel is not written."""
+    """x - t. Raises: NotImplementedError for integer and bool dtypes, for which torch has no kernel."""
     if x.dtype.is_integral and t.dtype.is_integral:
         raise dtypes.no_kernel(kernel, dtypes.promote_types(x.dtype, t.dtype))
     return x - t
@@ -52,7 +55,7 @@ def _difference(x: Tensor, t: Tensor, kernel: str) -> Tensor:
 @composition
 def _pairwise(name: str, input: Tensor, target: Tensor, rule: Callable[[Tensor, Tensor], Tensor], reduction: str,
               weight: Tensor | None = None) -> Tensor:  # fmt: skip
-    """Reduce `rule(input, target)`, with torch's warning where the two only fit by broadcasting."""
+    """Reduce `rule(input, target)`, with torch's warning if the shapes differ and only broadcast."""
     if tuple(input.shape) != tuple(target.shape):
         warn(f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). This will "
              "likely lead to incorrect results due to broadcasting. Please ensure they have the same size.")  # fmt: skip
@@ -68,7 +71,7 @@ def _pairwise(name: str, input: Tensor, target: Tensor, rule: Callable[[Tensor, 
 
 def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
              reduction: str = "mean", weight: Tensor | None = None) -> Tensor:  # fmt: skip
-    """Squared difference."""
+    """(x - t)^2, elementwise. Raises: NotImplementedError for integer dtypes."""
     reduction = resolve_reduction(reduction, size_average, reduce)
     return _pairwise("mse_loss", input, target, lambda x, t: OPS["square"](
         _difference(with_gradient("rows", x), with_gradient("rows", t), "mse_cpu")), reduction, weight)
@@ -76,14 +79,14 @@ def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, re
 
 def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
             reduction: str = "mean", weight: Tensor | None = None) -> Tensor:  # fmt: skip
-    """Absolute difference."""
+    """|x - t|, elementwise."""
     reduction = resolve_reduction(reduction, size_average, reduce)
     return _pairwise("l1_loss", input, target, lambda x, t: OPS["abs"](x - t), reduction, weight)
 
 
 def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
                    reduction: str = "mean", beta: float = 1.0) -> Tensor:  # fmt: skip
-    """Squared near zero (|d| < beta), absolute beyond."""
+    """d^2 / (2 beta) if |d| < beta, else |d| - beta / 2, for d = x - t. Raises: RuntimeError for a negative beta."""
     reduction = resolve_reduction(reduction, size_average, reduce)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
@@ -93,7 +96,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = No
     def rule(x: Tensor, t: Tensor) -> Tensor:
         d = OPS["abs"](_difference(with_gradient("rows", x), with_gradient("rows", t), "smooth_l1_cpu"))
         far = d >= beta
-        near = OPS["where"](far, 0, d)  # the square of an infinite distance would have a gradient of nan
+        near = OPS["where"](far, 0, d)  # the square of an infinite distance has the gradient nan
         return OPS["where"](far, d - 0.5 * beta, near * near * (0.5 / beta))
 
     return _pairwise("smooth_l1_loss", input, target, rule, reduction)
@@ -101,7 +104,10 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = No
 
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
                weight: Tensor | None = None) -> Tensor:  # fmt: skip
-    """Half the square where |d| <= delta, delta * (|d| - delta / 2) beyond, in the dtype of `input`."""
+    """d^2 / 2 if |d| <= delta, else delta * (|d| - delta / 2), for d = x - t, in the dtype of `input`.
+
+    Raises: RuntimeError unless delta is positive.
+    """
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
 
@@ -116,7 +122,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
 
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
                          reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
-    """-(t log x + (1 - t) log(1 - x)), the logarithms being at least -100.
+    """-(t log x + (1 - t) log(1 - x)), each logarithm clamped to at least -100.
 
     Raises: ValueError for differing shapes; RuntimeError for an input outside [0, 1].
     """
@@ -137,7 +143,7 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None,
                                      size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
                                      pos_weight: Tensor | None = None) -> Tensor:  # fmt: skip
-    """Binary cross entropy of sigmoid(input), stable for large |input|. pos_weight weighs the positive class.
+    """Binary cross entropy of sigmoid(input), stable for large |input|. pos_weight: weight of the positive class.
 
     Raises: ValueError for differing shapes.
     """
@@ -148,7 +154,7 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
 
 
 def logits_loss(input: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None, reduction: str) -> Tensor:
-    """`binary_cross_entropy_with_logits`, whose input and target may differ by broadcasting: the loss has the target's shape."""
+    """`binary_cross_entropy_with_logits` for an input and a target that broadcast; the loss has the target's shape."""
     if input.dtype.is_complex:
         raise dtypes.no_kernel("log_sigmoid_cpu", input.dtype)
     shape = broadcast_shapes(target.shape, input.shape)
@@ -161,14 +167,17 @@ def logits_loss(input: Tensor, target: Tensor, weight: Tensor | None, pos_weight
         loss = (1 - target) * input - log_sigmoid
     else:
         loss = (1 - target) * input - ((pos_weight - 1) * target + 1) * log_sigmoid
-    loss = cast_to(loss, target.dtype)  # which torch writes the loss into
+    loss = cast_to(loss, target.dtype)  # torch writes the loss into a tensor of the target's dtype
     return _reduce(loss if weight is None else loss * weight, reduction)
 
 
 @composition
 def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
            reduction: str = "mean", log_target: bool = False) -> Tensor:  # fmt: skip
-    """t * (log t - x), where x is a log probability. reduction also takes "batchmean"."""
+    """t * (log t - x), elementwise, where x is a log probability. `reduction` may also be "batchmean".
+
+    log_target: the target holds log probabilities.
+    """
     if reduction == "batchmean":
         loss = kl_div(input, target, reduction="sum", log_target=log_target)
         return loss / input.shape[0] if input.ndim else loss
@@ -188,7 +197,7 @@ def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, redu
 
 
 def _rows(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Scores (n, classes) and targets (n,), from (classes,), (n, classes) or (n, classes, *).
+    """Scores (n, classes) and targets (n,), from scores (classes,), (n, classes) or (n, classes, *).
 
     Raises: ValueError for batch sizes that differ; RuntimeError for targets of another shape.
     """
@@ -212,7 +221,7 @@ def _rows(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _check_classes(rows: Tensor, target: Tensor, weight: Tensor | None) -> None:
-    """Raise RuntimeError unless targets are class indices in a dtype for them and there is a weight for each class."""
+    """Raise RuntimeError unless targets have an index dtype and `weight` has one element per class."""
     if target.dtype not in (dtypes.int64, dtypes.uint8):
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got {scalar_name(target.dtype)}")
     if weight is not None and tuple(weight.shape) != (rows.shape[1],):
@@ -237,9 +246,9 @@ def _reduce_rows(losses: Tensor, target: Tensor, shape: tuple[int, ...], weight:
 
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
              ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
-    """-weight[t] * x[t] over log probabilities. input: (n, c, *) or (c,), target: (n, *) or () class indices.
+    """-weight[t] * x[t] for log probabilities. input: (n, c, *) or (c,), target: (n, *) or () class indices.
 
-    Raises: IndexError for a target that is no class; ValueError for batch sizes that differ.
+    Raises: IndexError for a target outside [0, c); ValueError for batch sizes that differ.
     """
     reduction = resolve_reduction(reduction, size_average, reduce)
     if input.ndim == 0:
@@ -275,7 +284,7 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
     rows, target = _rows(input, target)
     _check_classes(rows, target, weight)
     losses = OPS["cross_entropy"](rows, target, weight, ignore_index)[0]
-    if not label_smoothing > 0.0:  # as torch: a negative one and nan count as none
+    if not label_smoothing > 0.0:  # as in torch, a negative value and nan mean no smoothing
         return _reduce_rows(losses, target, shape, weight, ignore_index, reduction)
     return _smoothed(losses, rows, target, shape, weight, ignore_index, reduction, label_smoothing)
 
@@ -314,9 +323,9 @@ def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *
                          label_smoothing: float = 0.0, options: Any = None) -> Tensor:  # fmt: skip
     """Cross entropy of the scores input @ linear_weight.T + linear_bias.
 
-    input: (n, d) or (d,); linear_weight: (c, *k, d); linear_bias: (c, *k); target: as cross_entropy takes it for
+    input: (n, d) or (d,); linear_weight: (c, *k, d); linear_bias: (c, *k); target: as in cross_entropy for
     scores (n, c, *k) or (c,). Raises: RuntimeError for shapes that do not fit, or ignore_index with class
-    probabilities; NotImplementedError for options, which ask for the scores in chunks.
+    probabilities; NotImplementedError for options, which request the computation of the scores in chunks.
     """
     if options is not None:
         raise NotImplementedError("linear_cross_entropy: computing the scores in chunks (options) is not implemented; give None")
@@ -348,7 +357,10 @@ def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False,
                      size_average: bool | None = None, eps: float = 1e-8, reduce: bool | None = None,
                      reduction: str = "mean") -> Tensor:  # fmt: skip
-    """Negative log likelihood of a Poisson rate, exp(input) or input; `full` adds Stirling's term."""
+    """Negative log likelihood of counts under the Poisson rate exp(input), or input with log_input=False.
+
+    full: add Stirling's approximation of the constant term.
+    """
     reduction = resolve_reduction(reduction, size_average, reduce)
     loss = OPS["exp"](input) - target * input if log_input else input - target * OPS["log"](input + eps)
     if full:
@@ -360,7 +372,11 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
 @composition
 def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = False, eps: Any = 1e-6,
                       reduction: str = "mean") -> Tensor:  # fmt: skip
-    """Half of log var + (x - t)^2 / var, var being at least eps; `full` adds the constant."""
+    """(log v + (x - t)^2 / v) / 2 with v = max(var, eps). full: add the constant term.
+
+    input, target: (*); var: a number, the shape of input, or that shape with the last dim absent or 1.
+    Raises: ValueError for a negative or misshapen var.
+    """
     if not isinstance(var, (float, TensorBase)):
         raise TypeError(f"gaussian_nll_loss(): argument 'var' (position 3) must be Tensor or float, not {type(var).__name__}")
     if isinstance(var, float):
@@ -376,10 +392,10 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = Fals
     if eps is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     eps = dtypes.option(dtypes.float64, eps)
-    if var.dtype.is_integral:  # torch clamps a copy of it in place
+    if var.dtype.is_integral:  # torch clamps a copy of `var` in place, which keeps its dtype
         raise RuntimeError(f"result type Float can't be cast to the desired output type {c_name(var.dtype)}")
     floor = OPS["clamp"](var.detach(), eps, None)
-    clamped = var + (floor - var.detach())  # the clamp is not seen by the gradient
+    clamped = var + (floor - var.detach())  # the gradient ignores the clamp
     loss = (OPS["log"](clamped) + OPS["square"](input - target) / clamped) * 0.5
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)
@@ -389,7 +405,7 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = Fals
 @composition
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None,
                          reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
-    """x where the target is 1, max(0, margin - x) where it is -1."""
+    """x if the target is 1, max(0, margin - x) if it is -1."""
     reduction = resolve_reduction(reduction, size_average, reduce)
     if not isinstance(target, TensorBase):
         raise TypeError(f"hinge_embedding_loss(): argument 'target' (position 2) must be Tensor, not {type(target).__name__}")
@@ -402,7 +418,7 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, siz
 @composition
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
                         reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
-    """max(0, -t * (x1 - x2) + margin)."""
+    """max(0, -t * (x1 - x2) + margin), elementwise. Raises: RuntimeError for differing ranks."""
     reduction = resolve_reduction(reduction, size_average, reduce)
     if not input1.ndim == input2.ndim == target.ndim:
         raise RuntimeError(f"margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
@@ -411,14 +427,14 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
 
 
 def ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: str) -> Tensor:
-    """`margin_ranking_loss` of inputs and targets that broadcast."""
+    """`margin_ranking_loss` without the check of ranks: inputs and targets broadcast."""
     return _reduce(OPS["clamp"](-target * (input1 - input2) + float(margin), 0, None), reduction)
 
 
 @composition
 def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
                      reduction: str = "mean") -> Tensor:  # fmt: skip
-    """log(1 + exp(-t * x)). Raises RuntimeError unless the target broadcasts to the shape of the input."""
+    """log(1 + exp(-t * x)), elementwise. Raises: RuntimeError unless the target broadcasts to the input's shape."""
     reduction = resolve_reduction(reduction, size_average, reduce)
     shape = broadcast_shapes(input.shape, target.shape)
     if shape != tuple(input.shape):
@@ -431,7 +447,10 @@ def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = 
 @composition
 def multi_margin_loss(input: Tensor, target: Tensor, p: Any = 1, margin: Any = 1.0, weight: Tensor | None = None,
                       size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
-    """Mean over the other classes of max(0, margin - x[t] + x[j]) ** p. input: (n, c) or (c,)."""
+    """Mean over the other classes j of max(0, margin - x[t] + x[j]) ** p. input: (n, c) or (c,), target: (n,) or ().
+
+    Raises: ValueError unless p is 1 or 2; RuntimeError for targets of another dtype or shape.
+    """
     reduction = resolve_reduction(reduction, size_average, reduce)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
@@ -454,7 +473,7 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: Any = 1, margin: Any = 1
 
 
 def _margin_rows(input: Tensor) -> Tensor:
-    """(n, c) of (n, c), (c,) or a single number. Raises RuntimeError for another rank and for no classes."""
+    """`input` as (n, c), from (n, c), (c,) or (). Raises: RuntimeError for another rank or no classes."""
     if input.ndim > 2 or (input.ndim and input.shape[-1] == 0):
         raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}")
     return input if input.ndim == 2 else input.reshape(1, -1)
@@ -463,7 +482,10 @@ def _margin_rows(input: Tensor) -> Tensor:
 @composition
 def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
                            reduction: str = "mean") -> Tensor:  # fmt: skip
-    """Hinge between each target class (a list ended by -1) and each class that is none. input: (n, c) or (c,)."""
+    """Hinge loss between each target class and each other class. input: (n, c) or (c,).
+
+    target: int64, the shape of input; class indices, ended by -1. Raises: RuntimeError for another shape or dtype.
+    """
     reduction = resolve_reduction(reduction, size_average, reduce)
     rows = _margin_rows(input)
     if tuple(target.shape) != tuple(input.shape) and not (input.ndim < 2 and target.ndim < 2 and target.numel() == input.numel()):
@@ -486,7 +508,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | N
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None,
                                 size_average: bool | None = None, reduce: bool | None = None,
                                 reduction: str = "mean") -> Tensor:  # fmt: skip
-    """Mean over classes of the binary cross entropy with logits."""
+    """Mean over the last dim (the classes) of the binary cross entropy with logits. input, target: (n, c) or (c,)."""
     reduction = resolve_reduction(reduction, size_average, reduce)
     loss = -(target * OPS["log_sigmoid"](input) + (1 - target) * OPS["log_sigmoid"](-input))
     if weight is not None:
@@ -499,11 +521,14 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | 
 @composition
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
                           size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
-    """1 - cos where the target is 1, max(0, cos - margin) where it is -1. inputs: (n, d) or (d,)."""
+    """1 - cos if the target is 1, max(0, cos - margin) if it is -1. inputs: (n, d) or (d,), target: (n,) or ().
+
+    Raises: RuntimeError for ranks that do not fit.
+    """
     reduction = resolve_reduction(reduction, size_average, reduce)
     if target.ndim > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
-    last = (target.ndim,)  # the dim after those of the target
+    last = (target.ndim,)  # the dim that follows the target's dims
     if input1.ndim != target.ndim + 1 or input2.ndim != target.ndim + 1:
         raise RuntimeError(f"{target.ndim}D target tensor expects {target.ndim + 1}D input tensors, but found inputs with sizes "
                            f"{list(input1.shape)} and {list(input2.shape)}.")  # fmt: skip
@@ -517,7 +542,10 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2,
                         eps: float = 1e-6, swap: bool = False, size_average: bool | None = None, reduce: bool | None = None,
                         reduction: str = "mean") -> Tensor:  # fmt: skip
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin) with p-norm distances."""
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin), d being the p-norm distance of (*, d) inputs.
+
+    swap: use the distance of positive and negative if it is smaller. Raises: ValueError unless margin is positive.
+    """
     reduction = resolve_reduction(reduction, size_average, reduce)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
@@ -532,7 +560,7 @@ def _check_triplet(anchor: Tensor, positive: Tensor, negative: Tensor) -> None:
 
 def triplet_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, p: float, eps: float, swap: bool,
                  reduction: str) -> Tensor:  # fmt: skip
-    """`triplet_margin_loss` with a margin of any sign."""
+    """`triplet_margin_loss` without the check of the margin's sign."""
     _check_triplet(anchor, positive, negative)
     near = pairwise_distance(anchor, positive, p, eps)
     far = pairwise_distance(anchor, negative, p, eps)
@@ -543,7 +571,7 @@ def triplet_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: flo
 
 def triplet_margin_with_distance_loss(anchor: Tensor, positive: Tensor, negative: Tensor, *, distance_function: Any = None,
                                       margin: float = 1.0, swap: bool = False, reduction: str = "mean") -> Tensor:  # fmt: skip
-    """triplet_margin_loss under any distance function. Raises ValueError if margin is not above 0."""
+    """`triplet_margin_loss` with any distance function. Raises: ValueError unless margin is positive."""
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     _check_triplet(anchor, positive, negative)

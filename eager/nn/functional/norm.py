@@ -1,4 +1,4 @@
-"""Normalisation layers as functions."""
+"""Normalisation as functions. Each keeps the shape and dtype of its input."""
 from __future__ import annotations
 
 import math
@@ -21,7 +21,7 @@ _EPS = {"float32": 2.0**-23, "float64": 2.0**-52, "float16": 2.0**-10, "bfloat16
 
 def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None,
                eps: float = 1e-5) -> Tensor:  # fmt: skip
-    """Zero mean and unit variance over the trailing dims, then weight and bias.
+    """Normalise the trailing dims to zero mean and unit variance, then apply weight and bias.
 
     input: (*, *normalized_shape); weight, bias: normalized_shape or None. Raises: RuntimeError for other shapes.
     """
@@ -29,7 +29,10 @@ def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | 
 
 
 def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
-    """x over its root mean square across the trailing dims, times weight. eps: the dtype's epsilon by default."""
+    """x divided by its root mean square over the trailing dims, times weight. eps: the dtype's epsilon by default.
+
+    input: (*, *normalized_shape); weight: normalized_shape or None. Raises: ValueError for too few dims.
+    """
     if len(normalized_shape) > input.ndim:
         raise ValueError(f"Input tensor must have at least {len(normalized_shape)} dimensions, but got {input.ndim}")
     if input.dtype.is_integral:
@@ -44,11 +47,11 @@ def _affine(y: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     if weight is not None:
         y = y * weight.view(shape)
     y = y if bias is None else y + bias.view(shape)
-    return y if y.dtype is d else y.to(d)  # float32 weights of a half-precision input leave it in half precision
+    return y if y.dtype is d else y.to(d)  # a half-precision input keeps its dtype beside float32 weights
 
 
 def _check_channels(input: Tensor, channels: int, **parameters: Tensor | None) -> None:
-    """Raise RuntimeError for a parameter that is no vector with one element for each channel, or of another dtype."""
+    """Raise RuntimeError for a parameter of another dtype, or whose shape is not (channels,)."""
     for name, t in parameters.items():
         if t is not None and (t.ndim != 1 or t.shape[0] != channels):
             raise RuntimeError(f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of shape "
@@ -59,7 +62,11 @@ def _check_channels(input: Tensor, channels: int, **parameters: Tensor | None) -
 @composition
 def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
                eps: float = 1e-5) -> Tensor:  # fmt: skip
-    """Zero mean and unit variance within each of num_groups groups of channels. input: (n, c, *); weight, bias: (c,)."""
+    """Normalise each of num_groups groups of channels to zero mean and unit variance.
+
+    input: (n, c, *); weight, bias: (c,) or None.
+    Raises: RuntimeError unless num_groups divides c; ValueError for groups of a single value.
+    """
     if input.ndim < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
     _more_than_one_value(input, input.shape[0] * input.shape[1] // num_groups * math.prod(input.shape[2:]))
@@ -67,7 +74,7 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
 
 
 def normalize_groups(input: Tensor, num_groups: int, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
-    """`group_norm`, of groups of one value too."""
+    """`group_norm` without the check for groups of a single value."""
     n, c = size_at(input.shape, 0), size_at(input.shape, 1)
     if num_groups <= 0:
         raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
@@ -87,7 +94,7 @@ def _more_than_one_value(input: Tensor, count: int) -> None:
 
 
 def _fit_channels(input: Tensor, **per_channel: Tensor | None) -> None:
-    """Raise RuntimeError unless what is given per channel has one element for each."""
+    """Raise RuntimeError unless every given tensor has one element per channel."""
     if input.ndim < 2 and all(t is None or t.numel() == input.ndim for t in per_channel.values()):
         raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
     channels = input.shape[1] if input.ndim > 1 else input.ndim
@@ -97,9 +104,10 @@ def _fit_channels(input: Tensor, **per_channel: Tensor | None) -> None:
 
 
 def _check_statistics(input: Tensor, *given: Tensor | None) -> None:
-    """Raise RuntimeError unless weight, bias and the running statistics have the input's dtype, or float32 beside a half's.
+    """Raise RuntimeError unless weight, bias and statistics have the input's dtype, or float32 beside a half-precision
+    input.
 
-    As torch: the first of them decides whether the dtypes are meant to differ.
+    As in torch, the first given tensor decides whether mixed dtypes are allowed.
     """
     tensors = [t for t in given if t is not None]
     if all(t.dtype is input.dtype for t in tensors):
@@ -115,10 +123,11 @@ def _check_statistics(input: Tensor, *given: Tensor | None) -> None:
 
 def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
                bias: Tensor | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5) -> Tensor:  # fmt: skip
-    """Normalise each channel by the batch's statistics (training) or the running ones.
+    """Normalise each channel with the statistics of the batch (training) or the running statistics.
 
     input: (n, c, *); the others (c,). In training the running statistics move by `momentum` towards the
-    batch's mean and unbiased variance. Raises: ValueError for eps < 0, and in training for eps = 0 or one value per channel.
+    batch's mean and unbiased variance. Raises: ValueError for eps < 0, and in training for eps = 0 or one value per
+    channel.
     """
     _check_batch(input, weight, bias, running_mean, running_var)
     if eps < 0 or (training and eps == 0):
@@ -130,7 +139,7 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
 
 def unchecked_batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None,
                          bias: Tensor | None, training: bool, momentum: float, eps: float) -> Tensor:  # fmt: skip
-    """`batch_norm` for any eps and any number of values per channel, as torch's top-level function takes them."""
+    """`batch_norm` for any eps and any number of values per channel, as torch's top-level function."""
     _check_batch(input, weight, bias, running_mean, running_var)
     return _batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
 
@@ -156,14 +165,14 @@ def _values_per_channel(input: Tensor) -> int:
 
 
 def _variance(rstd: Tensor, eps: float) -> Tensor:
-    """The variance whose 1/std this is; with eps = 0 a 1/std of 0 stands for a variance of 0."""
-    variance = OPS["reciprocal"](rstd * rstd) - eps * 1.0  # True counts as one
+    """The variance that corresponds to `rstd` = 1 / std; for eps = 0, a value of 0 means a variance of 0."""
+    variance = OPS["reciprocal"](rstd * rstd) - eps * 1.0  # eps may be True, which counts as 1
     return variance if eps else OPS["where"](rstd == 0, 0, variance)
 
 
 def batch_norm_with_moments(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None,
                             bias: Tensor | None, momentum: float, eps: float) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """`batch_norm` in training: y, and each channel's mean and reciprocal deviation in this batch."""
+    """`batch_norm` in training: y, and each channel's mean and reciprocal standard deviation in this batch."""
     count = _values_per_channel(input)
     y, mean, rstd = OPS["batch_norm_train"](input, weight, bias, eps)
     if running_mean is not None or running_var is not None:
@@ -186,7 +195,10 @@ def _move(running: Tensor, towards: Tensor, momentum: float) -> None:
 
 @composition
 def _batch_norm_eval(input: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
-    """x * scale + shift with both worked out per channel first. Raises NotImplementedError unless input is floating."""
+    """x * scale + shift, both computed per channel first.
+
+    Raises: NotImplementedError for a dtype that is not floating.
+    """
     require_floating("batch_norm", input.dtype)
     scale = OPS["rsqrt"](var + eps)
     if weight is not None:
@@ -194,7 +206,7 @@ def _batch_norm_eval(input: Tensor, mean: Tensor, var: Tensor, weight: Tensor | 
     shift = -mean * scale if bias is None else bias - mean * scale
     shape = (1, -1, *(1,) * (input.ndim - 2))
     strides = batch_norm_strides(input)
-    if not is_channels_last(input):  # the only other layout that the result may have
+    if not is_channels_last(input):  # channels-last is the only other layout of the result
         input = input.contiguous()
     y = cast_to(input, scale.dtype) * scale.view(shape) + shift.view(shape)
     return laid_out(cast_to(y, input.dtype), strides)
@@ -203,7 +215,10 @@ def _batch_norm_eval(input: Tensor, mean: Tensor, var: Tensor, weight: Tensor | 
 def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,
                   weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: bool = True,
                   momentum: float = 0.1, eps: float = 1e-5) -> Tensor:  # fmt: skip
-    """Normalise each channel of each sample by its own statistics, or by the running ones. input: (n, c, *)."""
+    """Normalise each channel of each sample with its own statistics, or with the running ones. input: (n, c, *).
+
+    Raises: ValueError for a single spatial element with use_input_stats.
+    """
     if use_input_stats and math.prod(input.shape[2:]) == 1:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.size()}")
     return unchecked_instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
@@ -211,7 +226,7 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
 
 def unchecked_instance_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None,
                             bias: Tensor | None, use_input_stats: bool, momentum: float, eps: float) -> Tensor:  # fmt: skip
-    """`instance_norm` for any number of spatial elements, as torch's top-level function takes them."""
+    """`instance_norm` for any number of spatial elements, as torch's top-level function."""
     if not use_input_stats:
         if running_mean is None or running_var is None:
             raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
@@ -220,7 +235,7 @@ def unchecked_instance_norm(input: Tensor, running_mean: Tensor | None, running_
     n, c = input.shape[:2]
     if eps:
         y, mean, rstd = OPS["native_layer_norm"](input.reshape(n, c, spatial), (spatial,), None, None, eps)
-    else:  # of a constant channel layer_norm gives nan, batch_norm 0
+    else:  # for a constant channel layer_norm returns nan, batch_norm 0
         y, mean, rstd = OPS["batch_norm_train"](input.reshape(1, n * c, spatial), None, None, eps)
         mean, rstd = (OPS["view"](t, (n, c, 1)) for t in (mean, rstd))
     if running_mean is not None and running_var is not None:
@@ -235,7 +250,10 @@ def unchecked_instance_norm(input: Tensor, running_mean: Tensor | None, running_
 
 
 def local_response_norm(input: Tensor, size: int, alpha: Any = 1e-4, beta: Any = 0.75, k: Any = 1.0) -> Tensor:
-    """x over (k + alpha * mean of the squares of `size` neighbouring channels) ** beta. input: (n, c, *)."""
+    """x / (k + alpha * mean square of `size` neighbouring channels) ** beta. input: (n, c, *).
+
+    Raises: ValueError for fewer than 3 dims.
+    """
     if input.ndim < 3:
         raise ValueError(f"Expected 3D or higher dimensionality                          input (got {input.ndim} dimensions)")
     if size <= 0:

@@ -1,6 +1,6 @@
-"""Recurrent layers as functions of their weights, and those under torch's names: lstm, gru, rnn_tanh and rnn_relu.
+"""Recurrent layers as functions of their weights, and torch's functions lstm, gru, rnn_tanh and rnn_relu.
 
-The products with the input are made for all time steps at once; the loop over time holds one product
+The products with the input are computed for all time steps at once; the loop over time holds one product
 with the state and one fused op for the gates.
 """
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Weights(NamedTuple):
 
 
 def make_step(mode: str, w_hh: Tensor, b_hh: Tensor | None, w_hr: Tensor | None) -> Step:
-    """From the input's product at one time step and the state to the next state."""
+    """A function of (product with the input at one time step, state) that returns the next state."""
     if mode == "LSTM":
 
         def lstm(gx: Tensor, state: State) -> State:
@@ -43,9 +43,9 @@ def make_step(mode: str, w_hh: Tensor, b_hh: Tensor | None, w_hr: Tensor | None)
 
 
 def _run(step: Step, inputs: Sequence[Tensor], initial: State, reverse: bool) -> tuple[list[Tensor], State]:
-    """Outputs of all time steps and the last state. inputs[t]: (n_t, *), n_t falling; initial: (n_0, h) each.
+    """Outputs of all time steps and the last state. inputs[t]: (n_t, *), n_t non-increasing; initial: (n_0, h) each.
 
-    A sequence that ends leaves the batch; in reverse it enters when its last step comes.
+    A sequence that ends leaves the batch; in reverse, a sequence enters the batch at its last step.
     """
     outputs: list[Tensor] = []
     if reverse:
@@ -74,7 +74,7 @@ def _run(step: Step, inputs: Sequence[Tensor], initial: State, reverse: bool) ->
 def _run_layer(mode: str, x: Tensor, batch_sizes: list[int] | None, initial: State, weights: Weights,
                reverse: bool) -> tuple[Tensor, State]:  # fmt: skip
     gx = OPS["linear"](x, weights.weight_ih, weights.bias_ih)
-    if mode == "LSTM" and gx.dtype is not initial[0].dtype:  # autocast: the whole layer in the low precision, as torch's
+    if mode == "LSTM" and gx.dtype is not initial[0].dtype:  # under autocast the whole layer runs in the low precision, as in torch
         initial = tuple(s.to(gx.dtype) for s in initial)
     step = make_step(mode, weights.weight_hh, weights.bias_hh, weights.weight_hr)
     if batch_sizes is None:
@@ -87,9 +87,10 @@ def _run_layer(mode: str, x: Tensor, batch_sizes: list[int] | None, initial: Sta
 
 def run_layers(mode: str, x: Tensor, batch_sizes: list[int] | None, initial: State, weights: Sequence[Weights], rate: float,
                bidirectional: bool) -> tuple[Tensor, State]:  # fmt: skip
-    """Outputs of the last layer and the last states of all. x: (t, n, *), or packed (rows, *) with the rows of each step.
+    """Outputs of the last layer and the last states of all layers.
 
-    initial: (layers * directions, n, *) each; weights: by layer, then direction; rate: of the dropout between layers.
+    x: (t, n, *), or packed (rows, *) with the number of rows of each step. initial: (layers * directions, n, *) each.
+    weights: by layer, then direction. rate: of the dropout between layers.
     """
     directions = 2 if bidirectional else 1
     last: list[State] = []
@@ -105,14 +106,17 @@ def run_layers(mode: str, x: Tensor, batch_sizes: list[int] | None, initial: Sta
     return x, tuple(OPS["stack"](list(parts), 0) for parts in zip(*last, strict=True))
 
 
-# ---- torch.lstm and its like ----
+# ---- torch.lstm, gru, rnn_tanh, rnn_relu ----
 
 _PADDED = ("input", "hx", "params", "has_biases", "num_layers", "dropout", "train", "bidirectional", "batch_first")
 _PACKED = ("data", "batch_sizes", "hx", "params", "has_biases", "num_layers", "dropout", "train", "bidirectional")
 
 
 def _gathered(params: Sequence[Tensor], has_biases: bool, count: int, projected: bool) -> list[Weights]:
-    """The flat list of torch's functions by layer and direction. Raises RuntimeError if there are not `count` of them."""
+    """The flat parameter list of torch's functions, grouped by layer and direction.
+
+    Raises: RuntimeError for another number of parameters than `count` layers and directions need.
+    """
     each = 2 + 2 * has_biases + projected
     if len(params) != each * count:
         raise RuntimeError(f"got an incorrect number of RNN parameters: {len(params)}; allowed here: {each * count}, {each} for each "
@@ -122,7 +126,7 @@ def _gathered(params: Sequence[Tensor], has_biases: bool, count: int, projected:
 
 
 def _bound(who: str, mode: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Arguments by name. Raises TypeError where they fit neither form."""
+    """The arguments by name. Raises: TypeError unless they fit the padded or the packed form."""
     packed = "data" in kwargs or "batch_sizes" in kwargs or (len(args) > 1 and _is_sizes(args[1]) and len(args) + len(kwargs) == 9
                                                              and (len(args) < 4 or not isinstance(args[3], bool)))  # fmt: skip
     given = dict(zip(_PACKED if packed else _PADDED, args, strict=False)) | kwargs

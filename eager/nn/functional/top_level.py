@@ -1,7 +1,7 @@
-"""Functions that torch has at its top level with ATen's arguments, in ATen's order: reductions as numbers, no defaults.
+"""torch's top-level functions with ATen's arguments in ATen's order: reductions as integers, few defaults.
 
-`torch.embedding(weight, indices)` and `torch.batch_norm(input, weight, bias, mean, var, ...)` against those of
-`nn.functional`; the flag for cudnn is accepted and has no meaning here.
+For example `torch.embedding(weight, indices)` and `torch.batch_norm(input, weight, bias, mean, var, ...)`, whose
+order differs from `nn.functional`. The cudnn flags are accepted and ignored.
 """
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ _REDUCTIONS = ("none", "mean", "sum")
 
 def embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False,
               sparse: bool = False) -> Tensor:  # fmt: skip
-    """Rows of `weight` (n, d) at `indices` (*); a padding_idx that names no row is none."""
+    """Rows of `weight` (n, d) at `indices` (*); a padding_idx outside the rows is ignored."""
     pad = padding_idx if weight.ndim and 0 <= padding_idx < weight.shape[0] else None
     return linears.embedding(indices, weight, pad, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
 
 
 def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
                training: bool, momentum: float, eps: float, cudnn_enabled: bool) -> Tensor:  # fmt: skip
-    """`nn.functional.batch_norm`, of any eps and of one value per channel too."""
+    """`nn.functional.batch_norm`, without its checks of eps and of the number of values per channel."""
     return norm.unchecked_batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
 
 
 def instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
                   use_input_stats: bool, momentum: float, eps: float, cudnn_enabled: bool) -> Tensor:  # fmt: skip
-    """`nn.functional.instance_norm`, of one spatial element too."""
+    """`nn.functional.instance_norm`, without its check of the number of spatial elements."""
     return norm.unchecked_instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
 
 
 def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5,
                cudnn_enabled: bool = True) -> Tensor:  # fmt: skip
-    """`nn.functional.group_norm`, of groups of one value too."""
+    """`nn.functional.group_norm`, without its check for groups of a single value."""
     return norm.normalize_groups(input, num_groups, weight, bias, eps)
 
 
@@ -66,9 +66,9 @@ def _dropout(fn: Callable[..., Tensor], name: str, inplace: bool) -> Callable[..
 
 def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequence[int], padding: Sequence[int],
                 dilation: Sequence[int], transposed: bool, output_padding: Sequence[int], groups: int) -> Tensor:  # fmt: skip
-    """A convolution over as many dims as `weight` (out, in / groups, *kernel) has beyond two, or its transpose.
+    """A convolution, or its transpose, over the dims of `weight` (out, in / groups, *kernel) after the first two.
 
-    Raises: ValueError for other than one to three dims.
+    Raises: ValueError for a weight with fewer than 3 or more than 5 dims.
     """
     dims = weight.ndim - 2
     if dims not in (1, 2, 3):
@@ -82,35 +82,35 @@ def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequ
 
 def native_layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None,
                       eps: float) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """The result, and each slice's mean and 1 / sqrt(var + eps), which have no gradient."""
+    """`nn.functional.layer_norm`, and each slice's mean and 1 / sqrt(var + eps), which have no gradient."""
     y, mean, rstd = OPS["native_layer_norm"](input, tuple(normalized_shape), weight, bias, eps)
     d = _statistics_dtype(input, weight, bias)
     return y, cast_to(mean, d), cast_to(rstd, d)
 
 
 def _statistics_dtype(input: Tensor, *parameters: Tensor | None) -> Any:
-    """That of mean and rstd: the input's, but float32 where weight and bias of a half-precision input have it."""
+    """The dtype of mean and rstd: the parameters' (float32 beside a half-precision input), else the input's."""
     return next((p.dtype for p in parameters if p is not None), input.dtype)
 
 
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
-    """The result, and where elements were kept."""
+    """`nn.functional.dropout` of the input, and the bool mask of kept elements."""
     ones = OPS["full"](tuple(input.shape), 1, input.dtype, input.device)
     scale = dropouts.dropout(ones, p, train is not False)
     return input * scale, OPS["ne"](scale, 0)
 
 
 def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
-    """`nn.functional.grid_sample` with modes as numbers: bilinear, nearest, bicubic; zeros, border, reflection."""
+    """`nn.functional.grid_sample` with modes as integers: bilinear, nearest, bicubic; zeros, border, reflection."""
     modes, paddings = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
     return grid_sample(input, grid, modes[interpolation_mode], paddings[padding_mode], align_corners)
 
 
-_MAX_MODE: Final = 2  # of embedding_bag: sum, mean, max
+_MAX_MODE: Final = 2  # the largest mode of embedding_bag: 0 sum, 1 mean, 2 max
 
 
 def _check_bags(weight: Tensor, indices: Tensor, offsets: Tensor, mode: int) -> None:
-    """Raise RuntimeError for ranks, dtypes and modes that are none of embedding_bag's."""
+    """Raise RuntimeError for ranks, dtypes and modes that embedding_bag does not accept."""
     if mode not in range(_MAX_MODE + 1):
         raise RuntimeError("`mode` must be sum, mean, or max.")
     for name, t in (("weight", weight), ("input", indices), ("offsets", offsets)):
@@ -125,8 +125,10 @@ def _check_bags(weight: Tensor, indices: Tensor, offsets: Tensor, mode: int) -> 
 def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool = False, mode: int = 0, sparse: bool = False,
                   per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
                   padding_idx: int | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    """`nn.functional.embedding_bag` with the mode as a number (sum, mean, max): (bags, the bag of each index, the size of each bag,
-    the row that each maximum is from). The last is 0 for an empty bag, and the sizes again in the other modes.
+    """`nn.functional.embedding_bag` with the mode as an integer (0 sum, 1 mean, 2 max).
+
+    Returns: (bags, the bag of each index, the size of each bag, the row of each maximum). The last is 0 for an empty
+    bag, and repeats the sizes in the other modes.
     """
     _check_bags(weight, indices, offsets, mode)
     y = linears.embedding_bag(indices, weight, offsets, None, 2, scale_grad_by_freq, ("sum", "mean", "max")[mode], sparse,
@@ -150,7 +152,7 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_b
 def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
                       running_var: Tensor | None, training: bool, momentum: float,
                       eps: float) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """(y, mean, reciprocal deviation) of `nn.functional.batch_norm`; the last two are empty in evaluation."""
+    """(y, mean, reciprocal standard deviation) of `nn.functional.batch_norm`; the last two are empty in evaluation."""
     if not training:
         nothing = OPS["empty"]((0,), input.dtype, input.device)
         return norm.unchecked_batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps), nothing, nothing
@@ -161,7 +163,7 @@ def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None,
 
 def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int,  # noqa: N803
                       eps: float) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """(y, mean, reciprocal deviation) of `nn.functional.group_norm`; the last two are (N, group)."""
+    """(y, mean, reciprocal standard deviation) of `nn.functional.group_norm`; the last two are (N, group)."""
     y = norm.group_norm(input, group, weight, bias, eps)
     rows = OPS["view"](cast_to(input.contiguous(), accumulator(input.dtype)), (N, group, HxW * (C // group)))
     d = _statistics_dtype(input, weight, bias)
@@ -174,11 +176,11 @@ def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: boo
     return affine_grid(theta, list(size), align_corners)
 
 
-# ---- losses: the last argument is 0, 1 or 2 for none, mean, sum; left out it is none, as torch reads it, not its schema's mean ----
+# ---- losses: reduction 0 is none, 1 mean, 2 sum; the default is none, as torch behaves, although its schema says mean ----
 
 
 def _reduced(reduction: int) -> str:
-    """The name of a reduction; of a number that is none of them "none", as torch takes it."""
+    """The name of a reduction; "none" for any number but 1 and 2, as in torch."""
     return _REDUCTIONS[reduction] if reduction in (1, 2) else "none"
 
 
@@ -193,13 +195,13 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool,
 
 
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 0) -> Tensor:
-    """`nn.functional.margin_ranking_loss` of inputs of any ranks that broadcast."""
+    """`nn.functional.margin_ranking_loss` for inputs that broadcast."""
     return _loss.ranking_loss(input1, input2, target, margin, _reduced(reduction))
 
 
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6,
                         swap: bool = False, reduction: int = 0) -> Tensor:  # fmt: skip
-    """`nn.functional.triplet_margin_loss` with a margin of any sign."""
+    """`nn.functional.triplet_margin_loss` without the check of the margin's sign."""
     return _loss.triplet_loss(anchor, positive, negative, margin, p, eps, swap, _reduced(reduction))
 
 
@@ -215,7 +217,7 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
 
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None,
                                      reduction: int = 0) -> Tensor:  # fmt: skip
-    """`nn.functional.binary_cross_entropy_with_logits` of an input that broadcasts to the target."""
+    """`nn.functional.binary_cross_entropy_with_logits` for an input and a target that broadcast."""
     return _loss.logits_loss(input, target, weight, pos_weight, _reduced(reduction))
 
 
@@ -240,37 +242,37 @@ def lstm_cell(input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b
 
 
 def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
-    """h after one step. input: (n, in), hx: (n, hidden)."""
+    """h (n, hidden) after one step. input: (n, in), hx: (n, hidden)."""
     y = OPS["gru_gates"](*_gates(input, hx, w_ih, w_hh, b_ih, b_hh), hx)
     return y if hx.is_contiguous() else laid_out(y, elementwise_strides(tuple(y.shape), [hx, y]))
 
 
 def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
-    """h after one step with tanh."""
+    """h (n, hidden) after one step with tanh. input: (n, in), hx: (n, hidden)."""
     of_input, of_state = _gates(input, hx, w_ih, w_hh, b_ih, b_hh)
     return OPS["tanh"](of_input + of_state)
 
 
 def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
-    """h after one step with relu."""
+    """h (n, hidden) after one step with relu. input: (n, in), hx: (n, hidden)."""
     of_input, of_state = _gates(input, hx, w_ih, w_hh, b_ih, b_hh)
     return OPS["relu"](of_input + of_state)
 
 
 def softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Tensor | None = None) -> Tensor:
-    """Normalised exponentials along dim. dtype: cast to it first."""
+    """Normalised exponentials along `dim`. dtype: cast the input to it first."""
     result = OPS["softmax"](input if dtype is None else cast_to(input, dtype), dim)
     return result if out is None else write_out(out, result, exact=True)
 
 
 def log_softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Tensor | None = None) -> Tensor:
-    """Logarithm of softmax, computed without underflow. dtype: cast to it first."""
+    """Logarithm of softmax along `dim`, computed without underflow. dtype: cast the input to it first."""
     result = OPS["log_softmax"](input if dtype is None else cast_to(input, dtype), dim)
     return result if out is None else write_out(out, result, exact=True)
 
 
 def threshold(input: Tensor, threshold: Any, value: Any, *, out: Tensor | None = None) -> Tensor:
-    """x where above the threshold, else value."""
+    """x if x > threshold, else value."""
     result = activation.threshold(input, threshold, value)
     return result if out is None else write_out(out, result)
 

@@ -1,4 +1,4 @@
-"""The layers by family, under the file names that model code imports them from."""
+"""The layers by family, under the module names from which model code imports them."""
 from eager.nn.modules import (
     activation,
     adaptive,

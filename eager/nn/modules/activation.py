@@ -1,4 +1,4 @@
-"""Activation functions as layers, and multi-head attention."""
+"""Activation functions as layers, and multi-head attention. Every activation keeps the shape of its input."""
 from __future__ import annotations
 
 from typing import Any
@@ -14,7 +14,7 @@ from eager.optable.table import OPS
 
 
 def _plain(name: str, function: Any, doc: str) -> type[Module]:
-    """A layer without settings over one function."""
+    """A layer class without settings that applies one function."""
 
     def forward(self: Module, input: Tensor) -> Tensor:
         return function(input)
@@ -116,7 +116,7 @@ class ReLU6(Hardtanh):
 
 
 class LeakyReLU(Module):
-    """x where positive, else negative_slope * x."""
+    """x if x > 0, else negative_slope * x."""
 
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         super().__init__()
@@ -131,7 +131,7 @@ class LeakyReLU(Module):
 
 
 class ELU(Module):
-    """x where positive, else alpha * (exp(x) - 1)."""
+    """x if x > 0, else alpha * (exp(x) - 1)."""
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -161,7 +161,7 @@ class CELU(Module):
 
 
 class GELU(Module):
-    """x * Phi(x); approximate="tanh" for the tanh formula."""
+    """x * Phi(x), Phi being the normal distribution function; approximate="tanh" uses the tanh formula."""
 
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
@@ -175,7 +175,7 @@ class GELU(Module):
 
 
 class GLU(Module):
-    """First half along dim times the sigmoid of the second."""
+    """First half of the input along `dim` times the sigmoid of the second half. (*, 2 n, *) -> (*, n, *)."""
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
@@ -189,7 +189,7 @@ class GLU(Module):
 
 
 class RReLU(Module):
-    """Leaky ReLU whose slope is drawn from [lower, upper) in training."""
+    """Leaky ReLU whose slope is drawn from [lower, upper) in training, and is their mean in evaluation."""
 
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
         super().__init__()
@@ -205,7 +205,7 @@ class RReLU(Module):
 
 
 class Threshold(Module):
-    """x where above the threshold, else value."""
+    """x if x > threshold, else value."""
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
@@ -221,7 +221,7 @@ class Threshold(Module):
 
 
 class Softplus(Module):
-    """log(1 + exp(beta * x)) / beta."""
+    """log(1 + exp(beta * x)) / beta; x itself if beta * x > threshold."""
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
@@ -236,7 +236,7 @@ class Softplus(Module):
 
 
 class Softshrink(Module):
-    """x moved towards zero by lambd."""
+    """Moves x towards zero by lambd; 0 if |x| <= lambd."""
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
@@ -250,7 +250,7 @@ class Softshrink(Module):
 
 
 class Hardshrink(Module):
-    """x, but zero where |x| <= lambd."""
+    """x if |x| > lambd, else 0."""
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
@@ -264,7 +264,10 @@ class Hardshrink(Module):
 
 
 class PReLU(Module):
-    """x where positive, else a learnt slope times x; one slope, or one per channel."""
+    """x if x > 0, else a learnt slope times x.
+
+    num_parameters: 1, or the number of channels (dim 1). weight: (num_parameters,).
+    """
 
     weight: Tensor
 
@@ -276,6 +279,7 @@ class PReLU(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
+        """Fill the weight with the initial slope."""
         init.constant_(self.weight, self.init)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -295,7 +299,7 @@ class _AlongDim(Module):
 
 
 class Softmax(_AlongDim):
-    """Normalised exponentials along dim."""
+    """Normalised exponentials along dim. Keeps the shape of its input."""
 
     def forward(self, input: Tensor) -> Tensor:
         return functions.softmax(input, self.dim)
@@ -309,14 +313,14 @@ class LogSoftmax(_AlongDim):
 
 
 class Softmin(_AlongDim):
-    """softmax of -x along dim."""
+    """softmax(-x) along dim."""
 
     def forward(self, input: Tensor) -> Tensor:
         return functions.softmin(input, self.dim)
 
 
 class Softmax2d(Module):
-    """softmax over channels. (n, c, h, w) or (c, h, w)."""
+    """Softmax over the channels of (n, c, h, w) or (c, h, w). Raises: ValueError for other ranks."""
 
     def forward(self, input: Tensor) -> Tensor:
         if input.ndim not in (3, 4):
@@ -325,10 +329,11 @@ class Softmax2d(Module):
 
 
 class MultiheadAttention(Module):
-    """Attention of num_heads heads between projections of query, key and value and one of the result.
+    """Multi-head attention with input projections and an output projection.
 
-    query: (t, n, embed_dim), key: (s, n, kdim), value: (s, n, vdim); the batch first with batch_first; or all
-    without the batch dim. Returns the output in query's layout and the weights (or None).
+    query: (t, n, embed_dim), key: (s, n, kdim), value: (s, n, vdim); with batch_first the batch comes first; unbatched
+    inputs lack the n. Returns: the output in query's layout, and the weights (n, t, s), (n, heads, t, s) or None.
+    Raises: ValueError for sizes that are not positive; AssertionError if num_heads does not divide embed_dim.
     """
 
     in_proj_weight: Tensor | None
@@ -356,7 +361,7 @@ class MultiheadAttention(Module):
         self.head_dim = embed_dim // num_heads
         if self.head_dim * num_heads != embed_dim:
             raise AssertionError("embed_dim must be divisible by num_heads")
-        # The order is that of torch, in which optimizers number the parameters.
+        # The parameters are registered in torch's order, because optimizer states number them.
         separate = [("q_proj_weight", embed_dim), ("k_proj_weight", self.kdim), ("v_proj_weight", self.vdim)]
         if self._qkv_same_embed_dim:
             self.register_parameter("in_proj_weight", parameter((3 * embed_dim, embed_dim), device, dtype))
@@ -391,7 +396,12 @@ class MultiheadAttention(Module):
     def forward(self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
                 need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
                 is_causal: bool = False) -> tuple[Tensor, Tensor | None]:  # fmt: skip
-        """key_padding_mask: (n, s) and attn_mask: (t, s) or (n * heads, t, s); bool (True = hidden) or added."""
+        """Attend from `query` to `key` and `value`.
+
+        key_padding_mask: (n, s); attn_mask: (t, s) or (n * heads, t, s). A bool mask hides True positions; a floating
+        mask
+        is added to the scores. need_weights: also return the weights, averaged over heads if average_attn_weights.
+        """
         swap = self.batch_first and query.ndim == 3
         if swap:
             if query is key and key is value:

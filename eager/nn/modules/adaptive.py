@@ -1,4 +1,4 @@
-"""Softmax over many classes, approximated by clusters of classes that share a head entry."""
+"""Adaptive softmax: many classes, grouped in clusters that each share one entry of the head."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -15,17 +15,18 @@ from eager.optable.table import OPS
 
 
 class _ASMoutput(NamedTuple):
-    """output: (n,) log probabilities of the targets; loss: their negated mean."""
+    """output: (n,) log probabilities of the targets. loss: () negative mean of them."""
 
     output: Tensor
     loss: Tensor
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """Log softmax over n_classes ordered by frequency: a head over the first classes and one entry per cluster.
+    """Log softmax over n_classes sorted by falling frequency: a head over the first classes plus one entry per
+    cluster.
 
-    cutoffs: where the clusters begin; cluster i is projected to in_features / div_value ** (i + 1) features.
-    Raises: ValueError for cutoffs that are not unique, positive, increasing integers below n_classes.
+    cutoffs: the first class of each cluster. Cluster i uses in_features / div_value ** (i + 1) features.
+    Raises: ValueError unless cutoffs are unique, increasing integers in [1, n_classes).
     Source: Grave et al., 2017 (arXiv:1609.04309).
     """
 
@@ -55,15 +56,17 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                                         Linear(width, classes, bias=False, device=device, dtype=dtype)))  # fmt: skip
 
     def reset_parameters(self) -> None:
-        """Those of every linear layer anew."""
+        """Reset the parameters of every linear layer."""
         self.head.reset_parameters()
         for projection in self.tail:
             for layer in projection:
                 layer.reset_parameters()
 
     def forward(self, input_: Tensor, target_: Tensor) -> _ASMoutput:
-        """input_: (n, in_features) with target_ (n,), or (in_features,) with (). Each cluster sees its rows only.
+        """Log probability of each target, and their negative mean. Each cluster only processes rows of its own
+        classes.
 
+        input_: (n, in_features) with target_ (n,), or (in_features,) with target_ ().
         Raises: RuntimeError for other ranks or batch sizes, or a target outside [0, n_classes).
         """
         input, target = self._rows(input_, target_)
@@ -111,11 +114,14 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return OPS["cat"](parts, 1)
 
     def log_prob(self, input: Tensor) -> Tensor:
-        """Log probabilities of all classes. input: (n, in_features); result (n, n_classes)."""
+        """Log probabilities of all classes. input: (n, in_features); result: (n, n_classes)."""
         return self._full_log_prob(input, self.head(input))
 
     def predict(self, input: Tensor) -> Tensor:
-        """The most probable class of each row; clusters are looked into only where the head points at one."""
+        """The most probable class of each row: (n, in_features) -> (n,).
+
+        Evaluates a cluster only if the head prefers it.
+        """
         head = self.head(input)
         best = OPS["argmax"](head, (1,), False)
         rows = (best >= self.shortlist_size).nonzero().squeeze(1)

@@ -1,4 +1,4 @@
-"""Normalisation over the batch, with running statistics."""
+"""Batch normalisation, with running statistics."""
 from __future__ import annotations
 
 from typing import Any
@@ -20,7 +20,7 @@ def _filled(shape: tuple[int, ...], value: float, where: Any, dtype: Any) -> Ten
 
 
 class _NormBase(Module):
-    """Affine parameters and running statistics per channel."""
+    """Affine parameters and running statistics, one element per channel: each (num_features,)."""
 
     _version = 2
     weight: Tensor | None
@@ -47,14 +47,14 @@ class _NormBase(Module):
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:
-        """Mean 0, variance 1, no batches."""
+        """Set the mean to 0, the variance to 1 and the batch count to 0."""
         for name, value in (("running_mean", 0), ("running_var", 1), ("num_batches_tracked", 0)):
             stat = self._buffers[name]
             if stat is not None:
                 stat.fill_(value)
 
     def reset_parameters(self) -> None:
-        """Running statistics as `reset_running_stats`, weight 1, bias 0."""
+        """Reset the running statistics, set weight to 1 and bias to 0."""
         self.reset_running_stats()
         if self.affine:
             init.ones_(self.weight)
@@ -73,7 +73,7 @@ class _NormBase(Module):
         version = local_metadata.get("version")
         key = prefix + "num_batches_tracked"
         if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
-            state_dict[key] = OPS["full"]((), 0, dtypes.int64, CPU)  # states of version 1 did not count batches
+            state_dict[key] = OPS["full"]((), 0, dtypes.int64, CPU)  # version 1 of the state has no batch count
         super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
 
 
@@ -83,7 +83,7 @@ class _BatchNorm(_NormBase):
         factor = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
-            if self.momentum is None:  # a plain average over all batches
+            if self.momentum is None:  # cumulative average over all batches
                 factor = 1.0 / float(self.num_batches_tracked)
         by_batch = self.training or (self.running_mean is None and self.running_var is None)
         kept = not self.training or self.track_running_stats
@@ -98,28 +98,30 @@ def _check(input: Tensor, *allowed: int) -> None:
 
 
 class BatchNorm1d(_BatchNorm):
-    """Batch normalisation of (n, c) or (n, c, l)."""
+    """Batch normalisation of (n, c) or (n, c, l), c = num_features. Raises: ValueError for other ranks."""
 
     def _check_input_dim(self, input: Tensor) -> None:
         _check(input, 2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
-    """Batch normalisation of (n, c, h, w)."""
+    """Batch normalisation of (n, c, h, w), c = num_features. Raises: ValueError for other ranks."""
 
     def _check_input_dim(self, input: Tensor) -> None:
         _check(input, 4)
 
 
 class BatchNorm3d(_BatchNorm):
-    """Batch normalisation of (n, c, d, h, w)."""
+    """Batch normalisation of (n, c, d, h, w), c = num_features. Raises: ValueError for other ranks."""
 
     def _check_input_dim(self, input: Tensor) -> None:
         _check(input, 5)
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation over all processes of a group; with one process it is plain batch normalisation."""
+    """Batch normalisation over all processes of a group; with one process, ordinary batch normalisation of (n, c,
+    *).
+    """
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
                  track_running_stats: bool = True, process_group: Any = None, device: Any = None, dtype: Any = None, *,
@@ -133,7 +135,7 @@ class SyncBatchNorm(_BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
-        """`module` with every batch norm below it replaced by a SyncBatchNorm that shares its tensors."""
+        """Replace every batch norm in `module` by a SyncBatchNorm that shares its tensors; returns the new root."""
         result = module
         if isinstance(module, _BatchNorm):
             result = cls(module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats, process_group,

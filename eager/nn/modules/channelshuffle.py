@@ -1,4 +1,4 @@
-"""Channels of different groups interleaved."""
+"""Channel shuffle: interleaves the channels of different groups."""
 from __future__ import annotations
 
 from eager._tensor.tensor import Tensor
@@ -7,7 +7,7 @@ from eager.nn.module import Module
 
 
 class ChannelShuffle(Module):
-    """Channels of (n, c, *) in `groups` rows, read by columns."""
+    """Views the channels of (n, c, *) as (groups, c / groups), transposes them, and flattens again."""
 
     def __init__(self, groups: int) -> None:
         super().__init__()

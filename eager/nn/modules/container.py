@@ -1,4 +1,4 @@
-"""Modules that hold modules or parameters: Sequential, and lists and dicts."""
+"""Modules that hold modules or parameters: Sequential, lists and dicts."""
 from __future__ import annotations
 
 import operator
@@ -15,7 +15,7 @@ from eager.nn.parameter import Parameter
 
 
 def _position(index: Any, length: int, who: str) -> int:
-    """A list position in 0..length-1. Raises IndexError with torch's text."""
+    """`index` as a position in [0, length). Raises: IndexError with torch's text."""
     i = operator.index(index)
     if not -length <= i < length:
         raise IndexError(f"index {i} is out of range")
@@ -34,9 +34,9 @@ class Container(Module):
 
 
 class Sequential(Module):
-    """Modules called one after another, each on the output of the one before.
+    """Calls its modules in order, each on the output of the one before.
 
-    From modules in order, or from one ordered dict of names and modules.
+    args: the modules, or a single ordered dict of names and modules.
     """
 
     def __init__(self, *args: Any) -> None:
@@ -99,18 +99,21 @@ class Sequential(Module):
     __rmul__ = __mul__
 
     def append(self, module: Module) -> Sequential:
-        """Add a module at the end."""
+        """Add a module at the end; returns self."""
         self.add_module(str(len(self)), module)
         return self
 
     def extend(self, sequential: Iterable[Module]) -> Sequential:
-        """Add several modules at the end."""
+        """Add all modules of another Sequential at the end; returns self."""
         for module in list(sequential):
             self.append(module)
         return self
 
     def insert(self, index: int, module: Module) -> Sequential:
-        """Put a module before position `index`."""
+        """Insert a module before position `index`; returns self.
+
+        Raises: AssertionError for a value that is not a Module; IndexError.
+        """
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}")
         n = len(self)
@@ -132,7 +135,7 @@ class Sequential(Module):
 
 
 class ModuleList(Module):
-    """A list of modules, registered under "0", "1", ..."""
+    """A list of modules, registered under the names "0", "1", ..."""
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
@@ -173,7 +176,7 @@ class ModuleList(Module):
         return ModuleList(chain(self, other))
 
     def insert(self, index: int, module: Module) -> None:
-        """Put a module before position `index`."""
+        """Insert a module before position `index`."""
         modules = list(self._modules.values())
         modules.insert(index, module)
         self._modules.clear()
@@ -181,7 +184,7 @@ class ModuleList(Module):
             self._modules[str(i)] = m
 
     def append(self, module: Module) -> ModuleList:
-        """Add a module at the end."""
+        """Add a module at the end; returns self."""
         self.add_module(str(len(self)), module)
         return self
 
@@ -192,7 +195,10 @@ class ModuleList(Module):
         return module
 
     def extend(self, modules: Iterable[Module]) -> ModuleList:
-        """Add several modules at the end. Raises TypeError for something that is no iterable."""
+        """Add the modules of an iterable at the end; returns self.
+
+        Raises: TypeError if `modules` is not an iterable.
+        """
         if not isinstance(modules, Iterable):
             raise TypeError("ModuleList.extend should be called with an iterable, but got " + type(modules).__name__)
         for module in list(modules):
@@ -200,7 +206,7 @@ class ModuleList(Module):
         return self
 
     def __repr__(self) -> str:
-        """Runs of equal modules are shown once, with their positions."""
+        """The printed form; a run of equal modules appears once, with its positions."""
         if not len(self):
             return self._get_name() + "()"
         runs: list[tuple[int, int, str]] = []
@@ -215,7 +221,7 @@ class ModuleList(Module):
 
 
 class ModuleDict(Module):
-    """A dict of modules, in the order of insertion."""
+    """A dict of modules in insertion order."""
 
     def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
         super().__init__()
@@ -251,16 +257,22 @@ class ModuleDict(Module):
         return module
 
     def keys(self) -> Any:
+        """The names, in insertion order."""
         return self._modules.keys()
 
     def items(self) -> Any:
+        """Pairs of name and module, in insertion order."""
         return self._modules.items()
 
     def values(self) -> Any:
+        """The modules, in insertion order."""
         return self._modules.values()
 
     def update(self, modules: Any) -> None:
-        """Add from a mapping or an iterable of pairs. Raises TypeError, ValueError for anything else."""
+        """Add the modules of a mapping or of an iterable of pairs.
+
+        Raises: TypeError, ValueError for any other argument.
+        """
         if not isinstance(modules, Iterable):
             raise TypeError("ModuleDict.update should be called with an iterable of key/value pairs, but got "
                             + type(modules).__name__)  # fmt: skip
@@ -282,7 +294,7 @@ def _as_parameter(value: Any) -> Any:
 
 
 def _describe(entries: Iterable[tuple[Any, Any]], typename: Callable[[Tensor], Any]) -> str:
-    """A line for each value that a module holds, tensors by type and size."""
+    """One line for each value of a container; a tensor is described by type and size."""
     lines = []
     for key, value in entries:
         if isinstance(value, Tensor):
@@ -296,7 +308,7 @@ def _describe(entries: Iterable[tuple[Any, Any]], typename: Callable[[Tensor], A
 
 
 class ParameterList(Module):
-    """A list whose tensors are parameters; other values are kept as they are."""
+    """A list that turns tensors into parameters and keeps other values as they are."""
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
@@ -322,13 +334,16 @@ class ParameterList(Module):
         return self.extend(parameters)
 
     def append(self, value: Any) -> ParameterList:
-        """Add a value at the end."""
+        """Add a value at the end; returns self."""
         self._size += 1
         self[self._size - 1] = value
         return self
 
     def extend(self, values: Iterable[Any]) -> ParameterList:
-        """Add several values at the end. Raises TypeError for a tensor or something that is no iterable."""
+        """Add the values of an iterable at the end; returns self.
+
+        Raises: TypeError for a tensor, or if `values` is not an iterable.
+        """
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
             raise TypeError("ParameterList.extend should be called with an iterable, but got " + type(values).__name__)
         for value in values:
@@ -343,7 +358,7 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """A dict whose tensors are parameters; other values are kept as they are."""
+    """A dict that turns tensors into parameters and keeps other values as they are."""
 
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()
@@ -386,6 +401,7 @@ class ParameterDict(Module):
         return ParameterDict({k: self[k] for k in self._keys})
 
     def setdefault(self, key: str, default: Any = None) -> Any:
+        """The value under `key`, after storing `default` there if the key is missing."""
         if key not in self:
             self[key] = default
         return self[key]
@@ -407,22 +423,30 @@ class ParameterDict(Module):
         return key, self.pop(key)
 
     def get(self, key: str, default: Any = None) -> Any:
+        """The value under `key`, or `default`."""
         return self[key] if key in self._keys else default
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
+        """A new ParameterDict with the given keys, all with the value `default`."""
         return ParameterDict((k, default) for k in keys)
 
     def keys(self) -> Any:
+        """The keys, in insertion order."""
         return self._keys.keys()
 
     def items(self) -> Iterator[tuple[str, Any]]:
+        """Pairs of key and value, in insertion order."""
         return iter([(k, self[k]) for k in self._keys])
 
     def values(self) -> Iterator[Any]:
+        """The values, in insertion order."""
         return iter([self[k] for k in self._keys])
 
     def update(self, parameters: Any) -> None:
-        """Add from a mapping or an iterable of pairs. Raises TypeError, ValueError for anything else."""
+        """Add the entries of a mapping or of an iterable of pairs.
+
+        Raises: TypeError, ValueError for any other argument.
+        """
         if not isinstance(parameters, Iterable):
             raise TypeError("ParametersDict.update should be called with an iterable of key/value pairs, but got "
                             + type(parameters).__name__)  # fmt: skip

@@ -1,4 +1,4 @@
-"""Convolution layers over one to three spatial dims, and their transposes."""
+"""Convolution layers over one to three spatial dims, and transposed convolutions."""
 from __future__ import annotations
 
 import math
@@ -18,7 +18,11 @@ _MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class _ConvNd(Module):
-    """Settings, parameters and printing shared by all convolutions. `_n`: number of spatial dims."""
+    """Settings, parameters and printed form of all convolutions. `_n`: the number of spatial dims.
+
+    weight: (out, in / groups, *kernel), transposed (in, out / groups, *kernel); bias: (out,) or None.
+    Raises: ValueError unless groups is positive and divides both channel counts, or for an unknown padding_mode.
+    """
 
     _n = 0
     _transposed = False
@@ -59,7 +63,7 @@ class _ConvNd(Module):
         return (first, second, *self.kernel_size)
 
     def _edges(self) -> Sequence[int]:
-        """Padding of both sides of each dim, last dim first, as `pad` takes it."""
+        """Padding of both sides of each dim, starting with the last dim, in the order that `pad` takes."""
         if not isinstance(self.padding, str):
             return _reverse_repeat_tuple(self.padding, 2)
         if self.padding not in ("same", "valid"):
@@ -75,7 +79,7 @@ class _ConvNd(Module):
         return result
 
     def reset_parameters(self) -> None:
-        """Uniform within 1 / sqrt(fan_in), weight and bias alike."""
+        """Draw weight and bias uniformly within 1 / sqrt(fan_in)."""
         if 0 in self.weight.shape:
             return
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
@@ -119,19 +123,19 @@ class _Conv(_ConvNd):
 
 
 class Conv1d(_Conv):
-    """Convolution of (n, in_channels, l) or (in_channels, l)."""
+    """Convolution of (n, in_channels, l) or (in_channels, l) to (n, out_channels, l')."""
 
     _n = 1
 
 
 class Conv2d(_Conv):
-    """Convolution of (n, in_channels, h, w) or (in_channels, h, w)."""
+    """Convolution of (n, in_channels, h, w) or (in_channels, h, w) to (n, out_channels, h', w')."""
 
     _n = 2
 
 
 class Conv3d(_Conv):
-    """Convolution of (n, in_channels, d, h, w) or (in_channels, d, h, w)."""
+    """Convolution of (n, in_channels, d, h, w) or (in_channels, d, h, w) to (n, out_channels, d', h', w')."""
 
     _n = 3
 
@@ -148,7 +152,12 @@ class _ConvTransposeNd(_ConvNd):
                          output_padding, device, dtype)  # fmt: skip
 
     def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
-        """output_size: chooses among the sizes that the stride leaves open."""
+        """Transposed convolution of `input`.
+
+        output_size: selects one of the spatial sizes that map to input's size under the stride; by default the
+        smallest.
+        Raises: ValueError for an output_size outside their range.
+        """
         if self.padding_mode != "zeros":
             raise ValueError(f"Only `zeros` padding mode is supported for {type(self).__name__}")
         conv = (functions.conv_transpose1d, functions.conv_transpose2d, functions.conv_transpose3d)[self._n - 1]
@@ -191,14 +200,14 @@ class ConvTranspose3d(_ConvTransposeNd):
     _n = 3
 
 
-_ConvTransposeMixin = _ConvTransposeNd  # its name before 1.8, which model code still takes
+_ConvTransposeMixin = _ConvTransposeNd  # the name before torch 1.8, which model code still uses
 
 
 class _LazyConvXdMixin(LazyModuleMixin, _ConvNd):
     """Takes in_channels from the first input."""
 
     def _defer(self, out_channels: int, device: Any, dtype: Any) -> None:
-        """Put uninitialised parameters in place of the empty ones of a convolution without channels."""
+        """Replace the parameters of a convolution without channels by uninitialised ones."""
         self.out_channels = out_channels
         self.weight = UninitializedParameter(device=device, dtype=dtype)
         if self.bias is not None:

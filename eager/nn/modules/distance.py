@@ -7,7 +7,7 @@ from eager.nn.module import Module
 
 
 class PairwiseDistance(Module):
-    """p-norm of the difference along the last dim."""
+    """p-norm of x1 - x2 + eps along the last dim. (*, d), (*, d) -> (*), or (*, 1) with keepdim."""
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         super().__init__()
@@ -20,7 +20,7 @@ class PairwiseDistance(Module):
 
 
 class CosineSimilarity(Module):
-    """Cosine of the angle along dim."""
+    """Cosine of the angle between x1 and x2 along `dim`; removes that dim."""
 
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
         super().__init__()

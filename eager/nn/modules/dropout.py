@@ -1,4 +1,4 @@
-"""Dropout layers: active in training, the identity in evaluation."""
+"""Dropout layers: random in training, the identity in evaluation. All raise ValueError for p outside [0, 1]."""
 from __future__ import annotations
 
 from eager._tensor.tensor import Tensor
@@ -19,42 +19,42 @@ class _DropoutNd(Module):
 
 
 class Dropout(_DropoutNd):
-    """Zero elements with probability p, scale the rest by 1 / (1 - p)."""
+    """Zeroes each element with probability p and scales the others by 1 / (1 - p)."""
 
     def forward(self, input: Tensor) -> Tensor:
         return functions.dropout(input, self.p, self.training, self.inplace)
 
 
 class Dropout1d(_DropoutNd):
-    """Zero whole channels of (n, c, l)."""
+    """Zeroes whole channels of (n, c, l) or (c, l)."""
 
     def forward(self, input: Tensor) -> Tensor:
         return functions.dropout1d(input, self.p, self.training, self.inplace)
 
 
 class Dropout2d(_DropoutNd):
-    """Zero whole channels of (n, c, h, w)."""
+    """Zeroes whole channels of (n, c, h, w)."""
 
     def forward(self, input: Tensor) -> Tensor:
         return functions.dropout2d(input, self.p, self.training, self.inplace)
 
 
 class Dropout3d(_DropoutNd):
-    """Zero whole channels of (n, c, d, h, w)."""
+    """Zeroes whole channels of (n, c, d, h, w) or (c, d, h, w)."""
 
     def forward(self, input: Tensor) -> Tensor:
         return functions.dropout3d(input, self.p, self.training, self.inplace)
 
 
 class AlphaDropout(_DropoutNd):
-    """Dropout that keeps mean and variance of SELU activations. As in torch, it never works in place."""
+    """Dropout that keeps the mean and variance of SELU activations. Ignores `inplace`, as torch does."""
 
     def forward(self, input: Tensor) -> Tensor:
         return functions.alpha_dropout(input, self.p, self.training)
 
 
 class FeatureAlphaDropout(_DropoutNd):
-    """AlphaDropout of whole channels. As in torch, it never works in place."""
+    """AlphaDropout of whole channels. Ignores `inplace`, as torch does."""
 
     def forward(self, input: Tensor) -> Tensor:
         return functions.feature_alpha_dropout(input, self.p, self.training)

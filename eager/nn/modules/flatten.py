@@ -8,7 +8,7 @@ from eager.nn.module import Module
 
 
 class Flatten(Module):
-    """Dims start_dim..end_dim as one; by default all but the first."""
+    """Joins the dims start_dim..end_dim into one; by default all but the first."""
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -23,7 +23,7 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Dim `dim` as several of unflattened_size."""
+    """Splits the dim `dim` into dims of sizes `unflattened_size`. Raises: TypeError for other argument types."""
 
     def __init__(self, dim: int, unflattened_size: Any) -> None:
         super().__init__()

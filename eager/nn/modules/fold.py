@@ -1,4 +1,4 @@
-"""Sliding blocks as columns, and columns summed back."""
+"""Extracting sliding blocks as columns, and summing columns back into an image."""
 from __future__ import annotations
 
 from typing import Any
@@ -9,7 +9,7 @@ from eager.nn.module import Module
 
 
 class Unfold(Module):
-    """Sliding blocks of (n, c, h, w) as columns: (n, c * kernel elements, blocks)."""
+    """The sliding blocks of (n, c, h, w) as columns: (n, c * kernel elements, blocks)."""
 
     def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class Unfold(Module):
 
 
 class Fold(Module):
-    """Columns of sliding blocks summed back into (n, c, *output_size)."""
+    """Sums the columns (n, c * kernel elements, blocks) of sliding blocks into (n, c, *output_size)."""
 
     def __init__(self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
         super().__init__()

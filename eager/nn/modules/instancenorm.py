@@ -1,4 +1,4 @@
-"""Normalisation over single instances."""
+"""Instance normalisation: each channel of each sample separately."""
 from __future__ import annotations
 
 import warnings
@@ -37,19 +37,19 @@ class _InstanceNorm(_NormBase):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Each channel of each sample of (n, c, l) or (c, l) normalised by itself."""
+    """Normalises each channel of each sample of (n, c, l) or (c, l) separately."""
 
     _spatial = 1
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Each channel of each sample of (n, c, h, w) or (c, h, w) normalised by itself."""
+    """Normalises each channel of each sample of (n, c, h, w) or (c, h, w) separately."""
 
     _spatial = 2
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Each channel of each sample of (n, c, d, h, w) or (c, d, h, w) normalised by itself."""
+    """Normalises each channel of each sample of (n, c, d, h, w) or (c, d, h, w) separately."""
 
     _spatial = 3
 

@@ -7,9 +7,9 @@ from eager.nn.parameter import is_lazy
 
 
 class LazyModuleMixin:
-    """Mixed into a module whose parameters are uninitialised until the first call.
+    """Mixin for a module whose parameters are uninitialised until the first call.
 
-    Subclasses define `initialize_parameters(*args)` and may name the class to become in `cls_to_become`.
+    A subclass defines `initialize_parameters(*args)`; `cls_to_become` names the class that it turns into afterwards.
     """
 
     cls_to_become: type[Any] | None = None
@@ -19,11 +19,11 @@ class LazyModuleMixin:
         self._initialize_hook = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)  # type: ignore[attr-defined]
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
-        """Give the parameters the shapes that these inputs call for."""
+        """Materialise the parameters with the shapes that these inputs require. Subclasses override this."""
         raise NotImplementedError(f"initialize_parameters is not implemented for {type(self).__name__}")
 
     def has_uninitialized_params(self: Any) -> bool:
-        """Whether a parameter or buffer has no shape yet."""
+        """Whether any parameter or buffer is still uninitialised."""
         return any(is_lazy(t) for t in [*self._parameters.values(), *self._buffers.values()])
 
     def _infer_parameters(self: Any, module: Any, args: Any, kwargs: Any) -> None:

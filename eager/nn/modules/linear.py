@@ -14,7 +14,7 @@ from eager.nn.parameter import Parameter, UninitializedParameter
 
 
 class Identity(Module):
-    """Returns its input; takes and ignores any arguments."""
+    """Returns its input; the constructor ignores all arguments."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class Linear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Uniform within 1 / sqrt(in_features), weight and bias alike."""
+        """Draw weight and bias uniformly within 1 / sqrt(in_features)."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
@@ -58,11 +58,14 @@ class Linear(Module):
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """A Linear under the name that torch's attention uses for its output projection."""
+    """A Linear under the class name that torch's attention uses for its output projection."""
 
 
 class Bilinear(Module):
-    """y[o] = x1^T weight[o] x2 + bias[o]. weight: (out_features, in1_features, in2_features)."""
+    """y[o] = x1^T weight[o] x2 + bias[o]. (*, in1_features), (*, in2_features) -> (*, out_features).
+
+    weight: (out_features, in1_features, in2_features). Raises: ValueError unless in1_features is positive.
+    """
 
     weight: Tensor
     bias: Tensor | None
@@ -83,6 +86,7 @@ class Bilinear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
+        """Draw weight and bias uniformly within 1 / sqrt(in1_features)."""
         bound = 1 / math.sqrt(self.weight.shape[1])
         init.uniform_(self.weight, -bound, bound)
         if self.bias is not None:
@@ -109,10 +113,12 @@ class LazyLinear(LazyModuleMixin, Linear):
             self.bias = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
+        """Reset the parameters, once they have shapes."""
         if not self.has_uninitialized_params() and self.in_features != 0:
             super().reset_parameters()
 
     def initialize_parameters(self, input: Tensor) -> None:
+        """Take in_features from the last dim of `input` and materialise the parameters."""
         if self.has_uninitialized_params():
             self.in_features = input.shape[-1]
             self.weight.materialize((self.out_features, self.in_features))

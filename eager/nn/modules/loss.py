@@ -1,4 +1,7 @@
-"""Losses as layers."""
+"""Losses as layers. The result is () for reduction "mean" or "sum", and one value per element or sample for "none".
+
+The functions in `nn.functional.loss` document shapes and errors.
+"""
 from __future__ import annotations
 
 import math
@@ -33,7 +36,7 @@ class _WeightedLoss(_Loss):
 
 
 def _simple(name: str, function: Any, doc: str) -> type[_Loss]:
-    """A loss of (input, target) with no settings but the reduction."""
+    """A loss class over a function of (input, target) whose only setting is the reduction."""
 
     def forward(self: _Loss, input: Tensor, target: Tensor) -> Tensor:
         return function(input, target, reduction=self.reduction)
@@ -48,7 +51,7 @@ MultiLabelMarginLoss = _simple("MultiLabelMarginLoss", functions.multilabel_marg
 
 
 class NLLLoss(_WeightedLoss):
-    """-weight[t] * x[t] over log probabilities."""
+    """-weight[t] * x[t] for log probabilities x (n, c, *) and class indices t (n, *)."""
 
     def __init__(self, weight: Tensor | None = None, size_average: bool | None = None, ignore_index: int = -100,
                  reduce: bool | None = None, reduction: str = "mean") -> None:  # fmt: skip
@@ -60,11 +63,11 @@ class NLLLoss(_WeightedLoss):
 
 
 class NLLLoss2d(NLLLoss):
-    """The older name of NLLLoss."""
+    """Deprecated name of NLLLoss."""
 
 
 class CrossEntropyLoss(_WeightedLoss):
-    """Cross entropy of scores against class indices or class probabilities."""
+    """Cross entropy of scores (n, c, *) against class indices (n, *) or class probabilities (n, c, *)."""
 
     def __init__(self, weight: Tensor | None = None, size_average: bool | None = None, ignore_index: int = -100,
                  reduce: bool | None = None, reduction: str = "mean", label_smoothing: float = 0.0) -> None:  # fmt: skip
@@ -80,7 +83,7 @@ class CrossEntropyLoss(_WeightedLoss):
 class LinearCrossEntropyLoss(_WeightedLoss):
     """Cross entropy of the scores of a linear layer, `linear`: in_features to num_classes for each of *out_features.
 
-    Raises: RuntimeError for a weight that is not (num_classes,), or label_smoothing outside [0, 1].
+    Raises: RuntimeError for a weight whose shape is not (num_classes,), or label_smoothing outside [0, 1].
     """
 
     def __init__(self, in_features: int, num_classes: int, *, out_features: tuple[int, ...] = (), bias: bool = False,
@@ -113,7 +116,9 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
 
 class CTCLoss(_Loss):
-    """Connectionist temporal classification over unaligned label sequences; arguments as `ctc_loss` takes them."""
+    """Connectionist temporal classification loss of unaligned label sequences; arguments as
+    `nn.functional.ctc_loss`.
+    """
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
         super().__init__(reduction=reduction)
@@ -125,14 +130,14 @@ class CTCLoss(_Loss):
 
 
 class BCELoss(_WeightedLoss):
-    """Binary cross entropy of probabilities."""
+    """Binary cross entropy of probabilities against targets in [0, 1] of the same shape."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return functions.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
 
 
 class BCEWithLogitsLoss(_Loss):
-    """Binary cross entropy of sigmoid(x)."""
+    """Binary cross entropy of sigmoid(x) against targets in [0, 1] of the same shape."""
 
     weight: Tensor | None
     pos_weight: Tensor | None
@@ -149,14 +154,14 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
-    """Mean over classes of the binary cross entropy with logits."""
+    """Mean over the classes of the binary cross entropy with logits. input, target: (n, c) or (c,)."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return functions.multilabel_soft_margin_loss(input, target, self.weight, reduction=self.reduction)
 
 
 class KLDivLoss(_Loss):
-    """Kullback-Leibler divergence of log probabilities from a target distribution."""
+    """Kullback-Leibler divergence of a target distribution from log probabilities, elementwise."""
 
     def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
                  log_target: bool = False) -> None:  # fmt: skip
@@ -168,7 +173,7 @@ class KLDivLoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """Squared near zero, absolute beyond beta."""
+    """d^2 / (2 beta) if |d| < beta, else |d| - beta / 2, for d = input - target."""
 
     def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
                  beta: float = 1.0) -> None:  # fmt: skip
@@ -180,7 +185,7 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """Half the square within delta, linear beyond."""
+    """d^2 / 2 if |d| <= delta, else delta * (|d| - delta / 2), for d = input - target."""
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction=reduction)
@@ -191,7 +196,7 @@ class HuberLoss(_Loss):
 
 
 class PoissonNLLLoss(_Loss):
-    """Negative log likelihood of a Poisson rate."""
+    """Negative log likelihood of counts under a Poisson rate, exp(input) or input."""
 
     def __init__(self, log_input: bool = True, full: bool = False, size_average: bool | None = None, eps: float = 1e-8,
                  reduce: bool | None = None, reduction: str = "mean") -> None:  # fmt: skip
@@ -205,7 +210,7 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """Negative log likelihood of a Gaussian."""
+    """Negative log likelihood of targets under a Gaussian with mean `input` and variance `var`."""
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(None, None, reduction)
@@ -217,7 +222,7 @@ class GaussianNLLLoss(_Loss):
 
 
 class HingeEmbeddingLoss(_Loss):
-    """x where the target is 1, max(0, margin - x) where it is -1."""
+    """x if the target is 1, max(0, margin - x) if it is -1."""
 
     def __init__(self, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None,
                  reduction: str = "mean") -> None:  # fmt: skip
@@ -229,7 +234,7 @@ class HingeEmbeddingLoss(_Loss):
 
 
 class MarginRankingLoss(_Loss):
-    """max(0, -t * (x1 - x2) + margin)."""
+    """max(0, -t * (x1 - x2) + margin) for targets t of 1 or -1."""
 
     def __init__(self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None,
                  reduction: str = "mean") -> None:  # fmt: skip
@@ -241,7 +246,10 @@ class MarginRankingLoss(_Loss):
 
 
 class CosineEmbeddingLoss(_Loss):
-    """1 - cos for similar pairs, max(0, cos - margin) for dissimilar ones."""
+    """1 - cos for similar pairs (target 1), max(0, cos - margin) for dissimilar ones (target -1).
+
+    inputs: (n, d) or (d,).
+    """
 
     def __init__(self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None,
                  reduction: str = "mean") -> None:  # fmt: skip
@@ -253,7 +261,7 @@ class CosineEmbeddingLoss(_Loss):
 
 
 class MultiMarginLoss(_WeightedLoss):
-    """Hinge of the target class against each other class."""
+    """Mean over the other classes j of max(0, margin - x[t] + x[j]) ** p. input: (n, c) or (c,). p: 1 or 2."""
 
     def __init__(self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, size_average: bool | None = None,
                  reduce: bool | None = None, reduction: str = "mean") -> None:  # fmt: skip
@@ -268,7 +276,7 @@ class MultiMarginLoss(_WeightedLoss):
 
 
 class TripletMarginLoss(_Loss):
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin)."""
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin), d being the p-norm distance of (*, d) inputs."""
 
     def __init__(self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False,
                  size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:  # fmt: skip
@@ -286,7 +294,7 @@ class TripletMarginLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """TripletMarginLoss under any distance function."""
+    """TripletMarginLoss with a given distance function. Raises: ValueError if margin is not positive."""
 
     def __init__(self, *, distance_function: Callable[[Tensor, Tensor], Tensor] | None = None, margin: float = 1.0,
                  swap: bool = False, reduction: str = "mean") -> None:  # fmt: skip

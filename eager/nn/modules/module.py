@@ -1,4 +1,4 @@
-"""Module under the path that model code knows: `nn.modules.module`."""
+"""`torch.nn.modules.module`: Module and the hooks of every module, under the path that model code imports."""
 from eager.nn.module import (
     _EXTRA_STATE_KEY_SUFFIX,
     Module,

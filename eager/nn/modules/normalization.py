@@ -1,4 +1,4 @@
-"""Normalisation over features or groups of channels."""
+"""Normalisation over features or over groups of channels. Every layer keeps the shape of its input."""
 from __future__ import annotations
 
 import numbers
@@ -18,7 +18,10 @@ def _shape(normalized_shape: Any) -> tuple[int, ...]:
 
 
 class LayerNorm(Module):
-    """Zero mean and unit variance over the trailing dims, then weight and bias of normalized_shape."""
+    """Normalises the trailing dims to zero mean and unit variance, then applies weight and bias.
+
+    input: (*, *normalized_shape); weight, bias: normalized_shape.
+    """
 
     weight: Tensor | None
     bias: Tensor | None
@@ -35,7 +38,7 @@ class LayerNorm(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Weight 1, bias 0."""
+        """Set weight to 1 and bias to 0."""
         if self.weight is not None:
             init.ones_(self.weight)
         if self.bias is not None:
@@ -49,7 +52,10 @@ class LayerNorm(Module):
 
 
 class RMSNorm(Module):
-    """x over its root mean square across the trailing dims, times a weight of normalized_shape."""
+    """Divides x by its root mean square over the trailing dims, then multiplies by the weight.
+
+    input: (*, *normalized_shape); weight: normalized_shape. eps: the dtype's epsilon by default.
+    """
 
     weight: Tensor | None
 
@@ -63,7 +69,7 @@ class RMSNorm(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Weight 1."""
+        """Set the weight to 1."""
         if self.weight is not None:
             init.ones_(self.weight)
 
@@ -75,7 +81,10 @@ class RMSNorm(Module):
 
 
 class GroupNorm(Module):
-    """Zero mean and unit variance within groups of channels. (n, num_channels, *)."""
+    """Normalises each group of channels of (n, num_channels, *) to zero mean and unit variance.
+
+    weight, bias: (num_channels,). Raises: ValueError unless num_groups divides num_channels.
+    """
 
     weight: Tensor | None
     bias: Tensor | None
@@ -94,7 +103,7 @@ class GroupNorm(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Weight 1, bias 0."""
+        """Set weight to 1 and bias to 0."""
         if self.affine:
             init.ones_(self.weight)
         if self.bias is not None:
@@ -108,7 +117,7 @@ class GroupNorm(Module):
 
 
 class LocalResponseNorm(Module):
-    """x over a power of the mean square of neighbouring channels."""
+    """Divides x (n, c, *) by (k + alpha * mean square of `size` neighbouring channels) ** beta."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
@@ -125,10 +134,10 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(Module):
-    """LocalResponseNorm of (n, c, h, w) by a running sum over channels.
+    """LocalResponseNorm of (n, c, h, w), computed with a running sum over the channels.
 
-    The sum never drops the first channel: a fault of torch's layer which models trained with it have learnt.
-    The gradient is the derivative of that (torch's is of neither sum).
+    The running sum never drops the first channel: a bug of torch's layer on which trained models depend.
+    The gradient is the derivative of that result (torch's gradient matches neither sum).
     """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:

@@ -10,7 +10,7 @@ from eager.nn.modules.utils import _ntuple
 
 
 class _PadNd(Module):
-    """padding: one number, or (left, right, top, bottom, ...) from the last dim on."""
+    """padding: one number, or (left, right, top, bottom, ...), starting with the last dim."""
 
     _n = 0
     _mode = "constant"
@@ -62,84 +62,84 @@ class _CircularPadNd(_PadNd):
 
 
 class ConstantPad1d(_ConstantPadNd):
-    """Pad the last dim with a value."""
+    """Pads the last dim with a value."""
 
     _n = 1
 
 
 class ConstantPad2d(_ConstantPadNd):
-    """Pad the last 2 dims with a value."""
+    """Pads the last 2 dims with a value."""
 
     _n = 2
 
 
 class ConstantPad3d(_ConstantPadNd):
-    """Pad the last 3 dims with a value."""
+    """Pads the last 3 dims with a value."""
 
     _n = 3
 
 
 class ZeroPad1d(_ZeroPadNd, ConstantPad1d):
-    """Pad the last dim with zeros."""
+    """Pads the last dim with zeros."""
 
 
 class ZeroPad2d(_ZeroPadNd, ConstantPad2d):
-    """Pad the last 2 dims with zeros."""
+    """Pads the last 2 dims with zeros."""
 
 
 class ZeroPad3d(_ZeroPadNd, ConstantPad3d):
-    """Pad the last 3 dims with zeros."""
+    """Pads the last 3 dims with zeros."""
 
 
 class ReflectionPad1d(_ReflectionPadNd):
-    """Pad the last dim with its mirror image, the edge not repeated."""
+    """Pads the last dim by reflection, without repeating the edge element."""
 
     _n = 1
 
 
 class ReflectionPad2d(_ReflectionPadNd):
-    """Pad the last 2 dims with their mirror image, the edge not repeated."""
+    """Pads the last 2 dims by reflection, without repeating the edge elements."""
 
     _n = 2
 
 
 class ReflectionPad3d(_ReflectionPadNd):
-    """Pad the last 3 dims with their mirror image, the edge not repeated."""
+    """Pads the last 3 dims by reflection, without repeating the edge elements."""
 
     _n = 3
 
 
 class ReplicationPad1d(_ReplicationPadNd):
-    """Pad the last dim with its edges."""
+    """Pads the last dim by repeating its edge elements."""
 
     _n = 1
 
 
 class ReplicationPad2d(_ReplicationPadNd):
-    """Pad the last 2 dims with their edges."""
+    """Pads the last 2 dims by repeating their edge elements."""
 
     _n = 2
 
 
 class ReplicationPad3d(_ReplicationPadNd):
-    """Pad the last 3 dims with their edges."""
+    """Pads the last 3 dims by repeating their edge elements."""
 
     _n = 3
 
 
 class CircularPad1d(_CircularPadNd):
-    """Pad the last dim with its other end."""
+    """Pads the last dim with elements of its opposite end."""
 
     _n = 1
 
 
 class CircularPad2d(_CircularPadNd):
-    """Pad the last 2 dims with their other ends."""
+    """Pads the last 2 dims with elements of their opposite ends."""
 
     _n = 2
 
 
 class CircularPad3d(_CircularPadNd):
-    """Pad the last 3 dims with their other ends."""
+    """Pads the last 3 dims with elements of their opposite ends."""
 
     _n = 3

@@ -1,4 +1,4 @@
-"""Channels to pixels and back."""
+"""Rearranging channels into pixels, and pixels into channels."""
 from __future__ import annotations
 
 from eager._tensor.tensor import Tensor

@@ -34,19 +34,19 @@ class _MaxPoolNd(Module):
 
 
 class MaxPool1d(_MaxPoolNd):
-    """Largest element of each window of (n, c, l)."""
+    """The maximum of each window of (n, c, l); with return_indices also its position."""
 
     _n = 1
 
 
 class MaxPool2d(_MaxPoolNd):
-    """Largest element of each window of (n, c, h, w)."""
+    """The maximum of each window of (n, c, h, w); with return_indices also its position."""
 
     _n = 2
 
 
 class MaxPool3d(_MaxPoolNd):
-    """Largest element of each window of (n, c, d, h, w)."""
+    """The maximum of each window of (n, c, d, h, w); with return_indices also its position."""
 
     _n = 3
 
@@ -70,19 +70,19 @@ class _MaxUnpoolNd(Module):
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
-    """Maxima back at their positions, zeros elsewhere."""
+    """Places maxima (n, c, l) at the positions that MaxPool1d returned, with zeros elsewhere."""
 
     _n = 1
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
-    """Maxima back at their positions, zeros elsewhere."""
+    """Places maxima (n, c, h, w) at the positions that MaxPool2d returned, with zeros elsewhere."""
 
     _n = 2
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
-    """Maxima back at their positions, zeros elsewhere."""
+    """Places maxima (n, c, d, h, w) at the positions that MaxPool3d returned, with zeros elsewhere."""
 
     _n = 3
 
@@ -93,7 +93,7 @@ class _AvgPoolNd(Module):
 
 
 class AvgPool1d(_AvgPoolNd):
-    """Mean of each window of (n, c, l)."""
+    """The mean of each window of (n, c, l)."""
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
                  count_include_pad: bool = True) -> None:  # fmt: skip
@@ -129,13 +129,13 @@ class _AvgPoolOfImages(_AvgPoolNd):
 
 
 class AvgPool2d(_AvgPoolOfImages):
-    """Mean of each window of (n, c, h, w)."""
+    """The mean of each window of (n, c, h, w)."""
 
     _n = 2
 
 
 class AvgPool3d(_AvgPoolOfImages):
-    """Mean of each window of (n, c, d, h, w)."""
+    """The mean of each window of (n, c, d, h, w)."""
 
     _n = 3
 
@@ -160,19 +160,19 @@ class _LPPoolNd(Module):
 
 
 class LPPool1d(_LPPoolNd):
-    """p-norm of each window of (n, c, l)."""
+    """The p-norm of each window of (n, c, l)."""
 
     _n = 1
 
 
 class LPPool2d(_LPPoolNd):
-    """p-norm of each window of (n, c, h, w)."""
+    """The p-norm of each window of (n, c, h, w)."""
 
     _n = 2
 
 
 class LPPool3d(_LPPoolNd):
-    """p-norm of each window of (n, c, d, h, w)."""
+    """The p-norm of each window of (n, c, d, h, w)."""
 
     _n = 3
 
@@ -193,19 +193,19 @@ class _AdaptiveAvgPoolNd(Module):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
-    """Means of windows chosen so that the output has output_size."""
+    """Means of windows of (n, c, l), sized so that the output is (n, c, output_size)."""
 
     _n = 1
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
-    """Means of windows chosen so that the output has output_size."""
+    """Means of windows of (n, c, h, w), sized so that the output is (n, c, *output_size)."""
 
     _n = 2
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
-    """Means of windows chosen so that the output has output_size."""
+    """Means of windows of (n, c, d, h, w), sized so that the output is (n, c, *output_size)."""
 
     _n = 3
 
@@ -227,19 +227,19 @@ class _AdaptiveMaxPoolNd(Module):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
-    """Maxima of windows chosen so that the output has output_size."""
+    """Maxima of windows of (n, c, l), sized so that the output is (n, c, output_size)."""
 
     _n = 1
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
-    """Maxima of windows chosen so that the output has output_size."""
+    """Maxima of windows of (n, c, h, w), sized so that the output is (n, c, *output_size)."""
 
     _n = 2
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
-    """Maxima of windows chosen so that the output has output_size."""
+    """Maxima of windows of (n, c, d, h, w), sized so that the output is (n, c, *output_size)."""
 
     _n = 3
 
@@ -271,12 +271,18 @@ class _FractionalMaxPoolNd(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
-    """Maxima of windows whose places are drawn at random, so many that the output has its size."""
+    """Maxima of randomly placed windows of (n, c, h, w), as many as output_size or output_ratio requires.
+
+    Raises: ValueError unless exactly one of output_size and output_ratio is given.
+    """
 
     _n = 2
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
-    """Maxima of windows whose places are drawn at random, so many that the output has its size."""
+    """Maxima of randomly placed windows of (n, c, d, h, w), as many as output_size or output_ratio requires.
+
+    Raises: ValueError unless exactly one of output_size and output_ratio is given.
+    """
 
     _n = 3

@@ -1,4 +1,4 @@
-"""Recurrent layers and cells: their parameters, and what of input and state they accept."""
+"""Recurrent layers and cells: their parameters, and the checks of input and state."""
 from __future__ import annotations
 
 import math
@@ -19,7 +19,10 @@ _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
 class RNNBase(Module):
-    """Layers of one of the modes LSTM, GRU, RNN_TANH, RNN_RELU, in one or both directions."""
+    """Stacked recurrent layers of mode LSTM, GRU, RNN_TANH or RNN_RELU, in one or both directions.
+
+    Raises: ValueError, TypeError for settings outside their ranges.
+    """
 
     def __init__(self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
                  batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0,
@@ -58,16 +61,16 @@ class RNNBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Uniform within 1 / sqrt(hidden_size)."""
+        """Draw every parameter uniformly within 1 / sqrt(hidden_size)."""
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
 
     def flatten_parameters(self) -> None:
-        """Nothing to do: weights are used where they are."""
+        """Does nothing: kernels use the weights where they are."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """With the flat list of weights, which torch keeps as an attribute."""
+        """The state with the flat list of weights, which torch keeps as an attribute."""
         names = [name for names in self._all_weights for name in names]
         return {**super().__getstate__(), "_flat_weights_names": names, "_flat_weights": self._flat_weights}
 
@@ -76,7 +79,7 @@ class RNNBase(Module):
 
     @property
     def all_weights(self) -> list[list[Any]]:
-        """Parameters of each layer and direction."""
+        """The parameters of each layer and direction."""
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     @property
@@ -84,7 +87,7 @@ class RNNBase(Module):
         return [w for weights in self.all_weights for w in weights]
 
     def _stack(self, x: Tensor, batch_sizes: list[int] | None, initial: State) -> tuple[Tensor, State]:
-        """All layers. x: (t, n, *) or packed (rows, *); initial: (layers * directions, n, *) each."""
+        """Run all layers. x: (t, n, *) or packed (rows, *); initial: (layers * directions, n, *) each."""
         weights = [recurrent.Weights(**{name.split("_l")[0]: getattr(self, name) for name in names}) for names in self._all_weights]
         rate = self.dropout if self.training else 0.0
         return recurrent.run_layers(self.mode, x, batch_sizes, initial, weights, rate, self.bidirectional)
@@ -105,7 +108,10 @@ class RNNBase(Module):
                 raise RuntimeError(f"Expected {which} size {expected}, got {got}")
 
     def _check_input(self, x: Tensor) -> None:
-        """x: (t, n, input_size)."""
+        """Check x (t, n, input_size).
+
+        Raises: ValueError for another dtype than the weights'; RuntimeError for t = 0.
+        """
         weight = self._flat_weights[0]
         if x.dtype is not weight.dtype and not is_autocast_enabled(x.device.type):
             raise ValueError(f"RNN input dtype ({x.dtype}) does not match weight dtype ({weight.dtype}). Convert input: "
@@ -169,7 +175,7 @@ class RNNBase(Module):
 
 
 def _ranks(state: State) -> str:
-    """The numbers of dims of a state, as an error text gives them."""
+    """The ranks of a state's tensors, as torch's error texts print them."""
     return f"({', '.join(f'{s.ndim}-D' for s in state)}) tensors" if len(state) > 1 else f"{state[0].ndim}-D tensor"
 
 
@@ -195,7 +201,11 @@ def _check_settings(hidden_size: Any, num_layers: int, bias: Any, batch_first: A
 
 
 class RNN(RNNBase):
-    """h = tanh(W x + b + U h + c), or relu. Input (t, n, input_size); returns outputs and the last state."""
+    """Elman recurrence h' = tanh(W x + b + U h + c), or relu.
+
+    input: (t, n, input_size), (n, t, input_size) with batch_first, (t, input_size) or packed.
+    Returns: outputs (t, n, directions * hidden_size) and the last state (layers * directions, n, hidden_size).
+    """
 
     def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh", bias: bool = True,
                  batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, device: Any = None,
@@ -213,7 +223,11 @@ class RNN(RNNBase):
 
 
 class GRU(RNNBase):
-    """Gated recurrent units. Input (t, n, input_size); returns outputs and the last state."""
+    """Gated recurrent units.
+
+    input: (t, n, input_size), (n, t, input_size) with batch_first, (t, input_size) or packed.
+    Returns: outputs (t, n, directions * hidden_size) and the last state (layers * directions, n, hidden_size).
+    """
 
     def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True, batch_first: bool = False,
                  dropout: float = 0.0, bidirectional: bool = False, device: Any = None, dtype: Any = None) -> None:  # fmt: skip
@@ -225,7 +239,11 @@ class GRU(RNNBase):
 
 
 class LSTM(RNNBase):
-    """Long short-term memory. Input (t, n, input_size); returns outputs and (h, c) of the last step."""
+    """Long short-term memory.
+
+    input: (t, n, input_size), (n, t, input_size) with batch_first, (t, input_size) or packed.
+    Returns: outputs (t, n, directions * hidden_size) and (h, c) of the last step, (layers * directions, n, *) each.
+    """
 
     def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True, batch_first: bool = False,
                  dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0, device: Any = None,
@@ -241,7 +259,7 @@ class LSTM(RNNBase):
 
 
 class RNNCellBase(Module):
-    """The parameters of one step: weight_ih, weight_hh, bias_ih, bias_hh."""
+    """Parameters of one recurrent step: weight_ih, weight_hh, bias_ih, bias_hh."""
 
     weight_ih: Tensor
     weight_hh: Tensor
@@ -261,7 +279,7 @@ class RNNCellBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Uniform within 1 / sqrt(hidden_size)."""
+        """Draw every parameter uniformly within 1 / sqrt(hidden_size)."""
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)

@@ -32,7 +32,7 @@ class _Table(Module):
     padding_idx: int | None
 
     def reset_parameters(self) -> None:
-        """Standard normal rows; the padding row is zero."""
+        """Draw the rows from the standard normal distribution and zero the padding row."""
         init.normal_(self.weight)
         self._fill_padding_idx_with_zero()
 
@@ -46,7 +46,12 @@ class _Table(Module):
 
 
 class Embedding(_Table):
-    """Rows of a table at integer positions. (*) -> (*, embedding_dim). weight: (num_embeddings, embedding_dim)."""
+    """Looks up rows of a table. (*) int -> (*, embedding_dim). weight: (num_embeddings, embedding_dim).
+
+    padding_idx: this row gets no gradient. max_norm: scale the used rows down to this norm, in place.
+    Raises: AssertionError for a padding_idx or weight that does not fit; IndexError in a call for an index out of
+    range.
+    """
 
     def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,
                  max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
@@ -84,7 +89,10 @@ class Embedding(_Table):
     def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None,
                         max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
                         sparse: bool = False) -> Embedding:  # fmt: skip
-        """A table over the given rows (n, d), frozen by default."""
+        """An Embedding over the given rows (n, d), frozen by default.
+
+        Raises: AssertionError unless `embeddings` has 2 dims.
+        """
         if embeddings.ndim != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, columns = embeddings.shape
@@ -92,7 +100,10 @@ class Embedding(_Table):
 
 
 class EmbeddingBag(_Table):
-    """Sum, mean or maximum of bags of rows of a table."""
+    """Sum, mean or maximum of bags of rows of a table.
+
+    (bags, n) int, or (n,) with offsets (bags,) -> (bags, embedding_dim).
+    """
 
     def __init__(self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None, norm_type: float = 2.0,
                  scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, _weight: Tensor | None = None,
@@ -132,7 +143,10 @@ class EmbeddingBag(_Table):
     def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, max_norm: float | None = None, norm_type: float = 2.0,
                         scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
                         include_last_offset: bool = False, padding_idx: int | None = None) -> EmbeddingBag:  # fmt: skip
-        """A table over the given rows (n, d), frozen by default."""
+        """An EmbeddingBag over the given rows (n, d), frozen by default.
+
+        Raises: AssertionError unless `embeddings` has 2 dims.
+        """
         if embeddings.ndim != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, columns = embeddings.shape

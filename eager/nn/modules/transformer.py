@@ -42,7 +42,7 @@ def _get_clones(module: Module, n: int) -> ModuleList:
 
 
 def _subsequent(size: int, like: Tensor | None = None, device: Any = None, dtype: Any = None) -> Tensor:
-    """(size, size): 0 where column <= row, else -inf."""
+    """The causal mask (size, size): 0 where column <= row, else -inf."""
     full = OPS["full"]((size, size), float("-inf"), dtype or dtypes.get_default_dtype(), device)
     return OPS["triu"](full, 1)
 
@@ -56,7 +56,7 @@ def _is_causal(mask: Tensor | None, is_causal: bool | None, size: int | None = N
 
 
 class TransformerEncoderLayer(Module):
-    """Self-attention and a feed-forward network, each with dropout, a residual and a norm."""
+    """Self-attention and a feed-forward network, each with dropout, a residual connection and a norm."""
 
     def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
                  activation: str | Callable[[Tensor], Tensor] = functions.relu, layer_norm_eps: float = 1e-5,
@@ -74,12 +74,15 @@ class TransformerEncoderLayer(Module):
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
         self.activation = _get_activation_fn(activation) if isinstance(activation, str) else activation
-        # Read by torch when it runs a layer that was saved here.
+        # torch reads this attribute when it runs a layer saved here.
         self.activation_relu_or_gelu = _activation_code(self.activation)
 
     def forward(self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
                 is_causal: bool = False) -> Tensor:  # fmt: skip
-        """src: (s, n, d), or (n, s, d) with batch_first, or (s, d)."""
+        """Encode src: (s, n, d), (n, s, d) with batch_first, or (s, d).
+
+        Result: the shape of src. Masks as MultiheadAttention.
+        """
         x = src
         if self.norm_first:
             x = x + self._sa_block(self.norm1(x), src_mask, src_key_padding_mask, is_causal)
@@ -96,7 +99,7 @@ class TransformerEncoderLayer(Module):
 
 
 class TransformerEncoder(Module):
-    """A stack of num_layers copies of an encoder layer, and an optional norm."""
+    """A stack of num_layers copies of an encoder layer, and an optional final norm."""
 
     def __init__(self, encoder_layer: Module, num_layers: int, norm: Module | None = None, enable_nested_tensor: bool = True,
                  mask_check: bool = True) -> None:  # fmt: skip
@@ -123,8 +126,10 @@ class TransformerEncoder(Module):
         return y if self.norm is None else self.norm(y)
 
     def _drops_padding(self, src: Tensor, padding: Tensor) -> bool:
-        """Whether torch would leave out padded positions, which then are zeros in the result: in inference, where padding
-        ends each sequence. (It does so to save their work; the values of the others are the same.)"""
+        """Whether torch would skip the padded positions of src, which makes them zero in the result.
+
+        torch skips them in inference if padding comes last in each sequence. The other positions have the same values.
+        """
         if not self.use_nested_tensor or self.layers[0].training or src.ndim != 3 or not mha._fastpath:
             return False
         if is_autocast_enabled() or (is_grad_enabled() and any(t.requires_grad for t in (src, *self.layers[0].parameters()))):
@@ -138,7 +143,7 @@ class TransformerEncoder(Module):
 
 
 def _why_padding_is_kept(layer: Any) -> str:
-    """Why a stack of this layer computes padded positions too; "" where it leaves them out."""
+    """Why a stack of this layer computes padded positions too; "" if it skips them."""
     if not isinstance(layer, TransformerEncoderLayer):
         return "encoder_layer was not TransformerEncoderLayer"
     attention = layer.self_attn
@@ -155,7 +160,7 @@ def _why_padding_is_kept(layer: Any) -> str:
 
 
 class TransformerDecoderLayer(Module):
-    """Self-attention, attention to the encoder's memory and a feed-forward network."""
+    """Self-attention, attention to the encoder's output (`memory`) and a feed-forward network."""
 
     def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
                  activation: str | Callable[[Tensor], Tensor] = functions.relu, layer_norm_eps: float = 1e-5,
@@ -205,7 +210,7 @@ class TransformerDecoderLayer(Module):
 
 
 class TransformerDecoder(Module):
-    """A stack of num_layers copies of a decoder layer, and an optional norm."""
+    """A stack of num_layers copies of a decoder layer, and an optional final norm."""
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
@@ -226,7 +231,10 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """Encoder and decoder together."""
+    """Encoder and decoder. src: (s, n, d_model), tgt: (t, n, d_model); with batch_first the batch comes first.
+
+    Result: the shape of tgt. Raises: RuntimeError for batch or feature sizes that differ.
+    """
 
     def __init__(self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6,
                  dim_feedforward: int = 2048, dropout: float = 0.1,
@@ -267,7 +275,7 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
-        """(sz, sz): 0 where column <= row, else -inf."""
+        """The causal mask (sz, sz): 0 where column <= row, else -inf."""
         return _subsequent(sz, device=device, dtype=dtype)
 
     def _reset_parameters(self) -> None:

@@ -9,7 +9,7 @@ from eager.nn.module import Module
 
 
 class Upsample(Module):
-    """Resize to a size or by a factor, by nearest neighbour or interpolation."""
+    """Resizes the spatial dims of (n, c, *) to `size` or by `scale_factor`; mode as `nn.functional.interpolate`."""
 
     def __init__(self, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
                  recompute_scale_factor: bool | None = None) -> None:  # fmt: skip
@@ -34,14 +34,14 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """Upsample by nearest neighbour."""
+    """Upsamples (n, c, h, w) by nearest neighbour."""
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Upsample by bilinear interpolation with aligned corners."""
+    """Upsamples (n, c, h, w) by bilinear interpolation with aligned corners."""
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

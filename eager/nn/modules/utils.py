@@ -1,4 +1,4 @@
-"""What several families of modules need: parameters of a shape, and arguments given once or per dim."""
+"""Helpers of several layer families: creation of parameters, and arguments given once or per dim."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
@@ -13,7 +13,10 @@ from eager.optable.table import empty
 
 
 def parameter(shape: tuple[int, ...], where: Any = None, dtype: Any = None, requires_grad: bool = True) -> Parameter:
-    """An uninitialised parameter of `shape`. Raises: TypeError for a first size that is a bool, as torch's `empty` does."""
+    """A new, uninitialised parameter of `shape`.
+
+    Raises: TypeError if the first size is a bool, as torch's `empty` does.
+    """
     if shape and isinstance(shape[0], bool):
         raise TypeError("empty(): argument 'size' (position 1) must be tuple of ints, but found element of type bool at pos 0")
     target = default_device() if where is None else device(where)
@@ -21,9 +24,9 @@ def parameter(shape: tuple[int, ...], where: Any = None, dtype: Any = None, requ
 
 
 def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
-    """Keyword arguments for creation functions: device, dtype and memory_format, given so or in `factory_kwargs`.
+    """Keyword arguments for creation functions: device, dtype, memory_format, given directly or in `factory_kwargs`.
 
-    Raises: TypeError for any other name, or one that is given twice.
+    Raises: TypeError for any other name, or a name that is given twice.
     """
     if kwargs is None:
         return {}
@@ -41,7 +44,7 @@ def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
-    """Take `prefix` off the front of every key, and of the keys of the metadata, in place."""
+    """Remove `prefix` from the front of every key and of every key of the metadata, in place."""
     for key in [k for k in state_dict if k.startswith(prefix)]:
         state_dict[key[len(prefix) :]] = state_dict.pop(key)
     metadata: dict[str, Any] = getattr(state_dict, "_metadata", None) or {}
@@ -65,7 +68,7 @@ _quadruple = _ntuple(4, "_quadruple")
 
 
 def _reverse_repeat_tuple(t: tuple[Any, ...], n: int) -> tuple[Any, ...]:
-    """(a, b) -> (b, b, a, a) for n = 2: padding per dim in the order that `pad` takes."""
+    """(a, b) -> (b, b, a, a) for n = 2: the padding per dim in the order that `pad` takes."""
     return tuple(x for x in reversed(t) for _ in range(n))
 
 

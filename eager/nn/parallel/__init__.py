@@ -1,4 +1,4 @@
-"""Modules that spread their work: over no or one device here, and over one process."""
+"""Data-parallel modules. At most one device and one process are supported."""
 from eager.nn.parallel.data_parallel import DataParallel
 from eager.nn.parallel.distributed import DistributedDataParallel
 

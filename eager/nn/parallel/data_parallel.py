@@ -1,4 +1,4 @@
-"""DataParallel over no or one device: there it only holds the module, whose states get the prefix `module.`."""
+"""DataParallel over at most one device: a wrapper whose state keys have the prefix `module.`."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from eager.nn.module import Module
 
 
 class DataParallel(Module):
-    """Calls `module`; with one device it moves the module there first.
+    """Calls `module`, after moving it to the device if one is given.
 
     Raises: NotImplementedError for several devices.
     """

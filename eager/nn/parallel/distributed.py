@@ -1,4 +1,4 @@
-"""DistributedDataParallel: a name to import and to ask `isinstance` for. There is one process."""
+"""DistributedDataParallel: a name for imports and `isinstance` checks. There is a single process."""
 from __future__ import annotations
 
 from typing import Any
@@ -9,7 +9,7 @@ __all__ = ["DistributedDataParallel"]
 
 
 class DistributedDataParallel(Module):
-    """Training over several processes, of which there is one. Making one raises what torch raises without a process group."""
+    """Training over several processes. The constructor raises ValueError, as torch does without a process group."""
 
     def __init__(self, module: Module, *args: Any, **options: Any) -> None:
         raise ValueError("Default process group has not been initialized, please make sure to call init_process_group. "

@@ -1,4 +1,4 @@
-"""Parts of a batch for several devices, and their results on one."""
+"""Splitting a batch over devices, and joining the results on one device."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -12,7 +12,10 @@ __all__ = ["gather", "scatter"]
 
 
 def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> list[Any]:
-    """`inputs` once for each device: tensors in chunks along `dim`, also within tuples, lists and dicts; the rest as it is."""
+    """One copy of `inputs` per device: tensors are split along `dim`, also inside tuples, lists and dicts; other
+    values
+    are repeated.
+    """
     if isinstance(inputs, Tensor):
         chunks = FUNCTIONS["chunk"](inputs, len(target_gpus), dim) if len(target_gpus) > 1 else (inputs,)
         return [part.to(device(gpu)) for part, gpu in zip(chunks, target_gpus, strict=False)]
@@ -26,7 +29,7 @@ def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> list[Any]:
 
 
 def gather(outputs: Sequence[Any], target_device: Any, dim: int = 0) -> Any:
-    """The results of several devices on one: tensors joined along `dim`, also within tuples, lists and dicts."""
+    """The results of several devices on one: tensors are joined along `dim`, also inside tuples, lists and dicts."""
     first = outputs[0]
     if isinstance(first, Tensor):
         return FUNCTIONS["cat"]([one.to(device(target_device)) for one in outputs], dim)

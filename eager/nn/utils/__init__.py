@@ -1,4 +1,4 @@
-"""Helpers around modules and their parameters."""
+"""Helpers for modules and their parameters."""
 from eager.nn.utils import fusion, init, memory_format, parametrizations, parametrize, prune, rnn, stateless
 from eager.nn.utils.clip_grad import (
     clip_grad_norm,

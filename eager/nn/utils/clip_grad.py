@@ -23,7 +23,7 @@ def _norm_of(t: Tensor, norm_type: float) -> Tensor:
 
 def get_total_norm(tensors: Iterable[Tensor] | Tensor, norm_type: float = 2.0, error_if_nonfinite: bool = False,
                    foreach: bool | None = None) -> Tensor:  # fmt: skip
-    """The norm of all tensors as one vector. Raises RuntimeError for nan or inf with error_if_nonfinite."""
+    """The norm () of all tensors, seen as one vector. Raises: RuntimeError for nan or inf with error_if_nonfinite."""
     given = _as_list(tensors)
     norm_type = float(norm_type)
     before = _native.set_grad_enabled(False)
@@ -42,7 +42,7 @@ def get_total_norm(tensors: Iterable[Tensor] | Tensor, norm_type: float = 2.0, e
 
 
 def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, foreach: bool | None = None) -> None:
-    """Scale the gradients in place by max_norm / total_norm, if that is below 1."""
+    """Scale the gradients in place by max_norm / total_norm if that factor is below 1."""
     grads = [p.grad for p in _as_list(parameters) if p.grad is not None]
     before = _native.set_grad_enabled(False)
     try:
@@ -55,9 +55,9 @@ def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, 
 
 def clip_grad_norm_(parameters: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
                     foreach: bool | None = None) -> Tensor:  # fmt: skip
-    """Scale all gradients in place so that their joint norm is at most max_norm; returns the norm before.
+    """Scale all gradients in place so that their joint norm is at most max_norm. Returns: the norm () before scaling.
 
-    Raises: RuntimeError for a non-finite norm with error_if_nonfinite.
+    Raises: RuntimeError for a norm of nan or inf with error_if_nonfinite.
     """
     given = _as_list(parameters)
     total = get_total_norm([p.grad for p in given if p.grad is not None], norm_type, error_if_nonfinite, foreach)
@@ -67,7 +67,7 @@ def clip_grad_norm_(parameters: Any, max_norm: float, norm_type: float = 2.0, er
 
 def clip_grad_norm(parameters: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
                    foreach: bool | None = None) -> Tensor:  # fmt: skip
-    """The older name of clip_grad_norm_."""
+    """Deprecated name of clip_grad_norm_."""
     warnings.warn("`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.", FutureWarning,
                   stacklevel=2)  # fmt: skip
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)

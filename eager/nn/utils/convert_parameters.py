@@ -1,4 +1,4 @@
-"""Parameters as one flat vector, and back."""
+"""Conversion between parameters and one flat vector."""
 from __future__ import annotations
 
 import math
@@ -10,7 +10,7 @@ from eager.optable.table import OPS
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """All parameters, flattened and joined. Raises TypeError if they are on different devices."""
+    """All parameters, flattened and joined into one vector. Raises: TypeError if they are on different devices."""
     given = list(parameters)
     if len({p.device for p in given}) > 1:
         raise TypeError("Found two parameters on different devices, this is currently not supported.")
@@ -18,7 +18,7 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Set each parameter's data to its slice of the vector (views of it). Raises TypeError if vec is no tensor."""
+    """Set each parameter's data to a view of its slice of `vec`. Raises: TypeError if vec is not a tensor."""
     if not isinstance(vec, Tensor):
         raise TypeError(f"expected torch.Tensor, but got: {typename(vec)}")
     at = 0

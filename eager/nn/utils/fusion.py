@@ -1,4 +1,4 @@
-"""A batch norm in evaluation, worked into the linear map before it."""
+"""Fusion of an evaluation-mode batch norm into the preceding linear map."""
 from __future__ import annotations
 
 import copy
@@ -33,7 +33,7 @@ def _check(first: Any, bn: Any) -> None:
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
-    """A copy of `conv` that computes bn(conv(x)). transpose: the convolution is a transposed one.
+    """A copy of `conv` that computes bn(conv(x)). transpose: `conv` is a transposed convolution.
 
     Raises: AssertionError in training mode, or without running statistics.
     """
@@ -54,8 +54,8 @@ def fuse_conv_bn_weights(conv_w: Tensor, conv_b: Tensor | None, bn_rm: Tensor, b
 def fuse_linear_bn_eval(linear: Any, bn: Module) -> Any:
     """A copy of `linear` that computes bn(linear(x)).
 
-    Raises: AssertionError in training mode, without running statistics, or for a number of features that differs
-    (unless the norm has a single one).
+    Raises: AssertionError in training mode, without running statistics, or if the numbers of features differ
+    (unless the norm has a single feature).
     """
     _check(linear, bn)
     if linear.out_features != bn.num_features and bn.num_features != 1:

@@ -1,4 +1,4 @@
-"""Modules whose parameters keep whatever their memory holds."""
+"""Construction of modules without initialising their parameters."""
 from __future__ import annotations
 
 import inspect
@@ -8,9 +8,9 @@ from eager.nn.module import Module
 
 
 def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Module:
-    """`module_cls(*args, **kwargs)` without the work of initialising its parameters.
+    """`module_cls(*args, **kwargs)` with uninitialised parameter memory.
 
-    Raises: RuntimeError for what is no Module class, or one that takes no `device`.
+    Raises: RuntimeError unless module_cls is a Module class that takes a `device`.
     """
     if not issubclass(module_cls, Module):
         raise RuntimeError(f"Expected a Module; got {module_cls}")

@@ -1,4 +1,4 @@
-"""Convolution weights in another memory format."""
+"""Conversion of convolution weights to another memory format."""
 from __future__ import annotations
 
 from typing import Any
@@ -15,10 +15,10 @@ def _convert(module: Module, memory_format: Any, kinds: tuple[type[Module], ...]
 
 
 def convert_conv2d_weight_memory_format(module: Module, memory_format: Any) -> Module:
-    """Copy the weights of every Conv2d and ConvTranspose2d below `module` into a memory format."""
+    """Copy the weights of every Conv2d and ConvTranspose2d in `module` to a memory format; returns the module."""
     return _convert(module, memory_format, (Conv2d, ConvTranspose2d))
 
 
 def convert_conv3d_weight_memory_format(module: Module, memory_format: Any) -> Module:
-    """Copy the weights of every Conv3d and ConvTranspose3d below `module` into a memory format."""
+    """Copy the weights of every Conv3d and ConvTranspose3d in `module` to a memory format; returns the module."""
     return _convert(module, memory_format, (Conv3d, ConvTranspose3d))

@@ -38,14 +38,14 @@ def _is_orthogonal(q: Tensor) -> bool:
 
 
 def _orthonormalized(a: Tensor) -> Tensor:
-    """Q of a's QR decomposition with a positive diagonal of R: an orthogonal a is kept."""
+    """Q of a QR decomposition whose R has a positive diagonal; an orthogonal `a` is returned unchanged."""
     q, r = linalg.qr(a)
     diagonal = OPS["diagonal"](r, 0, r.ndim - 2, r.ndim - 1)
     return q * (diagonal / diagonal.abs()).unsqueeze(-2)
 
 
 def _householder_product(vectors: Tensor, tau: Tensor) -> Tensor:
-    """The first k columns of H_0 H_1 ... of reflections I - tau v v^T; vectors (*, n, k) with ones on the diagonal implied."""
+    """The first k columns of H_0 H_1 ..., H = I - tau v v^T. vectors: (*, n, k), with an implied unit diagonal."""
     n, k = vectors.shape[-2:]
     unit = _eye(n, vectors)[:, :k]
     q = unit + vectors * 0
@@ -57,7 +57,7 @@ def _householder_product(vectors: Tensor, tau: Tensor) -> Tensor:
 
 
 def _reflections(a: Tensor) -> Tensor:
-    """(*, n, k) -> the vectors of its Householder QR below the diagonal, R above it, the signs of R's diagonal on it."""
+    """Householder QR of `a` (*, n, k): vectors below the diagonal, R above it, signs of R's diagonal on it."""
     n, k = a.shape[-2:]
     rest, columns = a, []
     row = OPS["arange"](0, n, 1, dtypes.int64, a.device)
@@ -77,7 +77,7 @@ def _reflections(a: Tensor) -> Tensor:
 
 
 class _Orthogonal(Module):
-    """Maps any matrix to an orthogonal one (orthonormal columns, or rows where there are fewer)."""
+    """Maps any matrix to one with orthonormal columns, or orthonormal rows if there are fewer rows than columns."""
 
     base: Tensor | None
 
@@ -137,7 +137,7 @@ class _Orthogonal(Module):
         else:
             q = q.clone() if _is_orthogonal(q) else _orthonormalized(q)
         self.base = q
-        # Minus the identity: its householder map is the identity, and so are exp and Cayley of its skew part.
+        # Start from minus the identity: the householder map takes it to the identity, as do exp and Cayley of its skew part.
         square = 0 - _eye(max(Q.shape[-2:]), Q)[: Q.shape[-2], : Q.shape[-1]]
         return square.expand(tuple(Q.shape)).clone()
 
@@ -146,8 +146,8 @@ def orthogonal(module: Module, name: str = "weight", orthogonal_map: str | None 
     """Keep the matrices of `module.name` orthogonal (unitary, if complex).
 
     orthogonal_map: "matrix_exp", "cayley" or "householder"; by default the first for square or complex matrices,
-    else the last. use_trivialization: start from, and move around, the present value.
-    Raises: ValueError for no such parameter, fewer than 2 dims, or another map.
+    else the last. use_trivialization: parametrize relative to the present value.
+    Raises: ValueError for a missing parameter, fewer than 2 dims, or another map.
     """
     weight: Any = getattr(module, name, None)
     if not isinstance(weight, Tensor):

@@ -13,7 +13,10 @@ from eager.optable.table import OPS
 
 
 def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:  # noqa: A002 - torch's name
-    """Norm over all dims but `dim`, kept; over all dims for dim = -1. Raises: TypeError for a dim that is no int, IndexError."""
+    """Norm over all dims except `dim`, keeping dims; over all dims for dim = -1.
+
+    Raises: TypeError if dim is not an int; IndexError for a dim out of range.
+    """
     if isinstance(dim, bool) or not isinstance(dim, int):
         raise TypeError(f"_weight_norm(): argument 'dim' (position 3) must be int, not {type(dim).__name__}")
     if dim == -1:
@@ -26,7 +29,7 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:  # noqa: A
 
 
 def weight_from_norm(g: Tensor, v: Tensor, dim: int) -> Tensor:
-    """v scaled to have norm g."""
+    """`v` scaled to the norm `g`."""
     return v * (g / norm_except_dim(v, 2, dim))
 
 
@@ -43,7 +46,7 @@ class _WeightNorm(Module):
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """Split a weight into norm and direction. Source: Salimans & Kingma, 2016 (arXiv:1602.07868)."""
+    """Reparametrize `module.name` as norm times direction. Source: Salimans & Kingma, 2016 (arXiv:1602.07868)."""
     return parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
 
@@ -52,7 +55,7 @@ def _unit(x: Tensor, eps: float) -> Tensor:
 
 
 class _SpectralNorm(Module):
-    """Divides a weight by an estimate of its largest singular value, improved by each training forward."""
+    """Divides a weight by an estimate of its largest singular value, which each training forward refines."""
 
     _u: Tensor
     _v: Tensor
@@ -105,7 +108,10 @@ class _SpectralNorm(Module):
 
 def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12,
                   dim: int | None = None) -> Module:  # fmt: skip
-    """Divide a weight by its largest singular value. Source: Miyato et al., 2018 (arXiv:1802.05957)."""
+    """Divide `module.name` by its largest singular value. Source: Miyato et al., 2018 (arXiv:1802.05957).
+
+    Raises: ValueError for a missing parameter or n_power_iterations < 1; IndexError for a dim out of range.
+    """
     weight: Any = getattr(module, name, None)
     if not isinstance(weight, Tensor):
         raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")

@@ -1,4 +1,4 @@
-"""Parametrizations: a parameter computed from others by modules each time it is read."""
+"""Parametrizations: a parameter that modules compute from other parameters each time it is read."""
 from __future__ import annotations
 
 import contextlib
@@ -17,7 +17,7 @@ _cache: dict[tuple[int, str], Any] = {}
 
 @contextlib.contextmanager
 def cached() -> Iterator[None]:
-    """Within the block each parametrized tensor is computed once."""
+    """Within the block, each parametrized tensor is computed only once."""
     global _cache_depth
     _cache_depth += 1
     try:
@@ -29,7 +29,9 @@ def cached() -> Iterator[None]:
 
 
 def _inverse_or_same(parametrization: Any, value: Any) -> Any:
-    """What the parametrization maps to `value`; `value` itself where it has no inverse, or none for these settings."""
+    """The result of `parametrization.right_inverse(value)`; `value` itself if there is no inverse for these
+    settings.
+    """
     inverse = getattr(parametrization, "right_inverse", None)
     if inverse is None:
         return value
@@ -40,9 +42,9 @@ def _inverse_or_same(parametrization: Any, value: Any) -> Any:
 
 
 class ParametrizationList(ModuleList):
-    """The parametrizations of one tensor, in order, and the tensor(s) it is computed from.
+    """The parametrizations of one tensor, in order, and the tensors from which they compute it.
 
-    `original`, or `original0`, `original1`, ... where the last `right_inverse` returned several.
+    These are `original`, or `original0`, `original1`, ... if the last `right_inverse` returned several.
     """
 
     is_tensor: bool
@@ -78,7 +80,7 @@ class ParametrizationList(ModuleList):
             self._check(d, shape)
 
     def _keep(self, original: Any, new: Tensor) -> None:
-        """`original` stays the object it is, with the new value: optimizers that hold it need not be told."""
+        """Write the new value into `original` itself, so that optimizers that hold the object stay valid."""
         for what in ("dtype", "device"):
             if getattr(original, what) != getattr(new, what):
                 raise ValueError(f"When `right_inverse` outputs one tensor, it may not change the {what}.\noriginal.{what}: "
@@ -110,7 +112,10 @@ class ParametrizationList(ModuleList):
         return [self.original] if self.is_tensor else [getattr(self, f"original{i}") for i in range(self.ntensors)]
 
     def right_inverse(self, value: Tensor) -> None:
-        """Set the originals so that the parametrized tensor becomes `value`."""
+        """Set the original tensors so that the parametrized tensor becomes `value`.
+
+        Raises: RuntimeError for a parametrization without `right_inverse`; ValueError for a result that does not fit.
+        """
         before = _native.set_grad_enabled(False)
         try:
             new: Any = value
@@ -125,6 +130,7 @@ class ParametrizationList(ModuleList):
             _native.set_grad_enabled(before)
 
     def forward(self) -> Tensor:
+        """The parametrized tensor."""
         modules = list(self)
         x = modules[0](*self._originals())
         for m in modules[1:]:
@@ -143,7 +149,7 @@ def _get(module: Any, name: str) -> Any:
 
 
 def _install(module: Module, name: str) -> None:
-    """Give the module a class of its own with a property that computes the tensor."""
+    """Give `module` a class of its own, with a property that computes the tensor."""
     kind = type(module)
     if not hasattr(kind, "_parametrized_from"):
         made = type(f"Parametrized{kind.__name__}", (kind,), {"_parametrized_from": kind, "__module__": kind.__module__})
@@ -153,9 +159,9 @@ def _install(module: Module, name: str) -> None:
 
 
 def register_parametrization(module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> Module:
-    """Compute `module.tensor_name` by `parametrization` of its present value from now on; further ones are chained.
+    """Compute `module.tensor_name` by `parametrization` of its present value from now on. Repeated calls chain.
 
-    A `right_inverse` of the parametrization gives the tensor(s) to start from.
+    A `right_inverse` of the parametrization maps the present value to the initial original tensors.
     Raises: ValueError if there is no such tensor, or the result differs in shape or dtype (unless `unsafe`).
     """
     parametrization.train(module.training)
@@ -178,7 +184,7 @@ def register_parametrization(module: Module, tensor_name: str, parametrization: 
 
 
 def _check_further(parametrization: Module, value: Tensor) -> None:
-    """Raise ValueError if a parametrization on top of others changes dtype or shape, forwards or backwards."""
+    """Raise ValueError if an additional parametrization changes dtype or shape, forwards or backwards."""
     result = parametrization(value)
     inverse = _inverse_or_same(parametrization, result)
     for what in ("dtype", "shape"):
@@ -192,7 +198,7 @@ def _check_further(parametrization: Module, value: Tensor) -> None:
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Whether the module (or this tensor of it) is parametrized."""
+    """Whether `module`, or its tensor `tensor_name`, is parametrized."""
     found = module._modules.get("parametrizations")
     if not isinstance(found, ModuleDict):
         return False
@@ -200,7 +206,10 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 
 
 def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
-    """Make the tensor an ordinary one again: its present value, or with leave_parametrized=False its original."""
+    """Make the tensor an ordinary one: its present value, or with leave_parametrized=False its original.
+
+    Raises: ValueError if the tensor is not parametrized, or has several originals with leave_parametrized=False.
+    """
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
     entries = module.parametrizations[tensor_name]
@@ -229,12 +238,12 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """The module's class, seen past parametrization."""
+    """The class of `module` before parametrization."""
     return getattr(type(module), "_parametrized_from", type(module))
 
 
 def transfer_parametrizations_and_params(from_module: Module, to_module: Module, tensor_name: str | None = None) -> Module:
-    """Give `to_module` the parametrizations of `from_module` (or of one tensor of it) and what they compute from."""
+    """Copy the parametrizations and their originals, of all tensors or of `tensor_name`, to `to_module`."""
     if not is_parametrized(from_module):
         return to_module
     for name in list(from_module.parametrizations) if tensor_name is None else [tensor_name]:

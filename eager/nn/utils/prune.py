@@ -1,4 +1,4 @@
-"""Pruning: a parameter becomes `name_orig` times the buffer `name_mask`, multiplied anew before each forward."""
+"""Pruning: a parameter becomes `name_orig` times the buffer `name_mask`, recomputed before each forward."""
 from __future__ import annotations
 
 import numbers
@@ -20,7 +20,7 @@ def _ones_like(t: Tensor) -> Tensor:
 
 
 def _drawn(size: tuple[int, ...], device: Any) -> Tensor:
-    """Uniform numbers from the default generator."""
+    """Uniform random numbers from the default generator."""
     n = 1
     for s in size:
         n *= s
@@ -28,7 +28,7 @@ def _drawn(size: tuple[int, ...], device: Any) -> Tensor:
 
 
 class BasePruningMethod(ABC):
-    """A rule that computes a mask. PRUNING_TYPE: what is pruned, "unstructured", "structured" or "global"."""
+    """Base class of rules that compute a mask. PRUNING_TYPE: "unstructured", "structured" or "global"."""
 
     _tensor_name: str
     PRUNING_TYPE: str
@@ -38,10 +38,10 @@ class BasePruningMethod(ABC):
 
     @abstractmethod
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """A mask of t's shape, from the importance of its entries; zeros of default_mask stay zero."""
+        """The new mask, of t's shape, from the importance of the entries of t; zeros of default_mask remain zero."""
 
     def apply_mask(self, module: Module) -> Tensor:
-        """The masked parameter."""
+        """The parameter times its mask. Raises: AssertionError if it is not pruned."""
         name = getattr(self, "_tensor_name", None)
         if name is None:
             raise AssertionError(f"Module {module} has to be pruned")
@@ -50,9 +50,9 @@ class BasePruningMethod(ABC):
 
     @classmethod
     def apply(cls, module: Module, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any) -> BasePruningMethod:
-        """Prune `module.name`; a method that prunes it already is joined with this one in a PruningContainer.
+        """Prune `module.name`. If a method already prunes it, both are combined in a PruningContainer.
 
-        Raises: AssertionError for importance scores of another shape, and what the method itself raises.
+        Raises: AssertionError for importance scores of another shape; errors of the method itself.
         """
         earlier = [(key, hook) for key, hook in module._forward_pre_hooks.items()
                    if isinstance(hook, BasePruningMethod) and hook._tensor_name == name]  # fmt: skip
@@ -82,14 +82,14 @@ class BasePruningMethod(ABC):
         return method
 
     def prune(self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None) -> Tensor:
-        """A pruned copy of t."""
+        """A pruned copy of t. Raises: AssertionError for importance scores of another shape."""
         scores = t if importance_scores is None else importance_scores
         if tuple(scores.shape) != tuple(t.shape):
             raise AssertionError("importance_scores should have the same shape as tensor t")
         return t * self.compute_mask(scores.detach(), _ones_like(t) if default_mask is None else default_mask)
 
     def remove(self, module: Module) -> None:
-        """Make the parameter an ordinary one again, with the pruned values."""
+        """Make the parameter an ordinary one with the pruned values. Raises: AssertionError if it is not pruned."""
         name = getattr(self, "_tensor_name", None)
         if name is None:
             raise AssertionError(f"Module {module} has to be pruned before pruning can be removed")
@@ -103,7 +103,7 @@ class BasePruningMethod(ABC):
 
 
 class PruningContainer(BasePruningMethod):
-    """Several methods on one tensor, each working on what the ones before it left."""
+    """Several methods on one tensor; each one sees only the entries that the earlier ones kept."""
 
     PRUNING_TYPE = "global"
 
@@ -115,7 +115,7 @@ class PruningContainer(BasePruningMethod):
             self.add_pruning_method(method)
 
     def add_pruning_method(self, method: BasePruningMethod) -> None:
-        """Add a method for the same tensor. Raises TypeError, ValueError for anything else."""
+        """Add a method for the same tensor. Raises: TypeError, ValueError for any other argument."""
         if not isinstance(method, BasePruningMethod):
             raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
         if self._tensor_name != method._tensor_name:
@@ -133,7 +133,7 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[idx]
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """The default mask with the last method's zeros added; that method sees only what is not pruned yet."""
+        """The default mask with additional zeros from the last method, which sees only unpruned entries."""
         method = self._pruning_methods[-1]
         mask = default_mask.clone()
         where: Any
@@ -158,15 +158,17 @@ class Identity(BasePruningMethod):
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """`default_mask` unchanged."""
         return default_mask
 
     @classmethod
     def apply(cls, module: Module, name: str) -> BasePruningMethod:  # type: ignore[override]
+        """Prune `module.name` with this method."""
         return super().apply(module, name)
 
 
 class _ByAmount(BasePruningMethod):
-    """Prunes `amount`: a number of entries, or a fraction of them."""
+    """Prunes `amount` entries: a number, or a fraction of all."""
 
     def __init__(self, amount: float) -> None:
         _validate_pruning_amount_init(amount)
@@ -184,28 +186,32 @@ class RandomUnstructured(_ByAmount):
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """The mask with zeros at random entries."""
         return _zeroed(default_mask, _drawn((t.numel(),), t.device), self._count(t.numel()))
 
     @classmethod
     def apply(cls, module: Module, name: str, amount: float) -> BasePruningMethod:  # type: ignore[override]
+        """Prune `module.name` with this method."""
         return super().apply(module, name, amount=amount)
 
 
 class L1Unstructured(_ByAmount):
-    """Prunes the entries of least magnitude."""
+    """Prunes the entries of smallest magnitude."""
 
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """The mask with zeros at the smallest magnitudes."""
         return _zeroed(default_mask, OPS["abs"](t).reshape(-1), self._count(t.numel()))
 
     @classmethod
     def apply(cls, module: Module, name: str, amount: float, importance_scores: Tensor | None = None) -> BasePruningMethod:  # type: ignore[override]
+        """Prune `module.name` with this method; importance_scores replace the magnitudes."""
         return super().apply(module, name, amount=amount, importance_scores=importance_scores)
 
 
 def _zeroed(mask: Tensor, keys: Tensor, count: int) -> Tensor:
-    """The mask with zeros at the `count` smallest keys, one per entry."""
+    """The mask with zeros at the `count` smallest keys; one key per entry."""
     mask = mask.clone().contiguous()
     if count:
         mask.view(-1)[OPS["topk"](keys, count, 0, False, True)[1]] = 0
@@ -222,7 +228,7 @@ class _Structured(_ByAmount):
         self.dim = dim
 
     def _keep(self, t: Tensor, keys: Tensor, count: int) -> Tensor:
-        """1 for the channels that are kept: all but the `count` of smallest key; broadcasts against t."""
+        """1 for the kept channels, 0 for the `count` channels of smallest key; broadcasts against t."""
         kept = _ones_like(keys)
         if count:
             kept[OPS["topk"](keys, count, 0, False, True)[1]] = 0
@@ -239,22 +245,25 @@ class RandomStructured(_Structured):
     """Prunes channels at random."""
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """The mask with zeros in random channels."""
         n, count = self._channels(t)
         return default_mask * self._keep(t, _drawn((n,), t.device), count)
 
     @classmethod
     def apply(cls, module: Module, name: str, amount: float, dim: int = -1) -> BasePruningMethod:  # type: ignore[override]
+        """Prune `module.name` with this method."""
         return super().apply(module, name, amount=amount, dim=dim)
 
 
 class LnStructured(_Structured):
-    """Prunes the channels of least n-norm."""
+    """Prunes the channels of smallest n-norm."""
 
     def __init__(self, amount: float, n: Any, dim: int = -1) -> None:
         super().__init__(amount, dim)
         self.n = n
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """The mask with zeros in the channels of smallest n-norm."""
         _, count = self._channels(t)
         others = tuple(d for d in range(t.ndim) if d != self.dim % t.ndim)
         return default_mask * self._keep(t, t.norm(self.n, others), count)
@@ -262,6 +271,7 @@ class LnStructured(_Structured):
     @classmethod
     def apply(cls, module: Module, name: str, amount: float, n: Any, dim: int,  # type: ignore[override]
               importance_scores: Tensor | None = None) -> BasePruningMethod:  # fmt: skip
+        """Prune `module.name` with this method; importance_scores replace the entries in the norms."""
         return super().apply(module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores)
 
 
@@ -274,12 +284,14 @@ class CustomFromMask(BasePruningMethod):
         self.mask = mask
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """The product of both masks. Raises: AssertionError for differing shapes."""
         if tuple(default_mask.shape) != tuple(self.mask.shape):
             raise AssertionError("default_mask and self.mask must have the same shape")
         return default_mask * self.mask.to(default_mask.dtype)
 
     @classmethod
     def apply(cls, module: Module, name: str, mask: Tensor) -> BasePruningMethod:  # type: ignore[override]
+        """Prune `module.name` with this method."""
         return super().apply(module, name, mask=mask)
 
 
@@ -299,7 +311,7 @@ def random_unstructured(module: Module, name: str, amount: float) -> Module:
 
 
 def l1_unstructured(module: Module, name: str, amount: float, importance_scores: Tensor | None = None) -> Module:
-    """Prune the entries of least magnitude (of the parameter, or of importance_scores)."""
+    """Prune the entries of smallest magnitude (of the parameter, or of importance_scores)."""
     L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
     return module
 
@@ -311,16 +323,16 @@ def random_structured(module: Module, name: str, amount: float, dim: int) -> Mod
 
 
 def ln_structured(module: Module, name: str, amount: float, n: Any, dim: int, importance_scores: Tensor | None = None) -> Module:
-    """Prune the channels along dim of least n-norm."""
+    """Prune the channels along dim of smallest n-norm."""
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
 
 def global_unstructured(parameters: Iterable[tuple[Module, str]], pruning_method: type[BasePruningMethod],
                         importance_scores: dict[tuple[Module, str], Tensor] | None = None, **kwargs: Any) -> None:  # fmt: skip
-    """Prune several parameters as one: the method sees their entries joined. kwargs: the method's settings.
+    """Prune several parameters as one: the method sees their concatenated entries. kwargs: the method's settings.
 
-    Raises: TypeError for what is no iterable or dict, or a method that is not "unstructured".
+    Raises: TypeError for an argument that is not an iterable or dict, or a method that is not "unstructured".
     """
     if not isinstance(parameters, Iterable):
         raise TypeError("global_unstructured(): parameters is not an Iterable")
@@ -355,7 +367,7 @@ def custom_from_mask(module: Module, name: str, mask: Tensor) -> Module:
 
 
 def remove(module: Module, name: str) -> Module:
-    """Make a pruned parameter an ordinary one again, with its pruned values. Raises ValueError if it is not pruned."""
+    """Make a pruned parameter an ordinary one with its pruned values. Raises: ValueError if it is not pruned."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
             hook.remove(module)
@@ -365,7 +377,7 @@ def remove(module: Module, name: str) -> Module:
 
 
 def is_pruned(module: Module) -> bool:
-    """Whether a parameter of this module or of one below it is pruned."""
+    """Whether any parameter of this module or of a descendant is pruned."""
     return any(isinstance(hook, BasePruningMethod) for m in module.modules() for hook in m._forward_pre_hooks.values())
 
 

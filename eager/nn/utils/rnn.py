@@ -1,4 +1,4 @@
-"""Sequences of different lengths: packing, padding and taking them apart."""
+"""Sequences of different lengths: packing, padding and unpacking."""
 from __future__ import annotations
 
 import itertools
@@ -19,9 +19,9 @@ class _Packed(NamedTuple):
 
 
 class PackedSequence(_Packed):
-    """Sequences sorted by falling length and laid out time step by time step.
+    """Sequences sorted by falling length and stored time step by time step.
 
-    data: (sum of lengths, *); batch_sizes[t]: how many sequences reach step t. Made by `pack_padded_sequence`.
+    data: (sum of lengths, *); batch_sizes[t]: number of sequences that reach step t. Made by `pack_padded_sequence`.
     """
 
     __slots__ = ()
@@ -47,33 +47,43 @@ class PackedSequence(_Packed):
         return type(self)(data, self.batch_sizes, *moved)
 
     def cpu(self) -> PackedSequence:
+        """The same sequences on the CPU."""
         return self.to("cpu")
 
     def cuda(self) -> PackedSequence:
+        """The same sequences on the CUDA device."""
         return self.to("cuda")
 
     def float(self) -> PackedSequence:
+        """The same sequences in float32."""
         return self.to(dtypes.float32)
 
     def double(self) -> PackedSequence:
+        """The same sequences in float64."""
         return self.to(dtypes.float64)
 
     def half(self) -> PackedSequence:
+        """The same sequences in float16."""
         return self.to(dtypes.float16)
 
     def long(self) -> PackedSequence:
+        """The same sequences in int64."""
         return self.to(dtypes.int64)
 
     def int(self) -> PackedSequence:
+        """The same sequences in int32."""
         return self.to(dtypes.int32)
 
     def short(self) -> PackedSequence:
+        """The same sequences in int16."""
         return self.to(dtypes.int16)
 
     def char(self) -> PackedSequence:
+        """The same sequences in int8."""
         return self.to(dtypes.int8)
 
     def byte(self) -> PackedSequence:
+        """The same sequences in uint8."""
         return self.to(dtypes.uint8)
 
     def pin_memory(self) -> PackedSequence:
@@ -81,10 +91,12 @@ class PackedSequence(_Packed):
         return type(self)(self.data.pin_memory(), self.batch_sizes, self.sorted_indices, self.unsorted_indices)
 
     def is_pinned(self) -> bool:
+        """Whether the data is in page-locked memory."""
         return self.data.is_pinned()
 
     @property
     def is_cuda(self) -> bool:
+        """Whether the data is on a CUDA device."""
         return self.data.is_cuda
 
 
@@ -104,7 +116,7 @@ def _lengths(lengths: Any) -> list[int]:
 def pack_padded_sequence(input: Tensor, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True) -> PackedSequence:
     """Pack padded sequences. input: (t, n, *), or (n, t, *) with batch_first; lengths: (n,).
 
-    enforce_sorted: lengths must fall already. Raises: RuntimeError for a length of 0, unsorted or too long lengths.
+    enforce_sorted: require falling lengths. Raises: RuntimeError for a length of 0, unsorted or too large lengths.
     """
     sizes = _lengths(lengths)
     sorted_indices = None
@@ -133,7 +145,10 @@ def pack_padded_sequence(input: Tensor, lengths: Any, batch_first: bool = False,
 
 def pad_packed_sequence(sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0,
                         total_length: int | None = None) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The padded sequences (t, n, *), or (n, t, *) with batch_first, and their lengths (n,)."""
+    """The padded sequences (t, n, *), or (n, t, *) with batch_first, and their lengths (n,).
+
+    total_length: pad up to this t. Raises: ValueError if it is below the longest length.
+    """
     _check_flags("_pad_packed_sequence", batch_first=batch_first)
     batch_sizes = _lengths(sequence.batch_sizes)
     longest, n = len(batch_sizes), batch_sizes[0]
@@ -163,7 +178,10 @@ def pad_packed_sequence(sequence: PackedSequence, batch_first: bool = False, pad
 
 
 def pad_sequence(sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right") -> Tensor:
-    """Sequences (l_i, *) as one tensor (t, n, *), or (n, t, *) with batch_first, filled with padding_value."""
+    """Sequences (l_i, *) as one tensor (t, n, *), or (n, t, *) with batch_first, filled up with padding_value.
+
+    Raises: RuntimeError for an argument that is not an iterable, an empty list or another padding_side.
+    """
     _check_flags("pad_sequence", batch_first=batch_first)
     if isinstance(sequences, Tensor):
         sequences = list(sequences)
@@ -186,7 +204,7 @@ def pad_sequence(sequences: Any, batch_first: bool = False, padding_value: float
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
-    """The sequences (l_i, *) of a padded tensor. Raises: ValueError for other than one length for each."""
+    """The sequences (l_i, *) of a padded tensor. Raises: ValueError unless there is one length per sequence."""
     rows = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
     return [row[:n] for row, n in zip(rows, _lengths(lengths), strict=True)]
 
@@ -197,5 +215,5 @@ def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> P
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """The sequences (l_i, *) of a packed one."""
+    """The sequences (l_i, *) of a packed sequence."""
     return unpad_sequence(*pad_packed_sequence(packed_sequences, batch_first=True), batch_first=True)

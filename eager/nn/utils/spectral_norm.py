@@ -1,4 +1,4 @@
-"""The older form of spectral normalisation: `name_orig`, buffers `name_u` and `name_v`, and a hook."""
+"""The older form of spectral normalisation: parameter `name_orig`, buffers `name_u` and `name_v`, and a hook."""
 from __future__ import annotations
 
 from typing import Any
@@ -20,12 +20,13 @@ class SpectralNorm:
         self.name, self.dim, self.n_power_iterations, self.eps = name, dim, n_power_iterations, eps
 
     def reshape_weight_to_matrix(self, weight: Tensor) -> Tensor:
+        """The weight as a matrix: `dim` first, the other dims joined."""
         if self.dim != 0:
             weight = OPS["permute"](weight, (self.dim, *(d for d in range(weight.ndim) if d != self.dim)))
         return weight.reshape(weight.shape[0], -1)
 
     def compute_weight(self, module: Module, do_power_iteration: bool) -> Tensor:
-        """The weight over its largest singular value."""
+        """The weight divided by its largest singular value."""
         weight = getattr(module, self.name + "_orig")
         u, v = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
         matrix = self.reshape_weight_to_matrix(weight)
@@ -42,7 +43,7 @@ class SpectralNorm:
 
     @staticmethod
     def apply(module: Module, name: str, n_power_iterations: int, dim: int, eps: float) -> SpectralNorm:
-        """Split the weight and hook into the module. Raises RuntimeError if it is normalised already."""
+        """Split the weight and add the hook to the module. Raises: RuntimeError if the weight is already normalised."""
         if _hook_of(module, name) is not None:
             raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
         fn = SpectralNorm(name, n_power_iterations, dim, eps)
@@ -60,7 +61,7 @@ class SpectralNorm:
         return fn
 
     def remove(self, module: Module) -> None:
-        """Make the weight an ordinary parameter again; the hook itself is the caller's to remove."""
+        """Make the weight an ordinary parameter. The caller removes the hook."""
         weight = self.compute_weight(module, do_power_iteration=False)
         module.__dict__.pop(self.name, None)
         for suffix, registry in (("_orig", module._parameters), ("_u", module._buffers), ("_v", module._buffers)):
@@ -75,7 +76,10 @@ def _hook_of(module: Module, name: str) -> Any:
 
 def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12,
                   dim: int | None = None) -> Module:  # fmt: skip
-    """Divide a weight by its largest singular value at each call."""
+    """Divide a weight by its largest singular value at each call.
+
+    Raises: RuntimeError if the weight is already normalised.
+    """
     if dim is None:
         dim = 1 if type(module).__name__.startswith("ConvTranspose") else 0
     SpectralNorm.apply(module, name, n_power_iterations, dim, eps)
@@ -83,7 +87,7 @@ def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int 
 
 
 def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
-    """Make the weight an ordinary parameter again. Raises ValueError if it is not normalised."""
+    """Make the weight an ordinary parameter. Raises: ValueError if it is not normalised."""
     key = _hook_of(module, name)
     if key is None:
         raise ValueError(f"spectral_norm of '{name}' not found in {module}")

@@ -1,4 +1,4 @@
-"""Calling a module with other parameters and buffers than its own."""
+"""Calls of a module with other parameters and buffers in place of its own."""
 from __future__ import annotations
 
 import contextlib
@@ -12,7 +12,7 @@ _ABSENT = object()
 
 
 def _tied_names(module: Module) -> dict[str, list[str]]:
-    """For each tensor name all names of the same tensor."""
+    """Maps each tensor name to all names of the same tensor."""
     groups: dict[int, list[str]] = {}
     for name, t in [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]:
         groups.setdefault(id(t), []).append(name)
@@ -20,9 +20,9 @@ def _tied_names(module: Module) -> dict[str, list[str]]:
 
 
 def _put(module: Module, name: str, value: Any) -> Any:
-    """Set a parameter or buffer by dotted name, past the checks of __setattr__; returns the former one, or _ABSENT.
+    """Set a parameter or buffer by dotted name, bypassing `__setattr__`. Returns the former value, or _ABSENT.
 
-    A name that is neither becomes an attribute; with the value _ABSENT it is removed again.
+    A name that is neither becomes an attribute; with the value _ABSENT the attribute is removed.
     """
     parent_name, _, own = name.rpartition(".")
     parent = module.get_submodule(parent_name)
@@ -43,7 +43,7 @@ def _put(module: Module, name: str, value: Any) -> Any:
 @contextlib.contextmanager
 def _reparametrize_module(module: Module, parameters_and_buffers: dict[str, Any], *, tie_weights: bool = False,
                           strict: bool = False, stack_weights: bool = False) -> Iterator[None]:  # fmt: skip
-    """Within the block the module has the given tensors. strict: exactly its own names must be given."""
+    """Within the block the module has the given tensors. strict: the given names must match its own exactly."""
     values = dict(parameters_and_buffers)
     if tie_weights:
         tied = _tied_names(module)
@@ -66,13 +66,17 @@ def _reparametrize_module(module: Module, parameters_and_buffers: dict[str, Any]
             before[name] = _put(module, name, value)
         yield
     finally:
-        for name, value in reversed(before.items()):  # a shared submodule was filled under each of its names
+        for name, value in reversed(before.items()):  # restore in reverse, because a shared submodule was set under each of its names
             _put(module, name, value)
 
 
 def functional_call(module: Module, parameters_and_buffers: dict[str, Any] | Sequence[dict[str, Any]], args: Any = None,
                     kwargs: dict[str, Any] | None = None, *, tie_weights: bool = True, strict: bool = False) -> Any:  # fmt: skip
-    """`module(*args, **kwargs)` with the given tensors in place of its own, which are put back afterwards."""
+    """`module(*args, **kwargs)` with the given tensors in place of its own, which are restored afterwards.
+
+    parameters_and_buffers: a dict by dotted name, or a tuple of dicts. strict: require exactly the module's names.
+    Raises: ValueError for a name in several dicts, or tied names with different tensors; RuntimeError (strict).
+    """
     if isinstance(parameters_and_buffers, Sequence):
         merged: dict[str, Any] = {}
         for part in parameters_and_buffers:

@@ -1,4 +1,4 @@
-"""The older form of weight normalisation: parameters `name_g` and `name_v`, and a hook that makes the weight."""
+"""The older form of weight normalisation: parameters `name_g` and `name_v`, and a hook that computes the weight."""
 from __future__ import annotations
 
 from typing import Any
@@ -17,11 +17,12 @@ class WeightNorm:
         self.dim = -1 if dim is None else dim
 
     def compute_weight(self, module: Module) -> Any:
-        """The weight from its norm and direction."""
+        """The weight, from its norm and direction."""
         return weight_from_norm(getattr(module, self.name + "_g"), getattr(module, self.name + "_v"), self.dim)
 
     @staticmethod
     def apply(module: Module, name: str, dim: int | None) -> WeightNorm:
+        """Split the weight and add the hook to the module. Raises: RuntimeError if the weight is already normalised."""
         for hook in module._forward_pre_hooks.values():
             if isinstance(hook, WeightNorm) and hook.name == name:
                 raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
@@ -35,6 +36,7 @@ class WeightNorm:
         return fn
 
     def remove(self, module: Module) -> None:
+        """Make the weight an ordinary parameter. The caller removes the hook."""
         weight = self.compute_weight(module)
         module.__dict__.pop(self.name, None)
         del module._parameters[self.name + "_g"]
@@ -46,14 +48,17 @@ class WeightNorm:
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """Split a weight into `name_g` (its norm) and `name_v` (its direction)."""
+    """Split a weight into `name_g` (its norm) and `name_v` (its direction).
+
+    Raises: RuntimeError if the weight is already normalised.
+    """
     warn("`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.", FutureWarning)
     WeightNorm.apply(module, name, dim)
     return module
 
 
 def remove_weight_norm(module: Module, name: str = "weight") -> Module:
-    """Make the weight an ordinary parameter again. Raises ValueError if it is not normalised."""
+    """Make the weight an ordinary parameter. Raises: ValueError if it is not normalised."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, WeightNorm) and hook.name == name:
             hook.remove(module)

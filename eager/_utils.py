@@ -64,7 +64,8 @@ class ExceptionWrapper:
             if self.exc_type is KeyError:
                 return self.exc_type(_MessageOfLines(text))
             if getattr(self.exc_type, "message", None):
-                return self.exc_type(message=text)  # type: ignore[call-arg]
+                make: Callable[..., BaseException] = self.exc_type
+                return make(message=text)
             return self.exc_type(text)
         except Exception:  # noqa: BLE001 - the user's class may raise anything
             return RuntimeError(text)

@@ -105,7 +105,7 @@ class set_stance:  # noqa: N801 - torch's name
         self._made.__exit__(*exc)
 
     def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        return self._made(fn)  # type: ignore[no-any-return]
+        return self._made(fn)
 
 
 def explain(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -165,7 +165,7 @@ def _entry(module: ModuleType, name: str) -> Callable[..., Any]:
     found = getattr(module, name, None)
     if not callable(found):
         raise RuntimeError(f"Cannot find callable {name} in hubconf")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def list(github: str, force_reload: bool = False, skip_validation: bool = False, trust_repo: Any = "check",  # noqa: A001

@@ -10,7 +10,7 @@ import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from eager._tensor import torch_function
 from eager._tensor.tensor import Tensor
@@ -79,7 +79,7 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[F
                 return handle_torch_function(wrapped, relevant, *args, **kwargs)
             return fn(*args, **kwargs)
 
-        return wrapped  # type: ignore[return-value]
+        return cast(F, wrapped)
 
     return decorate
 

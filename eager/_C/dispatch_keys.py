@@ -5,15 +5,17 @@ import enum
 from collections.abc import Iterator
 from typing import NoReturn
 
-_KEYS = ("Undefined CPU CUDA XPU MPS Meta QuantizedCPU QuantizedCUDA SparseCPU SparseCUDA SparseCsrCPU SparseCsrCUDA NestedTensorCPU "
-         "NestedTensorCUDA BackendSelect Python PythonTLSSnapshot FuncTorchDynamicLayerFrontMode FuncTorchDynamicLayerBackMode "
-         "FuncTorchBatched FuncTorchVmapMode FuncTorchGradWrapper Batched VmapMode Functionalize Named Conjugate Negative ZeroTensor "
-         "ADInplaceOrView Autograd AutogradOther AutogradFunctionality AutogradCPU AutogradCUDA AutogradXPU AutogradMeta "
-         "AutogradNestedTensor AutocastCPU AutocastCUDA AutocastXPU Tracer CompositeImplicitAutograd CompositeExplicitAutograd "
-         "CompositeExplicitAutogradNonFunctional PreDispatch")  # fmt: skip
-
-DispatchKey = enum.Enum("DispatchKey", _KEYS, module=__name__)  # type: ignore[misc]
-DispatchKey.__doc__ = "What an implementation of an op is for."
+DispatchKey = enum.Enum(
+    "DispatchKey",
+    "Undefined CPU CUDA XPU MPS Meta QuantizedCPU QuantizedCUDA SparseCPU SparseCUDA SparseCsrCPU SparseCsrCUDA NestedTensorCPU "
+    "NestedTensorCUDA BackendSelect Python PythonTLSSnapshot FuncTorchDynamicLayerFrontMode FuncTorchDynamicLayerBackMode "
+    "FuncTorchBatched FuncTorchVmapMode FuncTorchGradWrapper Batched VmapMode Functionalize Named Conjugate Negative ZeroTensor "
+    "ADInplaceOrView Autograd AutogradOther AutogradFunctionality AutogradCPU AutogradCUDA AutogradXPU AutogradMeta "
+    "AutogradNestedTensor AutocastCPU AutocastCUDA AutocastXPU Tracer CompositeImplicitAutograd CompositeExplicitAutograd "
+    "CompositeExplicitAutogradNonFunctional PreDispatch",
+    module=__name__,
+)  # fmt: skip
+DispatchKey.__doc__ = "The devices, layouts and modes for which torch registers implementations of an op."
 
 
 class DispatchKeySet:

@@ -22,7 +22,7 @@ class FunctionalModule(Module):
         self.stateless_model = stateless_model
         self.param_names = param_names
 
-    def forward(self, params: Sequence[Any], *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+    def forward(self, params: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
         return functional_call(self.stateless_model, dict(zip(self.param_names, params, strict=True)), args, kwargs)
 
 
@@ -35,7 +35,7 @@ class FunctionalModuleWithBuffers(Module):
         self.param_names = param_names
         self.buffer_names = buffer_names
 
-    def forward(self, params: Sequence[Any], buffers: Sequence[Any], *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+    def forward(self, params: Sequence[Any], buffers: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
         given = {**dict(zip(self.param_names, params, strict=True)), **dict(zip(self.buffer_names, buffers, strict=True))}
         return functional_call(self.stateless_model, given, args, kwargs)
 

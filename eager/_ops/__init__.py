@@ -213,7 +213,7 @@ def declare_overload(namespace: str, name: str, overload: str, op: Callable[...,
     _DECLARED.setdefault((namespace, name), {})[overload] = op, schema, (*given, Tag.pt2_compliant_tag)
     library = getattr(ops, namespace)
     library.__dict__.pop(name, None)
-    return getattr(getattr(library, name), overload)  # type: ignore[no-any-return]
+    return getattr(getattr(library, name), overload)
 
 
 def _packet(namespace: str, name: str) -> OperatorBase | None:

@@ -18,6 +18,7 @@ from eager.base.dtypes import dtype
 from eager.base.fake import FAKE_FLAG, refuse_data
 from eager.base.hooks import RemovableHandle, add_hook
 from eager.base.memory_format import layout, strided
+from eager.base.overriding import open_parameters
 from eager.base.spec import TensorSpec, spec_of
 from eager.base.symint import SymInt
 from eager.optable.table import OPS, empty, from_array
@@ -353,6 +354,7 @@ class Tensor(_native.TensorBase):
     def __reversed__(self) -> Tensor:
         return self if self.ndim == 0 else OPS["flip"](self, (0,))
 
+    @open_parameters
     def __repr__(self, *, tensor_contents: str | None = None) -> str:
         return text.format_tensor(self)
 

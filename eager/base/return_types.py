@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from collections.abc import Callable
 from typing import Any
 
 
 def _named(name: str, *fields: str) -> Any:
     """A named tuple that prints as torch's do and can be pickled from this module."""
-    kind: Any = namedtuple(name, fields, module=__name__)  # type: ignore[misc]
+    make: Callable[..., type[tuple[Any, ...]]] = namedtuple  # the fields are not literals
+    kind = make(name, fields, module=__name__)
 
     def show(self: Any) -> str:
         inside = ",\n".join(f"{f}={v!r}" for f, v in zip(fields, self, strict=True))

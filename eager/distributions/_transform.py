@@ -4,7 +4,7 @@ from __future__ import annotations
 import operator
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eager._tensor.tensor import Size, Tensor
 from eager.distributions import constraints
@@ -16,7 +16,13 @@ __all__ = ["ComposeTransform", "IndependentTransform", "ReshapeTransform", "Tran
 class Transform:
     """A map with `_call`, `_inverse` and `log_abs_det_jacobian`. cache_size: 0, or 1 to remember the last pair (x, y)."""
 
-    bijective = False
+    if TYPE_CHECKING:  # read-only, so that a subclass may override it with a property
+
+        @property
+        def bijective(self) -> bool: ...
+    else:
+        bijective = False
+
     domain: Any
     codomain: Any
 
@@ -116,15 +122,15 @@ class _InverseTransform(Transform):
         self._inv: Any = transform
 
     @property
-    def domain(self) -> Any:  # type: ignore[override]
+    def domain(self) -> Any:
         return self._inv.codomain
 
     @property
-    def codomain(self) -> Any:  # type: ignore[override]
+    def codomain(self) -> Any:
         return self._inv.domain
 
     @property
-    def bijective(self) -> bool:  # type: ignore[override]
+    def bijective(self) -> bool:
         return self._inv.bijective
 
     @property
@@ -173,7 +179,7 @@ class ComposeTransform(Transform):
     __hash__ = Transform.__hash__
 
     @property
-    def domain(self) -> Any:  # type: ignore[override]
+    def domain(self) -> Any:
         if not self.parts:
             return constraints.real
         event_dim = self.parts[-1].codomain.event_dim
@@ -183,7 +189,7 @@ class ComposeTransform(Transform):
         return constraints.independent(first, event_dim - first.event_dim) if event_dim > first.event_dim else first
 
     @property
-    def codomain(self) -> Any:  # type: ignore[override]
+    def codomain(self) -> Any:
         if not self.parts:
             return constraints.real
         event_dim = self.parts[0].domain.event_dim
@@ -193,7 +199,7 @@ class ComposeTransform(Transform):
         return constraints.independent(last, event_dim - last.event_dim) if event_dim > last.event_dim else last
 
     @property
-    def bijective(self) -> bool:  # type: ignore[override]
+    def bijective(self) -> bool:
         return all(p.bijective for p in self.parts)
 
     @property
@@ -267,15 +273,15 @@ class IndependentTransform(Transform):
         return IndependentTransform(self.base_transform, self.reinterpreted_batch_ndims, cache_size=cache_size)
 
     @property
-    def domain(self) -> Any:  # type: ignore[override]
+    def domain(self) -> Any:
         return constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims)
 
     @property
-    def codomain(self) -> Any:  # type: ignore[override]
+    def codomain(self) -> Any:
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
     @property
-    def bijective(self) -> bool:  # type: ignore[override]
+    def bijective(self) -> bool:
         return self.base_transform.bijective
 
     @property
@@ -317,11 +323,11 @@ class ReshapeTransform(Transform):
         super().__init__(cache_size=cache_size)
 
     @property
-    def domain(self) -> Any:  # type: ignore[override]
+    def domain(self) -> Any:
         return constraints.independent(constraints.real, len(self.in_shape))
 
     @property
-    def codomain(self) -> Any:  # type: ignore[override]
+    def codomain(self) -> Any:
         return constraints.independent(constraints.real, len(self.out_shape))
 
     def with_cache(self, cache_size: int = 1) -> Transform:

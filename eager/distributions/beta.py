@@ -66,5 +66,5 @@ class Beta(ExponentialFamily):
     def _natural_params(self) -> tuple[Tensor, ...]:
         return self.concentration1, self.concentration0
 
-    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:  # type: ignore[override]
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
         return x.lgamma() + y.lgamma() - (x + y).lgamma()

@@ -4,9 +4,10 @@ A constraint covers the last `event_dim` dims of a value: `positive` none, `simp
 """
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eager._tensor.tensor import Tensor
+from eager.base.overriding import open_parameters
 from eager.distributions._functions import finfo
 from eager.optable.table import OPS
 
@@ -22,8 +23,14 @@ __all__ = [
 class Constraint:
     """A region over which a variable is valid. is_discrete: of integers. event_dim: dims that one check covers."""
 
-    is_discrete = False
-    event_dim = 0
+    if TYPE_CHECKING:  # read-only, so that a subclass may override either attribute with a property
+
+        @property
+        def is_discrete(self) -> bool: ...
+        @property
+        def event_dim(self) -> int: ...
+    else:
+        is_discrete, event_dim = False, 0
 
     def check(self, value: Tensor) -> Tensor:
         """A bool tensor of the shape of `value` without its event dims."""
@@ -40,17 +47,18 @@ class _Dependent(Constraint):
         self._is_discrete, self._event_dim = is_discrete, event_dim
 
     @property
-    def is_discrete(self) -> bool:  # type: ignore[override]
+    def is_discrete(self) -> bool:
         if self._is_discrete is None:
             raise NotImplementedError(".is_discrete cannot be determined statically")
         return self._is_discrete
 
     @property
-    def event_dim(self) -> int:  # type: ignore[override]
+    def event_dim(self) -> int:
         if self._event_dim is None:
             raise NotImplementedError(".event_dim cannot be determined statically")
         return self._event_dim
 
+    @open_parameters
     def __call__(self, *, is_discrete: bool | None = None, event_dim: int | None = None) -> _Dependent:
         return _Dependent(is_discrete=self._is_discrete if is_discrete is None else is_discrete,
                           event_dim=self._event_dim if event_dim is None else event_dim)  # fmt: skip
@@ -69,7 +77,7 @@ class dependent_property(property, _Dependent):  # noqa: N801 - torch's name
         super().__init__(fn)
         self._is_discrete, self._event_dim = is_discrete, event_dim
 
-    def __call__(self, fn: Any) -> dependent_property:  # type: ignore[override]
+    def __call__(self, fn: Any) -> dependent_property:
         return dependent_property(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 
@@ -86,11 +94,11 @@ class _IndependentConstraint(Constraint):
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
     @property
-    def is_discrete(self) -> bool:  # type: ignore[override]
+    def is_discrete(self) -> bool:
         return self.base_constraint.is_discrete
 
     @property
-    def event_dim(self) -> int:  # type: ignore[override]
+    def event_dim(self) -> int:
         return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
 
     def check(self, value: Tensor) -> Tensor:
@@ -111,11 +119,11 @@ class MixtureSameFamilyConstraint(Constraint):
         self.base_constraint = base_constraint
 
     @property
-    def is_discrete(self) -> bool:  # type: ignore[override]
+    def is_discrete(self) -> bool:
         return self.base_constraint.is_discrete
 
     @property
-    def event_dim(self) -> int:  # type: ignore[override]
+    def event_dim(self) -> int:
         return self.base_constraint.event_dim
 
     def check(self, value: Tensor) -> Tensor:
@@ -287,11 +295,11 @@ class _Cat(Constraint):
         self.dim = dim
 
     @property
-    def is_discrete(self) -> bool:  # type: ignore[override]
+    def is_discrete(self) -> bool:
         return any(c.is_discrete for c in self.cseq)
 
     @property
-    def event_dim(self) -> int:  # type: ignore[override]
+    def event_dim(self) -> int:
         return int(max(c.event_dim for c in self.cseq))
 
     def check(self, value: Tensor) -> Tensor:
@@ -309,11 +317,11 @@ class _Stack(Constraint):
         self.cseq, self.dim = list(cseq), dim
 
     @property
-    def is_discrete(self) -> bool:  # type: ignore[override]
+    def is_discrete(self) -> bool:
         return any(c.is_discrete for c in self.cseq)
 
     @property
-    def event_dim(self) -> int:  # type: ignore[override]
+    def event_dim(self) -> int:
         dim = max(c.event_dim for c in self.cseq)
         return int(dim + 1 if self.dim + dim < 0 else dim)
 

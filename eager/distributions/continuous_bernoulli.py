@@ -123,7 +123,7 @@ class ContinuousBernoulli(ExponentialFamily):
     def _natural_params(self) -> tuple[Tensor, ...]:
         return (self.logits,)
 
-    def _log_normalizer(self, x: Tensor) -> Tensor:  # type: ignore[override]
+    def _log_normalizer(self, x: Tensor) -> Tensor:
         outside = ((x.sigmoid() <= self._lims[0]) | (x.sigmoid() > self._lims[1]))
         cut = where(outside, x, (self._lims[0] - 0.5) * ones_like(x))
         log_norm = ((cut.exp() - 1).abs()).log() - cut.abs().log()

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from eager._tensor.tensor import Size, Tensor
 from eager.autograd.grad_mode import no_grad
@@ -21,8 +21,15 @@ class Distribution:
     Raises: ValueError for parameters outside `arg_constraints`.
     """
 
-    has_rsample = False
-    has_enumerate_support = False
+    if TYPE_CHECKING:  # read-only, so that a subclass may override either attribute with a property
+
+        @property
+        def has_rsample(self) -> bool: ...
+        @property
+        def has_enumerate_support(self) -> bool: ...
+    else:
+        has_rsample = has_enumerate_support = False
+
     _validate_args = __debug__
     arg_constraints: ClassVar[Any] = {}
 
@@ -75,9 +82,9 @@ class Distribution:
         """A distribution with parameters expanded to `batch_shape`, over the same memory."""
         raise NotImplementedError(f"{type(self).__name__}.expand")
 
-    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+    def _get_checked_instance(self, cls: type[Distribution], _instance: Any = None) -> Any:
         """An empty instance to fill in `expand`. Raises: NotImplementedError for a subclass with its own __init__ only."""
-        if _instance is None and type(self).__init__ is not cls.__init__:  # type: ignore[misc]
+        if _instance is None and type(self).__init__ is not cls.__init__:
             raise NotImplementedError(f"Subclass {type(self).__name__} of {cls.__name__} that defines a custom __init__ method must also "
                                       "define a custom .expand() method.")  # fmt: skip
         return self.__new__(type(self)) if _instance is None else _instance

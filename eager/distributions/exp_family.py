@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from eager._tensor.tensor import Tensor
+from eager.base.overriding import open_parameters
 from eager.distributions.distribution import Distribution
 from eager.tape.engine import grad
 
@@ -17,6 +18,7 @@ class ExponentialFamily(Distribution):
     def _natural_params(self) -> tuple[Tensor, ...]:
         raise NotImplementedError(f"{type(self).__name__}._natural_params")
 
+    @open_parameters
     def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__}._log_normalizer")
 

@@ -66,5 +66,5 @@ class Gamma(ExponentialFamily):
     def _natural_params(self) -> tuple[Tensor, ...]:
         return self.concentration - 1, -self.rate
 
-    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:  # type: ignore[override]
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
         return (x + 1).lgamma() + (x + 1) * (-y.reciprocal()).log()

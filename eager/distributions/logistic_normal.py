@@ -1,7 +1,7 @@
 """The logistic-normal distribution over points of the simplex."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from eager._tensor.tensor import Tensor
 from eager.distributions import constraints
@@ -31,8 +31,8 @@ class LogisticNormal(TransformedDistribution):
 
     @property
     def loc(self) -> Tensor:
-        return self.base_dist.base_dist.loc  # type: ignore[attr-defined]
+        return cast(Normal, self.base_dist.base_dist).loc
 
     @property
     def scale(self) -> Tensor:
-        return self.base_dist.base_dist.scale  # type: ignore[attr-defined]
+        return cast(Normal, self.base_dist.base_dist).scale

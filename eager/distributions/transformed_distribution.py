@@ -50,7 +50,7 @@ class TransformedDistribution(Distribution):
         return base, Size(forward_shape[:cut]), Size(forward_shape[cut:])
 
     @property
-    def has_rsample(self) -> bool:  # type: ignore[override]
+    def has_rsample(self) -> bool:
         return self.base_dist.has_rsample
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:

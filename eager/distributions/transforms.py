@@ -49,7 +49,7 @@ class ExpTransform(_Univariate):
     """y = exp(x)."""
 
     codomain = constraints.positive
-    sign = +1  # type: ignore[assignment]
+    sign = +1
 
     def _call(self, x: Tensor) -> Tensor:
         return x.exp()
@@ -109,7 +109,7 @@ class SigmoidTransform(_Univariate):
     """y = 1 / (1 + exp(-x)), kept strictly inside the unit interval."""
 
     codomain = constraints.unit_interval
-    sign = +1  # type: ignore[assignment]
+    sign = +1
 
     def _call(self, x: Tensor) -> Tensor:
         return _clipped_sigmoid(x)
@@ -127,7 +127,7 @@ class SoftplusTransform(_Univariate):
     """y = log(1 + exp(x))."""
 
     codomain = constraints.positive
-    sign = +1  # type: ignore[assignment]
+    sign = +1
 
     def _call(self, x: Tensor) -> Tensor:
         return softplus(x)
@@ -143,7 +143,7 @@ class TanhTransform(_Univariate):
     """y = tanh(x). For a `TransformedDistribution`, use `cache_size=1`: near the ends tanh can't be inverted."""
 
     codomain = constraints.interval(-1.0, 1.0)
-    sign = +1  # type: ignore[assignment]
+    sign = +1
 
     def _call(self, x: Tensor) -> Tensor:
         return x.tanh()
@@ -187,7 +187,7 @@ class AffineTransform(Transform):
         return self._event_dim
 
     @property
-    def domain(self) -> Any:  # type: ignore[override]
+    def domain(self) -> Any:
         return constraints.independent(constraints.real, self.event_dim) if self.event_dim else constraints.real
 
     codomain = domain
@@ -438,15 +438,15 @@ class CatTransform(Transform):
         return total
 
     @property
-    def bijective(self) -> bool:  # type: ignore[override]
+    def bijective(self) -> bool:
         return all(t.bijective for t in self.transforms)
 
     @property
-    def domain(self) -> Any:  # type: ignore[override]
+    def domain(self) -> Any:
         return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
 
     @property
-    def codomain(self) -> Any:  # type: ignore[override]
+    def codomain(self) -> Any:
         return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
 
 
@@ -477,15 +477,15 @@ class StackTransform(Transform):
         return stack([t.log_abs_det_jacobian(a, b) for t, a, b in pairs], self.dim)
 
     @property
-    def bijective(self) -> bool:  # type: ignore[override]
+    def bijective(self) -> bool:
         return all(t.bijective for t in self.transforms)
 
     @property
-    def domain(self) -> Any:  # type: ignore[override]
+    def domain(self) -> Any:
         return constraints.stack([t.domain for t in self.transforms], self.dim)
 
     @property
-    def codomain(self) -> Any:  # type: ignore[override]
+    def codomain(self) -> Any:
         return constraints.stack([t.codomain for t in self.transforms], self.dim)
 
 
@@ -494,14 +494,14 @@ class CumulativeDistributionTransform(Transform):
 
     bijective = True
     codomain = constraints.unit_interval
-    sign = +1  # type: ignore[assignment]
+    sign = +1
 
     def __init__(self, distribution: Distribution, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.distribution = distribution
 
     @property
-    def domain(self) -> Any:  # type: ignore[override]
+    def domain(self) -> Any:
         return self.distribution.support
 
     def _call(self, x: Tensor) -> Tensor:

@@ -25,7 +25,7 @@ class Uniform(Distribution):
         return self._expanded(Uniform, batch_shape, ("low", "high"), _instance)
 
     @property
-    def arg_constraints(self) -> Any:  # type: ignore[override]
+    def arg_constraints(self) -> Any:
         return {"low": constraints.less_than(self.high), "high": constraints.greater_than(self.low)}
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)

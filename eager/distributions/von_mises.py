@@ -78,7 +78,7 @@ class VonMises(Distribution):
         return self.loc
 
     @lazy_property
-    def variance(self) -> Tensor:  # type: ignore[override]
+    def variance(self) -> Tensor:
         """The circular variance, 1 - I1(k) / I0(k)."""
         return 1 - _i1_over_i0(self.concentration)
 

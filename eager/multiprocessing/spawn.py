@@ -8,9 +8,13 @@ import time
 import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from eager import _native
+
+if TYPE_CHECKING:
+    from multiprocessing.context import ForkContext, ForkServerContext
+    from multiprocessing.context import SpawnContext as _SpawnContext
 
 _GRACE_S = 30.0
 
@@ -84,7 +88,7 @@ class ProcessContext:
             return True
         failed = None
         for sentinel in wait(list(self.sentinels), timeout):
-            i = self.sentinels.pop(sentinel)  # type: ignore[call-overload]
+            i = self.sentinels.pop(sentinel)
             self.processes[i].join()
             if self.processes[i].exitcode != 0 and failed is None:
                 failed = i
@@ -126,12 +130,12 @@ def start_processes(fn: Callable[..., Any], args: tuple[Any, ...] = (), nprocs: 
 
     With `join`, wait for all; else return the ProcessContext. Raises as `ProcessContext.join`.
     """
-    context = multiprocessing.get_context(start_method)
+    context = cast("ForkContext | ForkServerContext | _SpawnContext", multiprocessing.get_context(start_method))
     processes: list[Any] = []
     errors = []
     for i in range(nprocs):
         receiver, sender = context.Pipe(duplex=False)
-        process = context.Process(target=_run, args=(fn, i, args, sender), daemon=daemon)  # type: ignore[attr-defined]
+        process = context.Process(target=_run, args=(fn, i, args, sender), daemon=daemon)
         process.start()
         sender.close()
         processes.append(process)

@@ -52,7 +52,7 @@ class Registry(dict[Any, Any]):
         _native.bump_epoch()
         return super().setdefault(key, default)
 
-    def __ior__(self, other: Any) -> Registry:  # type: ignore[override,misc]
+    def __ior__(self, other: Any) -> Registry:  # type: ignore[misc]
         self.update(other)
         return self
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from eager._tensor.tensor import Tensor
 from eager.base.hooks import RemovableHandle
+from eager.base.overriding import open_parameters
 from eager.nn._base import (
     ModuleBase,
     Registry,
@@ -41,6 +42,7 @@ class HookedModule(ModuleBase):
     _forward_pre_hooks: dict[int, Callable[..., Any]]
     _forward_pre_hooks_with_kwargs: dict[int, bool]
 
+    @open_parameters
     def forward(self, *input: Any) -> Any:
         """Compute the module's outputs. Every subclass overrides this. Raises: NotImplementedError here."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')

@@ -63,7 +63,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             memo[id(self)] = found
         return found
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+    def __repr__(self) -> str:
         text = Tensor.__repr__(self)
         return "Parameter containing:\n" + (text if type(self) is Parameter else f"Parameter({text})")
 
@@ -164,7 +164,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
     def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> None:
         """`__new__` does all the work."""
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+    def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
 
 
@@ -181,7 +181,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
         t.__dict__["_is_buffer"] = True
         return t
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+    def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
 
 

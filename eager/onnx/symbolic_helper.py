@@ -13,7 +13,7 @@ def parse_args(*arg_descriptors: str) -> Callable[[F], F]:
     """Mark a symbolic function with the kinds of its arguments ("v" a value, "i" an int, "f" a float, ...)."""
 
     def mark(fn: F) -> F:
-        fn._arg_descriptors = arg_descriptors  # type: ignore[attr-defined]
+        vars(fn)["_arg_descriptors"] = arg_descriptors
         return fn
 
     return mark

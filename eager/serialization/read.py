@@ -44,7 +44,7 @@ class _FullUnpickler(pickle.Unpickler):
 
     def __init__(self, file: Any, load_storage: LoadStorage, **settings: Any) -> None:
         super().__init__(file, **settings)
-        self.persistent_load = load_storage  # type: ignore[method-assign]
+        setattr(self, "persistent_load", load_storage)  # noqa: B010 - mypy rejects an assignment to a method
 
     def find_class(self, module: str, name: str) -> Any:
         found = safe_names().get(("builtins" if module == "__builtin__" else module, name))
@@ -89,14 +89,14 @@ def load(f: PathLike | BinaryIO, map_location: Any = None, pickle_module: Any = 
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
     if pickle_module is not None and pickle_module.Unpickler is not pickle.Unpickler:
         raise NotImplementedError("load: pickle_module is Python's pickle; others are not implemented")
-    path = isinstance(f, (str, os.PathLike))
-    if mmap and not path:
+    path = f if isinstance(f, (str, os.PathLike)) else None
+    if mmap and path is None:
         raise ValueError("f must be a file path in order to use the mmap argument")
-    if not path and not hasattr(f, "read"):
+    if path is None and not hasattr(f, "read"):
         raise AttributeError(f"'{type(f).__name__}' object has no attribute 'read'. You can only torch.load from a file that is "
                              "seekable. Please pre-load the data into a buffer like io.BytesIO and try to load from it "
                              "instead.")  # fmt: skip
-    data: Any = mapped(f, current.mapping == MAP_SHARED) if mmap else whole_file(f)  # type: ignore[arg-type]
+    data: Any = mapped(path, current.mapping == MAP_SHARED) if mmap and path is not None else whole_file(f)
     if len(data) == 0:
         raise EOFError(f"Ran out of input: {_what(f)} is empty")
     if bytes(data[:4]) == b"PK\x03\x04":

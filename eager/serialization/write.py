@@ -48,7 +48,7 @@ _LAYOUT = Global("torch.serialization", "_get_layout")
 _SIZE, _DEVICE, _TENSOR = Global("torch", "Size"), Global("torch", "device"), Global("torch", "Tensor")
 _UNTYPED = Global("torch.storage", "UntypedStorage")
 
-_PythonPickler: Any = pickle._Pickler  # type: ignore[attr-defined]
+_PythonPickler: Any = pickle._Pickler
 
 
 class _Called:

@@ -82,5 +82,5 @@ for _name, _fn in _OPERATORS.items():
     setattr(SparseTensor, _name, _fn)
 for _name in _COMPARISONS:
     setattr(SparseTensor, f"__{_name}__", _refusing(_name))
-SparseTensor.__hash__ = object.__hash__  # type: ignore[method-assign]
-SparseTensor.__torch_function__ = classmethod(_answer)  # type: ignore[assignment]
+for _name, _value in (("__hash__", object.__hash__), ("__torch_function__", classmethod(_answer))):
+    setattr(SparseTensor, _name, _value)

@@ -28,7 +28,7 @@ class SparseTensor:
     layout: layout = sparse_coo
     __torch_function__: Callable[..., Any]  # `calls` gives it
     # isinstance(t, torch.Tensor) holds, as in torch. In truth it is of another type, which no code for dense memory takes.
-    __class__ = property(lambda self: Tensor)  # type: ignore[assignment]
+    __class__ = property(lambda self: Tensor)
 
     def __init__(self, indices: Any, values: Any, size: Sequence[int], coalesced: bool = False) -> None:
         self._at = indices

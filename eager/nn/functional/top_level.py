@@ -238,7 +238,7 @@ def lstm_cell(input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b
               b_hh: Tensor | None = None) -> tuple[Tensor, Tensor]:  # fmt: skip
     """(h, c) after one step. input: (n, in), hx: (h, c), each (n, hidden)."""
     of_input, of_state = _gates(input, hx[0], w_ih, w_hh, b_ih, b_hh)
-    return OPS["lstm_gates"](of_input + of_state, hx[1])  # type: ignore[no-any-return]
+    return OPS["lstm_gates"](of_input + of_state, hx[1])
 
 
 def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:

@@ -1,8 +1,10 @@
 """Lazy modules: parameters take their shape from the first input."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from eager.base.hooks import RemovableHandle
 from eager.nn.parameter import is_lazy
 
 
@@ -13,10 +15,11 @@ class LazyModuleMixin:
     """
 
     cls_to_become: type[Any] | None = None
+    register_forward_pre_hook: Callable[..., RemovableHandle]  # of the Module that this class is mixed into
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._initialize_hook = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)  # type: ignore[attr-defined]
+        self._initialize_hook = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
         """Materialise the parameters with the shapes that these inputs require. Subclasses override this."""

@@ -233,7 +233,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
         module.register_buffer(tensor_name, value)
     if not is_parametrized(module):
         del module.parametrizations
-        module.__class__ = type(module)._parametrized_from  # type: ignore[attr-defined]
+        module.__class__ = type_before_parametrizations(module)
     return module
 
 

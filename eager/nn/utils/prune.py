@@ -9,6 +9,7 @@ from typing import Any
 from eager import _native
 from eager._tensor.tensor import Tensor
 from eager.base import dtypes
+from eager.base.overriding import open_parameters
 from eager.nn.module import Module
 from eager.nn.utils.convert_parameters import parameters_to_vector
 from eager.optable.table import OPS
@@ -32,6 +33,7 @@ class BasePruningMethod(ABC):
 
     _tensor_name: str
     PRUNING_TYPE: str
+    dim: int  # of a structured method: the dim of the channels
 
     def __call__(self, module: Module, inputs: Any) -> None:
         setattr(module, self._tensor_name, self.apply_mask(module))
@@ -49,6 +51,7 @@ class BasePruningMethod(ABC):
         return getattr(module, name + "_mask").to(original.dtype) * original
 
     @classmethod
+    @open_parameters
     def apply(cls, module: Module, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any) -> BasePruningMethod:
         """Prune `module.name`. If a method already prunes it, both are combined in a PruningContainer.
 
@@ -140,7 +143,7 @@ class PruningContainer(BasePruningMethod):
         if method.PRUNING_TYPE == "unstructured":
             where = default_mask == 1
         elif method.PRUNING_TYPE == "structured":
-            dim: int = method.dim  # type: ignore[attr-defined]
+            dim = method.dim
             dims = tuple(d for d in range(t.ndim) if d != dim % t.ndim)
             alive = OPS["sum"](default_mask, dims, False, None) != 0
             where = tuple(alive if d == dim % t.ndim else slice(None) for d in range(t.ndim))
@@ -162,7 +165,7 @@ class Identity(BasePruningMethod):
         return default_mask
 
     @classmethod
-    def apply(cls, module: Module, name: str) -> BasePruningMethod:  # type: ignore[override]
+    def apply(cls, module: Module, name: str) -> BasePruningMethod:
         """Prune `module.name` with this method."""
         return super().apply(module, name)
 
@@ -190,7 +193,7 @@ class RandomUnstructured(_ByAmount):
         return _zeroed(default_mask, _drawn((t.numel(),), t.device), self._count(t.numel()))
 
     @classmethod
-    def apply(cls, module: Module, name: str, amount: float) -> BasePruningMethod:  # type: ignore[override]
+    def apply(cls, module: Module, name: str, amount: float) -> BasePruningMethod:
         """Prune `module.name` with this method."""
         return super().apply(module, name, amount=amount)
 
@@ -205,7 +208,7 @@ class L1Unstructured(_ByAmount):
         return _zeroed(default_mask, OPS["abs"](t).reshape(-1), self._count(t.numel()))
 
     @classmethod
-    def apply(cls, module: Module, name: str, amount: float, importance_scores: Tensor | None = None) -> BasePruningMethod:  # type: ignore[override]
+    def apply(cls, module: Module, name: str, amount: float, importance_scores: Tensor | None = None) -> BasePruningMethod:
         """Prune `module.name` with this method; importance_scores replace the magnitudes."""
         return super().apply(module, name, amount=amount, importance_scores=importance_scores)
 
@@ -250,7 +253,7 @@ class RandomStructured(_Structured):
         return default_mask * self._keep(t, _drawn((n,), t.device), count)
 
     @classmethod
-    def apply(cls, module: Module, name: str, amount: float, dim: int = -1) -> BasePruningMethod:  # type: ignore[override]
+    def apply(cls, module: Module, name: str, amount: float, dim: int = -1) -> BasePruningMethod:
         """Prune `module.name` with this method."""
         return super().apply(module, name, amount=amount, dim=dim)
 
@@ -269,7 +272,7 @@ class LnStructured(_Structured):
         return default_mask * self._keep(t, t.norm(self.n, others), count)
 
     @classmethod
-    def apply(cls, module: Module, name: str, amount: float, n: Any, dim: int,  # type: ignore[override]
+    def apply(cls, module: Module, name: str, amount: float, n: Any, dim: int,
               importance_scores: Tensor | None = None) -> BasePruningMethod:  # fmt: skip
         """Prune `module.name` with this method; importance_scores replace the entries in the norms."""
         return super().apply(module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores)
@@ -290,7 +293,7 @@ class CustomFromMask(BasePruningMethod):
         return default_mask * self.mask.to(default_mask.dtype)
 
     @classmethod
-    def apply(cls, module: Module, name: str, mask: Tensor) -> BasePruningMethod:  # type: ignore[override]
+    def apply(cls, module: Module, name: str, mask: Tensor) -> BasePruningMethod:
         """Prune `module.name` with this method."""
         return super().apply(module, name, mask=mask)
 

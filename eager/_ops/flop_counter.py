@@ -1,10 +1,13 @@
-"""`torch.utils.flop_counter`: how many floating-point operations the products, convolutions and attentions of a block take.
+"""`torch.utils.flop_counter`: floating-point operations of the products, convolutions and attentions in a block.
 
-A multiplication and its addition count as two; what is pointwise is not counted. Ops come from `TorchDispatchMode` and are counted
-under the names of torch's operator library (`torch.ops.aten.mm`), each for every module that is running. Differs from torch where
-torch counts nothing for want of a formula: matrix-vector products count as `mm`, the cells of recurrent layers as the products
-they make, attention on any device. A product with an addend counts under the product's name. The backward of a grouped
-convolution counts its two convolutions, each as many as forward.
+A multiplication and its addition count as two; pointwise ops are not counted. `TorchDispatchMode` provides the ops,
+which are
+counted under the names of torch's operator library (`torch.ops.aten.mm`), once for every running module. Differs from
+torch in
+ops for which torch has no formula: matrix-vector products count as `mm`, recurrent cells as their products, attention
+on any
+device. A product with an addend counts under the product's name. The backward of a grouped convolution counts two
+convolutions, each with as many operations as forward.
 """
 from __future__ import annotations
 
@@ -27,16 +30,17 @@ Shape = Sequence[int]
 Formula = Callable[..., int]
 
 _ATEN: Final = ops.aten
-# By operator: the formula, called as the operator is, with `out_val=` its result.
+# Formula of each operator, called with the operator's arguments and its result as `out_val=`.
 flop_registry: Final[dict[Any, Formula]] = {}
 
 
 def get_shape(value: Any) -> Any:
+    """The shape of a tensor; any other value unchanged."""
     return value.shape if isinstance(value, Tensor) else value
 
 
 def shape_wrapper(formula: Formula) -> Formula:
-    """`formula`, which takes shapes for tensors and `out_shape=`, as one that takes tensors and `out_val=`."""
+    """Convert a formula over shapes (with `out_shape=`) into one over tensors (with `out_val=`)."""
 
     @wraps(formula)
     def of_tensors(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
@@ -51,10 +55,12 @@ def _as_registered(formula: Formula, get_raw: bool) -> Formula:
 
 
 def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Formula], Formula]:
-    """Decorator: count `targets`, one operator of `torch.ops.aten` or several, by the function.
+    """Decorator: count `targets`, one or several operators of `torch.ops.aten`, with the function.
 
-    It is called as the operator is, with shapes in the place of tensors and the result's shape as `out_shape`; with get_raw,
-    with the tensors and the result as `out_val`. Raises: ValueError for what is no operator; RuntimeError for one that has one.
+    The function takes the operator's arguments, with shapes in place of tensors and the result's shape as `out_shape`;
+    with
+    get_raw, tensors and the result as `out_val`.
+    Raises: ValueError for a target that is not an operator; RuntimeError for one that already has a formula.
     """
 
     def register(formula: Formula) -> Formula:
@@ -72,7 +78,7 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Form
 
 @register_flop_formula(_ATEN.mm)
 def mm_flop(a_shape: Shape, b_shape: Shape, *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
-    """(m, k) by (k, n)."""
+    """Operations of (m, k) by (k, n)."""
     m, k = a_shape
     k2, n = b_shape
     assert k == k2
@@ -81,12 +87,13 @@ def mm_flop(a_shape: Shape, b_shape: Shape, *args: Any, out_shape: Any = None, *
 
 @register_flop_formula(_ATEN.addmm)
 def addmm_flop(self_shape: Shape, a_shape: Shape, b_shape: Shape, out_shape: Any = None, **kwargs: Any) -> int:
+    """Operations of the product of an addmm."""
     return mm_flop(a_shape, b_shape)
 
 
 @register_flop_formula(_ATEN.bmm)
 def bmm_flop(a_shape: Shape, b_shape: Shape, out_shape: Any = None, **kwargs: Any) -> int:
-    """(b, m, k) by (b, k, n)."""
+    """Operations of (b, m, k) by (b, k, n)."""
     b, m, k = a_shape
     b2, k2, n = b_shape
     assert (b, k) == (b2, k2)
@@ -95,46 +102,53 @@ def bmm_flop(a_shape: Shape, b_shape: Shape, out_shape: Any = None, **kwargs: An
 
 @register_flop_formula(_ATEN.baddbmm)
 def baddbmm_flop(self_shape: Shape, a_shape: Shape, b_shape: Shape, out_shape: Any = None, **kwargs: Any) -> int:
+    """Operations of the product of a baddbmm."""
     return bmm_flop(a_shape, b_shape)
 
 
 def conv_flop_count(x_shape: Shape, w_shape: Shape, out_shape: Shape, transposed: bool = False) -> int:
-    """(batch, channels, *sizes) with a weight of (out, in / groups, *kernel); transposed: (in, out / groups, *kernel)."""
+    """Operations of a convolution.
+
+    x: (batch, channels, *sizes); weight: (out, in / groups, *kernel), transposed (in, out / groups, *kernel).
+    """
     return 2 * x_shape[0] * prod((x_shape if transposed else out_shape)[2:]) * prod(w_shape)
 
 
 @register_flop_formula(_ATEN.convolution)
 def conv_flop(x_shape: Shape, w_shape: Shape, _bias: Any, _stride: Any, _padding: Any, _dilation: Any, transposed: bool,
               *args: Any, out_shape: Any = None, **kwargs: Any) -> int:  # fmt: skip
+    """Operations of an aten convolution."""
     return conv_flop_count(x_shape, w_shape, out_shape, transposed)
 
 
 def sdpa_flop_count(query_shape: Shape, key_shape: Shape, value_shape: Shape) -> int:
-    """(batch, heads, queries, d), (batch, heads, keys, d) and (batch, heads, keys, e): both products."""
+    """Operations of both products of attention: (b, h, t, d), (b, h, s, d) and (b, h, s, e)."""
     *lead, queries, d = query_shape
     keys, e = value_shape[-2:]
     return prod(lead) * queries * keys * 2 * (d + e)
 
 
 def sdpa_backward_flop_count(grad_out_shape: Shape, query_shape: Shape, key_shape: Shape, value_shape: Shape) -> int:
-    """Five products: the scores once more, and two for each product of the forward."""
+    """Operations of five products: the recomputed scores, and two for each product of forward."""
     *lead, queries, d = query_shape
     keys, e = value_shape[-2:]
     return prod(lead) * queries * keys * 2 * (3 * d + 2 * e)
 
 
 def _of_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> tuple[str, tuple[Tensor, ...]]:
-    """The product of torch's library that a linear map is, over all leading dims at once."""
+    """The product in torch's library that corresponds to a linear map, with all leading dims joined."""
     out, into = weight.shape
     both = x.new_empty((x.numel() // max(into, 1), into), device="meta"), weight.new_empty((into, out), device="meta")
     return ("mm", both) if bias is None else ("addmm", (bias, *both))
 
 
 class FlopCounterMode:
-    """Counts the operations of its block, forward and backward, for every module.
+    """Counts the operations of its block, forward and backward, per module.
 
-    mods: ignored, as in torch. depth: levels of modules in the table. display: print it at the end of the block.
-    custom_mapping: further formulas, by operator (see `register_flop_formula`); one with an attribute `_get_raw` takes tensors.
+    mods: ignored, as in torch. depth: levels of modules in the table. display: print the table at the end of the block.
+    custom_mapping: additional formulas by operator (see `register_flop_formula`); a formula with an attribute
+    `_get_raw` takes
+    tensors.
     """
 
     def __init__(self, mods: Any = None, depth: int | None = 2, display: bool = True,
@@ -163,21 +177,23 @@ class FlopCounterMode:
             print(self.get_table(self.depth))
 
     def get_total_flops(self) -> int:
-        """Of the block so far."""
+        """The number of operations of the block so far."""
         return sum(self.flop_counts["Global"].values())
 
     def get_flop_counts(self) -> dict[str, dict[Any, int]]:
-        """By module name ("Global" for all) and operator."""
+        """Operations by module name ("Global" for all) and operator."""
         return {module: dict(counts) for module, counts in self.flop_counts.items()}
 
     def get_table(self, depth: int | None = None) -> str:
-        """A line for each module, down to `depth` levels (the mode's by default), operators below it, with their share."""
+        """A text table: a line per module down to `depth` levels (by default the mode's), its operators below it,
+        with shares.
+        """
         depth = self.depth if depth is None else depth
         depth = 999999 if depth is None else depth
         total = self.get_total_flops()
         rows: list[tuple[str, ...]] = []
         shown = sorted(m for m in self.flop_counts if m != "Global" and m.count(".") < depth)
-        # "Global" says nothing new where one module does everything.
+        # "Global" is redundant if a single module does everything.
         if total and not any(sum(self.flop_counts[m].values()) >= total for m in shown):
             shown = ["Global", *shown]
         for module in shown:
@@ -192,7 +208,7 @@ class FlopCounterMode:
             yield f"- {op}", _scaled(n, unit), _share(n, total)
 
     def count(self, op: Op, args: tuple[Any, ...], out: Any) -> None:
-        """Note one call of an op of the library's table."""
+        """Record one call of an op of the table."""
         found = self._counted(op, args, out)
         if found is not None:
             key, flops = found
@@ -207,7 +223,7 @@ class FlopCounterMode:
             return _ATEN.scaled_dot_product_attention, sdpa_flop_count(*(t.shape for t in args[:3]))
         elif name == "attention_backward":
             return _ATEN.scaled_dot_product_attention, sdpa_backward_flop_count(*(t.shape for t in args[:4]))
-        elif name == "conv_weight":  # of (batch, channels, *sizes) and (batch, channels, *windows)
+        elif name == "conv_weight":  # arguments (batch, channels, *sizes) and (batch, channels, *windows)
             return _ATEN.convolution_backward, conv_flop_count(args[0].shape, out.shape, args[1].shape)
         elif name == "convolution" and self.mod_tracker.is_bw:
             return _ATEN.convolution_backward, self.flop_registry[_ATEN.convolution](*args, out_val=out)
@@ -233,7 +249,7 @@ _UNITS: Final = ("", "K", "M", "B", "T")
 
 
 def _unit(n: int) -> int:
-    """Index of the largest unit that leaves `n` at 10 or more."""
+    """Index of the largest unit in which `n` is at least 10."""
     return max(0, min((len(str(n)) - 2) // 3, len(_UNITS) - 1))
 
 
@@ -246,7 +262,7 @@ def _share(n: int, total: int) -> str:
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    """Columns under a rule; all but the first to the right."""
+    """Columns under a rule; all but the first are right-aligned."""
     widths = [max(len(title) + 2, *map(len, cells)) for title, *cells in zip(head, *rows, strict=True)]
 
     def line(cells: Sequence[str]) -> str:

@@ -1,25 +1,25 @@
-"""How far a download or a loop is, on the terminal: under the name and with the calls of tqdm, which is no dependency."""
+"""Progress of a download or a loop on the terminal, with the interface of tqdm, which is not a dependency."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from typing import Any, Self
 
 __all__ = ["tqdm"]
 
 
-class tqdm:  # noqa: N801 - code that shows progress with what torch shows it with expects this name
-    """Count what is done, of `total` if that is known, in one line of stderr that is written only on a terminal.
+class tqdm:  # noqa: N801 - code that imports torch's progress bar expects this name
+    """Counts items, out of `total` if it is known, in one line of stderr; writes only to a terminal.
 
-    iterable: what `iter()` passes through, counting one for each item. disable: show nothing.
-    Other arguments of tqdm (unit, unit_scale, ...) are taken and change nothing.
+    iterable: iteration yields its items and counts them. disable: write nothing.
+    Other arguments of tqdm (unit, unit_scale, ...) are accepted and ignored.
     """
 
     def __init__(self, iterable: Iterable[Any] | None = None, desc: str | None = None, total: float | None = None,
                  *args: Any, disable: bool | None = None, **kwargs: Any) -> None:  # fmt: skip
         del args, kwargs
         self.iterable, self.desc = iterable, desc or ""
-        self.total = total if total is not None or not hasattr(iterable, "__len__") else len(iterable)  # type: ignore[arg-type]
+        self.total = len(iterable) if total is None and isinstance(iterable, Sized) else total
         self.disable = disable if disable is not None else not sys.stderr.isatty()
         self.n: float = 0
 
@@ -30,7 +30,7 @@ class tqdm:  # noqa: N801 - code that shows progress with what torch shows it wi
                 self.update()
 
     def update(self, n: float = 1) -> None:
-        """`n` more are done."""
+        """Count `n` more items."""
         self.n += n
         if not self.disable:
             of = f"{100 * self.n / self.total:.1f}%" if self.total else f"{self.n:.0f}"
@@ -38,12 +38,13 @@ class tqdm:  # noqa: N801 - code that shows progress with what torch shows it wi
             sys.stderr.flush()
 
     def set_description(self, desc: str | None = None, refresh: bool = True) -> None:
+        """Set the text before the count; with `refresh`, write the line again."""
         self.desc = desc or ""
         if refresh:
             self.update(0)
 
     def close(self) -> None:
-        """End the line. Closing again does nothing."""
+        """End the line. A second call does nothing."""
         if not self.disable:
             sys.stderr.write("\n")
         self.disable = True

@@ -1,4 +1,7 @@
-"""Adam whose second moments are kept as row and column means. Source: Shazeer & Stern, 2018 (arXiv:1804.04235)."""
+"""Adafactor: Adam with the second moments stored as row and column means.
+
+Source: Shazeer & Stern, 2018 (arXiv:1804.04235).
+"""
 from __future__ import annotations
 
 from typing import Any
@@ -11,10 +14,11 @@ from eager.optim.optimizer import scalar, zeros_like
 
 
 class Adafactor(Rule):
-    """p -= alpha * g / sqrt(v), v the product of its means over rows and columns, alpha in proportion to p.
+    """p -= alpha * g / sqrt(v), where v is the product of its row and column means and alpha scales with the size of
+    p.
 
-    beta2_decay: exponent of the step count in 1 - beta2. eps: the floor of v (by default the dtype's epsilon) and
-    of p's root mean square. d: the largest root mean square of an update.
+    beta2_decay: exponent of the step count in 1 - beta2. eps: lower bounds of v (by default the dtype's epsilon) and
+    of the root mean square of p. d: largest root mean square of an update.
     Raises: ValueError for settings out of range; RuntimeError for complex parameters.
     """
 

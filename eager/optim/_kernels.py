@@ -1,8 +1,8 @@
-"""Update rules over arrays, in blocks that stay in cache.
+"""Update rules over arrays, in blocks that fit into the cache.
 
-A rule such as Adam's reads and writes four arrays a dozen times. Over whole parameters each of those
-passes goes through main memory; over blocks of a few thousand elements only the first does. Every
-rule has the same form: it gets slices and two scratch buffers, and writes in place.
+A rule such as Adam's reads and writes four arrays a dozen times. Over whole parameters each of these
+passes reads main memory; over blocks of a few thousand elements only the first does. Every
+rule has the same form: it receives slices and two scratch buffers, and writes in place.
 """
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _scratch: dict[Any, tuple[Any, Any]] = {}
 
 
 def runs_on_arrays(tensors: Sequence[Tensor]) -> bool:
-    """Whether a rule can work on the arrays themselves: real float32/64 CPU tensors, alike and row-major."""
+    """Whether the array rules apply: contiguous real float32 or float64 CPU tensors of equal dtype and shape."""
     if _native.mode_depth():
         return False
     first = tensors[0]
@@ -37,7 +37,7 @@ def _buffers(d: Any, n: int) -> tuple[Any, Any]:
 
 
 def in_blocks(rule: Callable[..., None], tensors: Sequence[Tensor], written: int, *settings: Any) -> None:
-    """Run `rule(*slices, scratch, scratch, *settings)` over all elements; the first `written` tensors are written."""
+    """Run `rule(*slices, scratch, scratch, *settings)` block by block; the rule writes the first `written` tensors."""
     arrays = [t._array.reshape(-1) for t in tensors]
     n = arrays[0].size
     with np.errstate(all="ignore"):
@@ -50,7 +50,9 @@ def in_blocks(rule: Callable[..., None], tensors: Sequence[Tensor], written: int
 
 def sgd(p: Any, buf: Any, g: Any, s: Any, t: Any, lr: float, weight_decay: float, momentum: float, dampening: float,
         nesterov: bool, first: bool) -> None:  # fmt: skip
-    """SGD with momentum: buf = momentum * buf + (1 - dampening) * g; p -= lr * (buf, or g + momentum * buf)."""
+    """SGD with momentum: buf = momentum * buf + (1 - dampening) * g, then p -= lr * buf, or lr * (g + momentum *
+    buf).
+    """
     if weight_decay:
         g = np.add(np.multiply(p, weight_decay, out=s), g, out=s)
     if first:
@@ -68,18 +70,18 @@ def sgd(p: Any, buf: Any, g: Any, s: Any, t: Any, lr: float, weight_decay: float
 
 
 def sgd_plain(p: Any, g: Any, s: Any, t: Any, lr: float, weight_decay: float) -> None:
-    """SGD without momentum."""
+    """SGD without momentum: p -= lr * (g + weight_decay * p)."""
     if weight_decay:
         g = np.add(np.multiply(p, weight_decay, out=s), g, out=s)
     p -= np.multiply(g, lr, out=t)
 
 
 def adam(p: Tensor, m: Tensor, v: Tensor, g: Tensor, *settings: float) -> None:
-    """Adam, and AdamW with decoupled weight decay, in one native pass: p, m and v are written.
+    """Adam, and AdamW with decoupled weight decay, in one native pass that writes p, m and v.
 
-    settings: lr, beta1, beta2, eps, weight_decay, whether that is decoupled, the number of the step.
+    settings: lr, beta1, beta2, eps, weight_decay, whether the decay is decoupled, the step number.
     Source: Kingma & Ba, 2015; Loshchilov & Hutter, 2019.
-    Raises: RuntimeError unless the four are alike in size (`runs_on_arrays` says the rest).
+    Raises: RuntimeError for differing sizes (`runs_on_arrays` checks the other conditions).
     """
     if not _native.adam(p._array, m._array, v._array, g._array, *settings):
         sizes = [list(t.shape) for t in (p, m, v, g)]

@@ -17,10 +17,10 @@ _ADJUSTMENTS = (None, "original", "match_rms_adamw")
 
 
 class Muon(Rule):
-    """p -= lr * (nearest orthogonal matrix of the momentum), found by `ns_steps` Newton-Schulz iterations in bfloat16.
+    """p -= lr * U V^T of the momentum's singular value decomposition, by `ns_steps` Newton-Schulz steps in bfloat16.
 
     adjust_lr_fn: how the rate depends on the matrix's shape, "original" (default) or "match_rms_adamw".
-    Raises: ValueError for settings out of range, and for a parameter that is no matrix.
+    Raises: ValueError for settings out of range, and for a parameter that does not have 2 dims.
     """
 
     def __init__(self, params: Any, lr: Any = 1e-3, weight_decay: float = 0.1, momentum: float = 0.95, nesterov: bool = True,
@@ -42,7 +42,7 @@ class Muon(Rule):
                     raise ValueError(f"Muon only supports 2D parameters whereas we found a parameter with size: {p.size()}")
 
     def _advance(self, p: Tensor, group: dict[str, Any]) -> None:
-        """This rule counts no steps."""
+        """One update of `p`. This rule keeps no step count."""
         if p.is_complex():
             raise RuntimeError("Muon does not support complex parameters")
         g, state, momentum = gradient(p, group), self.state[p], group["momentum"]
@@ -63,7 +63,7 @@ def _shape_factor(adjust: str | None, rows: int, columns: int) -> float:
 
 
 def _orthogonalized(g: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
-    """U V^T of g's singular value decomposition, roughly: a quintic iteration that drives singular values to 1."""
+    """Approximately U V^T of the singular value decomposition of g: a quintic iteration drives singular values to 1."""
     if steps >= 100:
         raise ValueError("Number of steps must be less than 100 for computational efficiency")
     if len(coefficients) != 3:

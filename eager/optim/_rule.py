@@ -1,10 +1,10 @@
-"""What the first-order optimizers share: the loop over parameters, and checks of their settings.
+"""Common part of the first-order optimizers: the loop over parameters, and checks of settings.
 
-An optimizer is a rule: a function of one parameter, its gradient and its state, which writes both in place.
+An optimizer is a rule: a function of one parameter, its gradient and its state, which updates both in place.
 Rules are written in ops, so that they run on any device, layout or dtype, under the compiler, and, with
-`differentiable`, under autograd. The options `foreach` and `fused` choose among implementations that give the
-same results, and `capturable` asks for parameters on a GPU: `fused=False` is the rule in ops; otherwise the rules that have a
-kernel (`_kernels`) run it where the tensors allow.
+`differentiable`, under autograd. The options `foreach` and `fused` select implementations with equal
+results, and `capturable` requires parameters on a GPU. `fused=False` runs the rule in ops; otherwise a rule that has a
+kernel (`_kernels`) uses it when the tensors allow.
 """
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from eager.sparse import SparseTensor
 
 
 def common(maximize: bool, foreach: bool | None, capturable: bool, differentiable: bool) -> dict[str, Any]:
-    """The settings that most optimizers take."""
+    """The settings that most optimizers share, as a dict."""
     return {"maximize": maximize, "foreach": foreach, "capturable": capturable, "differentiable": differentiable}
 
 
 def check_range(name: str, value: Any, valid: bool) -> None:
-    """Raise ValueError with torch's text for a setting out of range."""
+    """Raise ValueError with torch's text unless `valid`."""
     if not valid:
         raise ValueError(f"Invalid {name}: {value}")
 
 
 def check_settings(lr: Any, eps: float | None, weight_decay: float) -> None:
-    """Raise ValueError for a learning rate that is not one non-negative number, or a negative eps or decay."""
+    """Raise ValueError unless lr is one non-negative number, and eps and weight_decay are not negative."""
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
     check_range("learning rate", lr, scalar(lr) >= 0.0)
@@ -41,7 +41,7 @@ def check_settings(lr: Any, eps: float | None, weight_decay: float) -> None:
 
 
 def check_decay(decay: Any) -> None:
-    """Raise RuntimeError for a bool that is to scale a parameter before it joins the gradient, as torch's `add` does for its alpha."""
+    """Raise RuntimeError for a bool weight decay, because torch's `add` rejects it as alpha."""
     if isinstance(decay, bool):
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
 
@@ -67,10 +67,10 @@ def move(average: Tensor, value: Tensor, decay: float) -> None:
 
 
 class Rule(Optimizer):
-    """An optimizer whose `_update(p, g, state, group, step)` is one rule.
+    """An optimizer that updates one parameter at a time by `_update(p, g, state, group, step)`.
 
-    `_decays`: whether weight decay enters the gradient. Complex parameters, and their gradients and state, are
-    shown to the rule as pairs of real numbers.
+    `_decays`: add the weight decay to the gradient. A rule sees complex parameters, gradients and state
+    as pairs of real numbers.
     """
 
     _decays = True
@@ -82,14 +82,14 @@ class Rule(Optimizer):
         raise NotImplementedError(f"{type(self).__name__}._update")
 
     def _update_sparsely(self, p: Tensor, g: SparseTensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
-        """Descend by the rows of a sparse gradient. Raises RuntimeError for a rule that is not made for it."""
+        """Update the rows of `p` that a sparse gradient has. Raises: RuntimeError for a rule without sparse support."""
         raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
 
     def _decayed(self, group: dict[str, Any]) -> bool:
         return self._decays and not group.get("decoupled_weight_decay") and group["weight_decay"] != 0
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One update. closure: recomputes the loss, which is returned."""
+        """Update every parameter that has a gradient. closure: recomputes the loss, which `step` returns."""
         loss = self._run_closure(closure)
         before = _native.set_grad_enabled(bool(self.defaults.get("differentiable", False)))
         try:
@@ -125,5 +125,5 @@ def _as_real(value: Any) -> Any:
 
 
 def rate(group: dict[str, Any]) -> Any:
-    """The learning rate as a number; as the tensor it is where the update is to be differentiable."""
+    """The learning rate as a number; a tensor remains one if the update is to be differentiable."""
     return group["lr"] if group.get("differentiable") else scalar(group["lr"])

@@ -1,4 +1,4 @@
-"""Step sizes from running means of squared gradients and changes."""
+"""Adadelta: step sizes from running means of squared gradients and squared updates."""
 from __future__ import annotations
 
 from typing import Any
@@ -10,7 +10,7 @@ from eager.optim.optimizer import zeros_like
 
 
 class Adadelta(Rule):
-    """p -= lr * g * sqrt(d + eps) / sqrt(v + eps), d a running mean of squared changes. Source: Zeiler, 2012."""
+    """p -= lr * g * sqrt(d + eps) / sqrt(v + eps), d a running mean of squared updates. Source: Zeiler, 2012."""
 
     def __init__(self, params: Any, lr: Any = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0,
                  foreach: bool | None = None, *, capturable: bool = False, maximize: bool = False,

@@ -1,4 +1,4 @@
-"""Gradients over the root of their summed squares."""
+"""Adagrad: gradients divided by the root of their summed squares."""
 from __future__ import annotations
 
 from typing import Any
@@ -23,7 +23,7 @@ class Adagrad(Rule):
         super().__init__(params, {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
                                   "initial_accumulator_value": initial_accumulator_value, "foreach": foreach,
                                   "maximize": maximize, "differentiable": differentiable, "fused": fused})  # fmt: skip
-        for group in self.param_groups:  # this rule's state exists from the start
+        for group in self.param_groups:  # torch creates this rule's state in the constructor
             for p in group["params"]:
                 self.state[p]["step"] = counter(0.0)
                 self._init_state(p, self.state[p], group)

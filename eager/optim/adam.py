@@ -19,7 +19,7 @@ class Adam(Rule):
     Raises: ValueError for settings out of range; RuntimeError for options that exclude each other.
     """
 
-    _decays = False  # the rule itself does, for decoupled decay comes first
+    _decays = False  # the rule applies the decay, because decoupled decay precedes the moments
 
     def __init__(self, params: Any, lr: Any = 1e-3, betas: tuple[Any, Any] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 0, amsgrad: bool = False, *, foreach: bool | None = None, maximize: bool = False,

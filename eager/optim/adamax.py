@@ -1,4 +1,4 @@
-"""Adam under the infinity norm."""
+"""Adamax: Adam with the infinity norm."""
 from __future__ import annotations
 
 from typing import Any
@@ -11,7 +11,7 @@ from eager.optim.optimizer import zeros_like
 
 
 class Adamax(Rule):
-    """Adam with the infinity norm in place of the second moment. Source: Kingma & Ba, 2015, section 7."""
+    """Adam with a running infinity norm in place of the second moment. Source: Kingma & Ba, 2015, section 7."""
 
     def __init__(self, params: Any, lr: Any = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 0, foreach: bool | None = None, *, maximize: bool = False,

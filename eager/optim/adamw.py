@@ -7,7 +7,7 @@ from eager.optim.adam import Adam
 
 
 class AdamW(Adam):
-    """Adam whose weight decay shrinks the parameters themselves rather than entering the gradient."""
+    """Adam whose weight decay shrinks the parameters directly instead of entering the gradient."""
 
     def __init__(self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 1e-2, amsgrad: bool = False, *, maximize: bool = False, foreach: bool | None = None,

@@ -17,7 +17,7 @@ Objective = Callable[[Any, float, Any], tuple[float, Any]]
 
 def _interpolate(x1: float, f1: float, g1: float, x2: float, f2: float, g2: float,
                  bounds: tuple[float, float] | None = None) -> float:  # fmt: skip
-    """Minimum of the cubic through two points and slopes, within bounds."""
+    """Minimiser of the cubic through two points with given slopes, clamped to `bounds`."""
     low, high = bounds if bounds is not None else (min(x1, x2), max(x1, x2))
     d1 = g1 + g2 - 3 * (f1 - f2) / (x1 - x2)
     square = d1 * d1 - g1 * g2
@@ -36,13 +36,13 @@ def _dot(a: Tensor, b: Tensor) -> float:
 
 
 def _real(t: Tensor) -> Tensor:
-    """Complex numbers as pairs of real ones, in the same memory."""
+    """A complex tensor as pairs of real numbers over the same memory; a real tensor unchanged."""
     return OPS["view_as_real"](t) if t.is_complex() else t
 
 
 def _strong_wolfe(evaluate: Objective, x: Tensor, t: float, d: Tensor, f: float, g: Tensor, slope: float, c1: float = 1e-4,
                   c2: float = 0.9, tolerance: float = 1e-9, max_iter: int = 25) -> tuple[float, Tensor, float, int]:  # fmt: skip
-    """A step length that satisfies the strong Wolfe conditions: (loss, gradient, step, evaluations)."""
+    """A step length that satisfies the strong Wolfe conditions. Returns: (loss, gradient, step length, evaluations)."""
     size = float(OPS["abs"](d).max())
     f_new, g_new = evaluate(x, t, d)
     calls, slope_new = 1, _dot(g_new, d)
@@ -89,7 +89,7 @@ def _strong_wolfe(evaluate: Objective, x: Tensor, t: float, d: Tensor, f: float,
 
 
 def _next_trial(bracket: list[tuple[float, float, Tensor, float]], stuck: bool) -> tuple[float, bool]:
-    """Where to look within the bracket; pushed away from its ends when progress there stalls."""
+    """The next trial point within the bracket, moved away from its ends if progress stalls."""
     (a, fa, _, sa), (b, fb, _, sb) = bracket
     low, high = min(a, b), max(a, b)
     t = _interpolate(a, fa, sa, b, fb, sb)
@@ -102,9 +102,9 @@ def _next_trial(bracket: list[tuple[float, float, Tensor, float]], stuck: bool) 
 
 
 class LBFGS(Optimizer):
-    """Quasi-Newton steps from the last `history_size` gradient differences; `step` needs a closure.
+    """Quasi-Newton steps from the last `history_size` gradient differences. `step` requires a closure.
 
-    line_search_fn: None (fixed lr) or "strong_wolfe". Only one parameter group.
+    line_search_fn: None (fixed lr) or "strong_wolfe". Raises: ValueError for several parameter groups.
     """
 
     def __init__(self, params: Any, lr: Any = 1, max_iter: int = 20, max_eval: int | None = None,
@@ -112,7 +112,7 @@ class LBFGS(Optimizer):
                  line_search_fn: str | None = None) -> None:  # fmt: skip
         check_range("learning rate", lr, lr >= 0.0)
         check_range("history_size", history_size, history_size >= 1)
-        operator.index(history_size)  # TypeError for a number that is not whole
+        operator.index(history_size)  # raises TypeError for a number that is not an integer
         super().__init__(params, {"lr": lr, "max_iter": max_iter,
                                   "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
                                   "tolerance_grad": tolerance_grad, "tolerance_change": tolerance_change,
@@ -136,8 +136,8 @@ class LBFGS(Optimizer):
             OPS["add_"](target, d[at : at + n].view(tuple(target.shape)) * t)
             at += n
 
-    def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
-        """Iterate up to max_iter times. closure: clears the gradients, recomputes the loss and returns it."""
+    def step(self, closure: Callable[[], Any]) -> Any:
+        """Iterate at most max_iter times. closure: clears the gradients, recomputes the loss and returns it."""
         before = _native.set_grad_enabled(False)
         try:
             return self._iterate(closure)
@@ -203,7 +203,7 @@ class LBFGS(Optimizer):
         return _strong_wolfe(evaluate, d, t, d, loss, g, slope)
 
     def _direction(self, state: dict[str, Any], g: Tensor, history: int) -> Tensor:
-        """-H g by the two-loop recursion over the remembered differences."""
+        """-H g by the two-loop recursion over the stored differences."""
         if state["n_iter"] == 1:
             state["old_dirs"], state["old_stps"], state["ro"], state["H_diag"] = [], [], [], 1.0
             return -g

@@ -1,4 +1,4 @@
-"""Adam with Nesterov momentum."""
+"""NAdam: Adam with Nesterov momentum."""
 from __future__ import annotations
 
 from typing import Any

@@ -14,6 +14,7 @@ from eager.autograd.grad_mode import enable_grad
 from eager.base import dtypes
 from eager.base.device import CPU
 from eager.base.hooks import RemovableHandle
+from eager.base.overriding import open_parameters
 from eager.optable.table import OPS
 
 
@@ -28,28 +29,29 @@ _global_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 
 
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """`hook(optimizer, args, kwargs)` before every optimizer's step."""
+    """Call `hook(optimizer, args, kwargs)` before every optimizer's step. Returns: a handle to remove the hook."""
     handle = RemovableHandle(_global_pre_hooks)
     _global_pre_hooks[handle.id] = hook
     return handle
 
 
 def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """`hook(optimizer, args, kwargs)` after every optimizer's step."""
+    """Call `hook(optimizer, args, kwargs)` after every optimizer's step. Returns: a handle to remove the hook."""
     handle = RemovableHandle(_global_post_hooks)
     _global_post_hooks[handle.id] = hook
     return handle
 
 
 class Optimizer:
-    """Base class. Subclasses define `step`; the parameters' gradients are read from `.grad`.
+    """Base class of optimizers. Subclasses define `step`, which reads the gradients from `.grad`.
 
-    params: an iterable of tensors, of (name, tensor) pairs, or of dicts with "params" and settings of their own.
+    params: an iterable of tensors, of (name, tensor) pairs, or of dicts with "params" and group settings.
     Raises: TypeError for a single tensor; ValueError for an empty list, a non-leaf, or a duplicate.
     """
 
     param_groups: list[dict[str, Any]]
     state: defaultdict[Any, Any]
+    _opt_called: bool  # set by a learning-rate schedule that watches `step`
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
@@ -73,11 +75,11 @@ class Optimizer:
             self.add_param_group(dict(group))
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Wrap a subclass's `step` so that hooks run around it, whoever wrote it."""
+        """Wrap the subclass's own `step` so that hooks run around it."""
         super().__init_subclass__(**kwargs)
         step = cls.__dict__.get("step")
         if step is not None and not getattr(step, "hooked", False):
-            cls.step = _hooked_step(step)  # type: ignore[method-assign]
+            setattr(cls, "step", _hooked_step(step))  # noqa: B010 - mypy rejects an assignment to a method
 
     def __repr__(self) -> str:
         text = type(self).__name__ + " ("
@@ -93,7 +95,7 @@ class Optimizer:
         self.__dict__.update(state)
         for what in ("step_pre", "step_post", "state_dict_pre", "state_dict_post", "load_state_dict_pre", "load_state_dict_post"):
             self.__dict__.setdefault(f"_optimizer_{what}_hooks", OrderedDict())
-        for group in self.param_groups:  # states of earlier versions lack settings, and count steps in numbers
+        for group in self.param_groups:  # states of earlier versions lack settings and store step counts as numbers
             for name, default in self.defaults.items():
                 group.setdefault(name, default)
             for p in group["params"]:
@@ -104,7 +106,10 @@ class Optimizer:
     # ---- parameters ----
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add parameters with settings of their own; what is not given comes from the defaults."""
+        """Add parameters with their own settings; missing settings come from the defaults.
+
+        Raises: TypeError for other types; ValueError for a non-leaf, a duplicate or a missing setting.
+        """
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
         params = param_group["params"]
@@ -138,7 +143,7 @@ class Optimizer:
         self.param_groups.append(param_group)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drop the gradients, or with `set_to_none=False` fill them with zeros."""
+        """Set the gradients to None, or with `set_to_none=False` fill them with zeros."""
         for group in self.param_groups:
             for p in group["params"]:
                 if p.grad is None:
@@ -152,14 +157,15 @@ class Optimizer:
                         p.grad.requires_grad_(False)
                     p.grad.zero_()
 
+    @open_parameters
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One update from the present gradients. closure: recomputes the loss, which is returned."""
+        """Update the parameters from their gradients. closure: recomputes the loss, which `step` returns."""
         raise NotImplementedError(f"{type(self).__name__}.step")
 
     # ---- state dict ----
 
     def state_dict(self) -> dict[str, Any]:
-        """State by parameter number, and the groups with numbers in place of parameters."""
+        """The state by parameter number, and the groups with numbers in place of parameters."""
         for pre_hook in self._optimizer_state_dict_pre_hooks.values():
             pre_hook(self)
         numbers: dict[int, int] = {}
@@ -179,7 +185,7 @@ class Optimizer:
         return result
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take back a state of the same groups. Raises ValueError if their number or sizes differ."""
+        """Restore a state of the same groups. Raises: ValueError if the number or sizes of the groups differ."""
         state_dict = dict(state_dict)
         for pre_hook in self._optimizer_load_state_dict_pre_hooks.values():
             replaced = pre_hook(self, state_dict)
@@ -218,27 +224,27 @@ class Optimizer:
         return handle
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """`hook(optimizer, args, kwargs)` before step; may return new (args, kwargs)."""
+        """Call `hook(optimizer, args, kwargs)` before step; the hook may return new (args, kwargs)."""
         return self._add_hook(self._optimizer_step_pre_hooks, hook, False)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """`hook(optimizer, args, kwargs)` after step."""
+        """Call `hook(optimizer, args, kwargs)` after step."""
         return self._add_hook(self._optimizer_step_post_hooks, hook, False)
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """`hook(optimizer)` before state_dict."""
+        """Call `hook(optimizer)` before state_dict."""
         return self._add_hook(self._optimizer_state_dict_pre_hooks, hook, prepend)
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """`hook(optimizer, state_dict)` after state_dict; may return a replacement."""
+        """Call `hook(optimizer, state_dict)` after state_dict; the hook may return a replacement."""
         return self._add_hook(self._optimizer_state_dict_post_hooks, hook, prepend)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """`hook(optimizer, state_dict)` before loading; may return a replacement."""
+        """Call `hook(optimizer, state_dict)` before loading; the hook may return a replacement."""
         return self._add_hook(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """`hook(optimizer)` after loading."""
+        """Call `hook(optimizer)` after loading."""
         return self._add_hook(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
     # ---- for subclasses ----
@@ -264,12 +270,12 @@ def _hooked_step(step: Callable[..., Any]) -> Callable[..., Any]:
             post_hook(self, args, kwargs)
         return result
 
-    run.hooked = True  # type: ignore[attr-defined]
+    vars(run)["hooked"] = True
     return run
 
 
 def _fitted(p: Tensor, value: Any, key: Any = None) -> Any:
-    """Loaded state in the dtype and on the device of its parameter; step counters keep theirs."""
+    """Loaded state with the dtype and device of its parameter; step counters are unchanged."""
     if isinstance(value, Tensor):
         if key == "step":
             return value.clone()
@@ -282,20 +288,20 @@ def _fitted(p: Tensor, value: Any, key: Any = None) -> Any:
 
 
 def zeros_like(p: Tensor) -> Tensor:
-    """Zeros in the shape, dtype and layout of `p`."""
+    """Zeros with the shape, dtype and layout of `p`."""
     if p.is_contiguous():
         return OPS["full"](tuple(p.shape), 0.0, p.dtype, p.device)
     return OPS["fill_"](OPS["clone"](p.detach(), None), 0.0)
 
 
 def counter(value: float) -> Tensor:
-    """A 0-d tensor for a step count or another number of the state: float64 under that default, else float32."""
+    """A tensor () for a step count or another number: float64 if that is the default dtype, else float32."""
     double = dtypes.get_default_dtype() is dtypes.float64
     return OPS["full"]((), value, dtypes.float64 if double else dtypes.float32, CPU)
 
 
 def scalar(value: Any) -> float:
-    """A setting as a number: learning rates may be given as tensors of one element."""
+    """A setting as a float; learning rates may be tensors of one element."""
     return value.item() if isinstance(value, Tensor) else value
 
 
@@ -305,6 +311,6 @@ def with_gradients(params: Iterable[Tensor]) -> list[Tensor]:
 
 
 def gradient(p: Tensor, group: dict[str, Any]) -> Any:
-    """The gradient to descend by: negated under `maximize`."""
+    """The gradient to descend along: `p.grad`, negated with `maximize`."""
     g: Any = p.grad
     return -g if group.get("maximize") else g

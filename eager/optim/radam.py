@@ -1,4 +1,4 @@
-"""Adam with a rectified variance."""
+"""RAdam: Adam with rectified variance."""
 from __future__ import annotations
 
 import math
@@ -11,7 +11,7 @@ from eager.optim.optimizer import zeros_like
 
 
 class RAdam(Rule):
-    """Adam with a rectified variance in its first steps. Source: Liu et al., 2020 (arXiv:1908.03265)."""
+    """Adam that rectifies the variance of its first steps. Source: Liu et al., 2020 (arXiv:1908.03265)."""
 
     def __init__(self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 0, decoupled_weight_decay: bool = False, *, foreach: bool | None = None,

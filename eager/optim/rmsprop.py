@@ -1,4 +1,4 @@
-"""Gradients over a running root mean square."""
+"""RMSprop: gradients divided by their running root mean square."""
 from __future__ import annotations
 
 from typing import Any

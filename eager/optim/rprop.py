@@ -1,4 +1,4 @@
-"""Resilient propagation."""
+"""Rprop: resilient propagation."""
 from __future__ import annotations
 
 from typing import Any
@@ -10,7 +10,7 @@ from eager.optim.optimizer import scalar, zeros_like
 
 
 class Rprop(Rule):
-    """Step sizes of their own per element, grown while the gradient keeps its sign. Source: Riedmiller & Braun, 1993."""
+    """One step size per element, which grows while the gradient keeps its sign. Source: Riedmiller & Braun, 1993."""
 
     _decays = False
 

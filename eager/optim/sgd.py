@@ -29,7 +29,7 @@ class SGD(Rule):
         check_fused(fused, foreach, differentiable)
 
     def _advance(self, p: Tensor, group: dict[str, Any]) -> None:
-        """This rule counts no steps, and keeps state only for its momentum."""
+        """One update of `p`. This rule keeps no step count, and state only for momentum."""
         g = gradient(p, group)
         lr, decay, momentum = rate(group), group["weight_decay"], group["momentum"]
         if decay:
@@ -58,7 +58,7 @@ class SGD(Rule):
 
 
     def _step_sparsely(self, p: Tensor, g: Any, group: dict[str, Any]) -> None:
-        """The rule for a sparse gradient; its momentum is sparse too. With weight decay it has become dense."""
+        """One update by a sparse gradient; its momentum buffer is sparse. Weight decay makes the gradient dense."""
         lr, momentum = rate(group), group["momentum"]
         buf = g
         if momentum:

@@ -1,4 +1,4 @@
-"""Adam for sparse gradients: moments and parameters move only in the rows that a gradient has."""
+"""Adam for sparse gradients: moments and parameters change only in the rows that the gradient contains."""
 from __future__ import annotations
 
 import math
@@ -11,7 +11,7 @@ from eager.sparse import SparseTensor, sparse_mask
 
 
 class SparseAdam(Rule):
-    """Adam over the rows of sparse gradients (of `Embedding(sparse=True)`); rows without a gradient stay as they are.
+    """Adam over the rows of sparse gradients (of `Embedding(sparse=True)`); other rows are unchanged.
 
     Raises: ValueError for settings out of range; RuntimeError for a dense gradient.
     """
@@ -29,15 +29,15 @@ class SparseAdam(Rule):
             raise ValueError(f"Sparse params at indices {at}: SparseAdam requires dense parameter tensors")
 
     def _advance(self, p: Tensor, group: dict[str, Any]) -> None:
-        """This rule counts its steps in a plain number."""
+        """One update of `p`. The step count is a plain number."""
         g = p.grad
-        if not g.is_sparse:  # type: ignore[union-attr]
+        if not isinstance(g, SparseTensor):
             raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")
         state = self.state[p]
         if not state:
             state["step"], state["exp_avg"], state["exp_avg_sq"] = 0, zeros_like(p), zeros_like(p)
         state["step"] += 1
-        g = g.coalesce()  # type: ignore[union-attr]
+        g = g.coalesce()
         self._update_sparsely(p, -g if group["maximize"] else g, state, group, state["step"])
 
     def _update_sparsely(self, p: Tensor, g: SparseTensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:

@@ -20,14 +20,14 @@ Average = Callable[[Any, Any, Any], Any]
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Average:
-    """`avg_fn` of an exponential moving average. Raises ValueError for a decay outside [0, 1]."""
+    """`avg_fn` of an exponential moving average. Raises: ValueError for a decay outside [0, 1]."""
     if decay < 0.0 or decay > 1.0:
         raise ValueError(f"Invalid decay value {decay} provided. Please provide a value in [0,1] range.")
     return lambda ema, current, num_averaged: ema * decay + current * (1 - decay)
 
 
 def get_swa_avg_fn() -> Average:
-    """`avg_fn` of a plain mean over all updates."""
+    """`avg_fn` of the plain mean of all updates."""
     return lambda averaged, current, num_averaged: averaged + (current - averaged) / (num_averaged + 1)
 
 
@@ -48,12 +48,15 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
 
 
 def get_swa_multi_avg_fn() -> Callable[..., None]:
-    """`multi_avg_fn` of a plain mean."""
+    """`multi_avg_fn` of the plain mean of all updates."""
     return _multi(get_swa_avg_fn())
 
 
 class AveragedModel(Module):
-    """A copy of a model whose parameters are the running average of the model's; `update_parameters(model)`."""
+    """A copy of a model whose parameters are a running average, updated by `update_parameters(model)`.
+
+    Raises: AssertionError if both avg_fn and multi_avg_fn are given.
+    """
 
     n_averaged: Tensor
 
@@ -74,7 +77,7 @@ class AveragedModel(Module):
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model: Module) -> None:
-        """Take the model's present parameters into the average."""
+        """Include the model's present parameters in the average."""
         before = _native.set_grad_enabled(False)
         try:
             mine, given = (list(itertools.chain(m.parameters(), m.buffers())) if self.use_buffers else list(m.parameters())
@@ -96,7 +99,7 @@ class AveragedModel(Module):
 
 
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
-    """Compute the running statistics of all batch norms anew from the batches of `loader`."""
+    """Recompute the running statistics of all batch norms of `model` from the batches of `loader`."""
     norms = [m for m in model.modules() if isinstance(m, _BatchNorm)]
     if not norms:
         return
@@ -119,7 +122,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    """Anneal each group's rate to swa_lr over anneal_epochs, then keep it."""
+    """Anneals each group's rate to swa_lr over anneal_epochs, then keeps it."""
 
     def __init__(self, optimizer: Optimizer, swa_lr: Any, anneal_epochs: int = 10, anneal_strategy: str = "cos",
                  last_epoch: int = -1) -> None:  # fmt: skip
@@ -137,7 +140,7 @@ class SWALR(LRScheduler):
         return (1 - math.cos(math.pi * t)) / 2 if self._anneal_strategy == "cos" else t
 
     def get_lr(self) -> list[Any]:
-        """Recursive: the starting rate is worked out from the present one."""
+        """The rates of this epoch, computed from the present ones."""
         self._warn_outside_step()
         step = self._step_count - 1
         if self.anneal_epochs == 0:

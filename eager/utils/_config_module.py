@@ -1,8 +1,9 @@
-"""Modules of settings under torch's names, such as `torch._dynamo.config`: attributes that are read, set and patched.
+"""Modules of settings under torch's names, such as `torch._dynamo.config`: attributes that programs read, set and
+patch.
 
-Owns the kinds of flags: those that are settings of this project, those whose effect is absent here (kept, with the reason
-in their table), and those of which one value alone is supported. Every value is checked against the flag's type. An
-unknown name raises AttributeError, as in torch.
+Owns the kinds of flags: a Setting is a setting of this project; a Hint has no effect here and is kept (its table gives
+the reason); an Only supports a single value. Every value is checked against the flag's type. An unknown name raises
+AttributeError, as in torch.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from typing import Any
 
 from eager.base import settings
 
-# A table of flags: the reason for a group of flags, and each flag's default value.
+# A table of flags: pairs of a reason and the flags that it applies to, with their default values.
 Table = Iterable[tuple[str, Mapping[str, Any]]]
 
 
 class Values:
-    """The values that a flag may have: its default, the types it allows, or every value by itself."""
+    """The values that a flag accepts: given types, or an explicit list of choices, and the default."""
 
     def __init__(self, default: Any, types_: tuple[type, ...] = (), choices: tuple[Any, ...] = ()) -> None:
         self.default = default
@@ -34,14 +35,14 @@ class Values:
         self.choices = choices
 
     def describe(self) -> str:
-        """The values as an error lists them."""
+        """The accepted values, as an error message lists them."""
         if self.choices:
             return " or ".join(map(repr, self.choices))
         names = ["True or False" if kind is bool else "None" if kind is types.NoneType else _with_article(kind) for kind in self.types]
         return " or ".join(names)
 
     def check(self, key: str, value: Any) -> None:
-        """Raises: TypeError for a value of another type, ValueError for one that is not among the choices."""
+        """Raises: TypeError for a value of another type; ValueError for a value that is not among the choices."""
         if self.choices:
             if not any(value == choice and type(value) is type(choice) for choice in self.choices):
                 near = difflib.get_close_matches(str(value), map(str, self.choices), n=1)
@@ -65,12 +66,12 @@ def _with_article(kind: type) -> str:
 
 
 def optional(*kinds: type, default: Any = None) -> Values:
-    """Values of these types, or None."""
+    """Accept values of these types, or None."""
     return Values(default, (*kinds, types.NoneType))
 
 
 def one_of(default: Any, *others: Any) -> Values:
-    """One of the values listed, of which the first is the default."""
+    """Accept one of the listed values; the first is the default."""
     return Values(default, choices=(default, *others))
 
 
@@ -80,9 +81,11 @@ def _values(default: Any) -> Values:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A name for a setting of `eager.base.settings`, by its full name. negated: the name says the contrary.
+    """A flag that reads and writes a setting of `eager.base.settings`, given by its full name.
 
-    spelt: a value of the setting, and torch's value of the flag that means the same. choices: all values, where they are few.
+    negated: the flag has the opposite meaning. spelt: a value of the setting, and the flag's value with the same
+    meaning.
+    choices: all accepted values, if there are few.
     """
 
     name: str
@@ -91,10 +94,12 @@ class Setting:
     choices: tuple[Any, ...] = ()
 
     def current(self) -> Any:
+        """The setting's present value."""
         group, _, field = self.name.partition("_")
         return getattr(getattr(settings.current(), group), field)
 
     def read(self, kept: dict[str, Any], key: str) -> Any:
+        """The flag's value, derived from the setting."""
         value = self.current()
         if self.spelt is not None and value == self.spelt[0]:
             return self.spelt[1]
@@ -103,6 +108,7 @@ class Setting:
         return not value if self.negated else value
 
     def write(self, kept: dict[str, Any], key: str, value: Any) -> None:
+        """Set the setting. Raises: TypeError, ValueError for a value that the flag does not accept."""
         self.values().check(key, value)
         if self.spelt is not None and (value is None or value == self.spelt[1]):
             value = self.spelt[0]
@@ -112,6 +118,7 @@ class Setting:
             raise ValueError(f"{key}={value!r}: {error}") from None
 
     def values(self) -> Values:
+        """The accepted values."""
         if self.choices:
             return Values(self.choices[0], choices=self.choices)
         kind = str if isinstance(self.current(), Path) else type(self.current())
@@ -121,62 +128,73 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """A flag that is kept and changes nothing here. why: what this project does instead."""
+    """A flag that stores its value and has no effect here. why: what this project does instead."""
 
     accepted: Values
     why: str
 
     def read(self, kept: dict[str, Any], key: str) -> Any:
+        """The stored value, or the default."""
         if key not in kept and isinstance(self.accepted.default, list | dict | set):
-            kept[key] = type(self.accepted.default)(self.accepted.default)  # a program may change it in place
+            kept[key] = type(self.accepted.default)(self.accepted.default)  # a copy, because a program may change it in place
         return kept.get(key, self.accepted.default)
 
     def write(self, kept: dict[str, Any], key: str, value: Any) -> None:
+        """Store a value. Raises: TypeError, ValueError for a value that the flag does not accept."""
         self.accepted.check(key, value)
         kept[key] = value
 
     def values(self) -> Values:
+        """The accepted values."""
         return self.accepted
 
 
 @dataclass(frozen=True, slots=True)
 class Only:
-    """A flag of which one value is supported. why: what is missing for the others, and what to do."""
+    """A flag that supports a single value. why: what the other values would need, and what to do instead."""
 
     accepted: Values
     why: str
 
     def read(self, kept: dict[str, Any], key: str) -> Any:
+        """The supported value."""
         default = self.accepted.default
         return type(default)(default) if isinstance(default, list | dict | set) else default
 
     def write(self, kept: dict[str, Any], key: str, value: Any) -> None:
+        """Check the value; there is nothing to store."""
         self.check(key, value)
 
     def check(self, key: str, value: Any) -> None:
-        """Raises: TypeError or ValueError for what is no value of the flag; NotImplementedError for one that is not supported."""
+        """Raises: TypeError, ValueError for a value that the flag does not accept; NotImplementedError for an
+        unsupported one.
+        """
         self.accepted.check(key, value)
         if value != self.accepted.default:
             raise NotImplementedError(f"{key}={value!r}: {self.why}; allowed: {self.accepted.default!r}")
 
     def values(self) -> Values:
+        """The accepted values."""
         return self.accepted
 
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """Another module's flag."""
+    """A flag of another module under a second name."""
 
     module: Config
     name: str
 
     def read(self, kept: dict[str, Any], key: str) -> Any:
+        """The value of the other module's flag."""
         return getattr(self.module, self.name)
 
     def write(self, kept: dict[str, Any], key: str, value: Any) -> None:
+        """Set the other module's flag."""
         setattr(self.module, self.name, value)
 
     def values(self) -> Values:
+        """The accepted values."""
         return self.module.entry(self.name).values()
 
 
@@ -184,17 +202,17 @@ Entry = Setting | Hint | Only | Alias
 
 
 def hints(table: Table) -> dict[str, Entry]:
-    """Flags that change nothing, from (reason, {name: default}) pairs."""
+    """Flags without effect, from (reason, {name: default}) pairs."""
     return {name: Hint(_values(default), why) for why, flags in table for name, default in flags.items()}
 
 
 def refused(table: Table) -> dict[str, Entry]:
-    """Flags of which the default alone is supported, from (reason, {name: default}) pairs."""
+    """Flags that support only their default, from (reason, {name: default}) pairs."""
     return {name: Only(_values(default), why) for why, flags in table for name, default in flags.items()}
 
 
 class Config(types.ModuleType):
-    """A module whose attributes are flags; those called "group.name" are kept in a Config of the group."""
+    """A module whose attributes are flags. Flags named "group.name" live in a nested Config for the group."""
 
     def __init__(self, name: str, shown: str, entries: Mapping[str, Entry], doc: str | None = None) -> None:
         super().__init__(name, doc)
@@ -232,7 +250,7 @@ class Config(types.ModuleType):
         config.__dict__["_hidden"].discard(name)
 
     def __delattr__(self, key: str) -> None:
-        """Hide a flag until it is set again: unittest.mock deletes what it sets anew."""
+        """Hide a flag until it is set again, because unittest.mock deletes an attribute before it restores it."""
         self._entry(key)
         self.__dict__["_hidden"].add(key)
 
@@ -248,17 +266,17 @@ class Config(types.ModuleType):
         return self.__dict__["_groups"][group], name
 
     def names(self) -> list[str]:
-        """Every name, with the group's name before a dot."""
+        """Every flag name; a flag of a group has the group's name before a dot."""
         groups = self.__dict__["_groups"].items()
         return [*self.__dict__["_entries"], *(f"{group}.{name}" for group, inner in groups for name in inner.names())]
 
     def read(self, key: str) -> Any:
-        """The value of a flag, perhaps of a group."""
+        """The value of a flag, which may belong to a group."""
         config, name = self._at(key)
         return getattr(config, name)
 
     def entry(self, key: str) -> Entry:
-        """The table's entry for a flag, perhaps of a group."""
+        """The table's entry for a flag, which may belong to a group."""
         config, name = self._at(key)
         return config._entry(name)
 
@@ -281,35 +299,35 @@ class Config(types.ModuleType):
         return _Patch(self, dict(arg1))
 
     def get_config_copy(self) -> dict[str, Any]:
-        """Every flag with its value, without those that are another module's."""
+        """All flags with their values, except aliases of another module's flags."""
         return {key: self.read(key) for key in self.names() if not isinstance(self.entry(key), Alias)}
 
     def get_serializable_config_copy(self) -> dict[str, Any]:
-        """Every flag with its value."""
+        """All flags with their values."""
         return self.get_config_copy()
 
     def to_dict(self) -> dict[str, Any]:
-        """Every flag with its value (deprecated in torch)."""
+        """All flags with their values (deprecated in torch)."""
         warnings.warn("`config.to_dict()` has been deprecated. It no longer changes the underlying config."
                       " use `config.get_config_copy()` instead", FutureWarning, stacklevel=2)  # fmt: skip
         return self.get_config_copy()
 
     def shallow_copy_dict(self) -> dict[str, Any]:
-        """Every flag with its value (deprecated in torch)."""
+        """All flags with their values (deprecated in torch)."""
         warnings.warn("`config.shallow_copy_dict()` has been deprecated. It no longer changes the underlying config."
                       " use `config.get_config_copy()` instead", FutureWarning, stacklevel=2)  # fmt: skip
         return self.get_config_copy()
 
     def save_config(self) -> bytes:
-        """Every flag with its value, pickled."""
+        """All flags with their values, pickled."""
         return pickle.dumps(self.get_config_copy(), protocol=2)
 
     def save_config_portable(self, *, ignore_private_configs: bool = True) -> dict[str, Any]:
-        """Every flag with its value; without private names, if asked."""
+        """All flags with their values; ignore_private_configs leaves out names with a leading underscore."""
         return {key: value for key, value in self.get_config_copy().items() if not (ignore_private_configs and key.startswith("_"))}
 
     def load_config(self, maybe_pickled_config: bytes | dict[str, Any]) -> None:
-        """Set the flags that `save_config` or `get_config_copy` returned; warns of a name that does not exist."""
+        """Set the flags that `save_config` or `get_config_copy` returned; warns about an unknown name."""
         given = maybe_pickled_config if isinstance(maybe_pickled_config, dict) else pickle.loads(maybe_pickled_config)
         known = set(self.names())
         for key, value in given.items():
@@ -319,17 +337,20 @@ class Config(types.ModuleType):
                 warnings.warn(f"key {key} with value {value} is not understood by this config", stacklevel=2)
 
     def codegen_config(self) -> str:
-        """Python statements that set the flags whose values are not the defaults."""
+        """Python statements that set the flags whose values differ from the defaults."""
         changed = ((key, self.read(key), self.entry(key)) for key in self.names())
         return "\n".join(f"{self.__dict__['_shown']}.{key} = {value!r}" for key, value, entry in changed
                          if not isinstance(entry, Setting | Alias) and value != entry.values().default)  # fmt: skip
 
     def get_hash(self) -> bytes:
-        """A digest of every flag's value."""
+        """A digest of all flags' values."""
         return hashlib.md5(repr(sorted(self.get_config_copy().items())).encode(), usedforsecurity=False).digest()
 
     def read_environment(self, prefixes: tuple[str, ...], names: Mapping[str, str]) -> None:
-        """Set flags from environment variables: `names`, and those called prefix + flag. Warns of one that has no effect."""
+        """Set flags from environment variables: those in `names`, and those named prefix + flag.
+
+        Warns if one has no effect.
+        """
         self.__dict__.update(_prefixes=prefixes, _variables=names)
         for variable, text in settings.variables(prefixes, names):
             key = self.flag_of(variable)
@@ -344,7 +365,7 @@ class Config(types.ModuleType):
                 warnings.warn(f"environment variable {variable}={text!r} has no effect: {error}", stacklevel=2)
 
     def flag_of(self, variable: str) -> str | None:
-        """The flag that an environment variable sets, perhaps one of a group; None if it sets none."""
+        """The flag that an environment variable sets, which may belong to a group; None if it sets none."""
         names: Mapping[str, str] = self.__dict__["_variables"]
         if variable in names:
             return names[variable]
@@ -353,7 +374,7 @@ class Config(types.ModuleType):
 
 
 def _parsed(text: str, accepted: Values) -> Any:
-    """The value that an environment variable's text stands for, of the flag's type where it can be."""
+    """The text of an environment variable as a value of the flag's type, if it can be parsed."""
     for kind in accepted.types:
         if kind is bool and text in ("0", "1"):
             return text == "1"
@@ -399,33 +420,33 @@ class _Patch:
 
 
 def _patched_test_case(case: Any, patch: _Patch) -> Any:
-    """A unittest.TestCase whose tests all run with the flags set."""
+    """A subclass of a unittest.TestCase that runs all tests with the flags set."""
 
-    class Patched(case):  # type: ignore[valid-type, misc]
-        @classmethod
-        def setUpClass(cls) -> None:
-            patch.__enter__()
-            try:
-                super().setUpClass()
-            except BaseException:
-                patch.__exit__()
-                raise
+    def set_up(cls: Any) -> None:
+        patch.__enter__()
+        try:
+            super(patched, cls).setUpClass()
+        except BaseException:
+            patch.__exit__()
+            raise
 
-        @classmethod
-        def tearDownClass(cls) -> None:
-            try:
-                super().tearDownClass()
-            finally:
-                patch.__exit__()
+    def tear_down(cls: Any) -> None:
+        try:
+            super(patched, cls).tearDownClass()
+        finally:
+            patch.__exit__()
 
-    Patched.__name__, Patched.__qualname__, Patched.__module__ = case.__name__, case.__qualname__, case.__module__
-    return Patched
+    patched: Any = type(case.__name__, (case,), {
+        "__module__": case.__module__, "__qualname__": case.__qualname__, "setUpClass": classmethod(set_up),
+        "tearDownClass": classmethod(tear_down),
+    })  # fmt: skip
+    return patched
 
 
 def install(name: str, shown: str, entries: Mapping[str, Entry], second_names: Mapping[str, str] | None = None) -> Config:
-    """Make the module `name`, which is being imported, a Config with these entries.
+    """Turn the module `name`, which is being imported, into a Config with these entries.
 
-    shown: the name that programs use. second_names: other names of flags.
+    shown: the name that programs use. second_names: alternative names of flags.
     """
     module = sys.modules[name]
     config = Config(name, shown, entries, module.__doc__)

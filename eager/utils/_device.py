@@ -1,4 +1,4 @@
-"""torch.utils._device: the device that creation functions take where none is named, as a block and as a decorator."""
+"""torch.utils._device: the default device of creation functions, set by a block or a decorator."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -10,7 +10,9 @@ __all__ = ["DeviceContext", "set_device"]
 
 
 class DeviceContext:
-    """`with DeviceContext("meta"):` creates tensors that name no device there; the same as `with torch.device("meta"):`."""
+    """`with DeviceContext("meta"):` sets the device of tensors created without one, as `with
+    torch.device("meta"):` does.
+    """
 
     def __init__(self, where: Any) -> None:
         self.device = device(where)
@@ -24,5 +26,5 @@ class DeviceContext:
 
 
 def set_device(where: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A decorator: the function runs with `where` as the device of tensors that name none."""
+    """A decorator that runs a function with `where` as the default device of new tensors."""
     return device(where)

@@ -1,11 +1,10 @@
-"""What optimizers ask about ops over lists of tensors (`torch._foreach_*`), and the groups that they give to these."""
+"""Device support of ops over lists of tensors (`torch._foreach_*`), and the grouping of their arguments."""
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
 from eager._tensor.tensor import Tensor
-from eager.autograd import no_grad
 from eager.base.device import device as Device  # noqa: N812
 from eager.base.dtypes import bfloat16, dtype, float32, float64
 
@@ -14,12 +13,12 @@ _CPU = Device("cpu")
 
 
 def _get_foreach_kernels_supported_devices() -> list[str]:
-    """Types of devices, other than the CPU, on which the ops over lists run."""
+    """Device types, besides the CPU, on which the ops over lists run."""
     return ["cuda"]
 
 
 def _get_fused_kernels_supported_devices() -> list[str]:
-    """Types of devices on which optimizers take `fused=True`."""
+    """Device types on which optimizers accept `fused=True`."""
     return ["cpu", "cuda"]
 
 
@@ -28,20 +27,21 @@ def _device_has_foreach_support(device: Device) -> bool:
 
 
 def _has_foreach_support(tensors: Sequence[Tensor | None], device: Device) -> bool:
-    """Whether all tensors are of the plain class (or None) and `device` has the ops."""
+    """Whether every tensor is None or exactly a Tensor, and `device` supports the ops over lists."""
     return _device_has_foreach_support(device) and all(t is None or type(t) is Tensor for t in tensors)
 
 
-@no_grad()  # type: ignore[untyped-decorator]
 def _group_tensors_by_device_and_dtype(
     tensorlistlist: Sequence[Sequence[Tensor | None]], with_indices: bool = False
 ) -> dict[tuple[Device, dtype], Group]:
     """Split parallel lists by device and dtype of the first list's tensors.
 
-    Gives for each (device, dtype), in the order in which they first come, the lists of the tensors (or None) that stand
-    there, and their positions ([] unless `with_indices`). Raises: RuntimeError where there is no list, the first holds None,
-    lists differ in length (empty ones are left empty), or a tensor differs from the first list's in device or dtype: but steps
-    may be float32 or float64, and on the CPU, and other states bfloat16.
+    Returns, for each (device, dtype) in order of first occurrence, the corresponding part of every list, and the
+    positions of its elements ([] unless `with_indices`).
+    Raises: RuntimeError for no list, None in the first list, lists of different lengths (empty lists are allowed), or a
+    tensor whose device or dtype differs from the first list's; float32 and float64 tensors (step counts) may also be on
+    the
+    CPU, and other states may be bfloat16.
     """
     if not tensorlistlist:
         raise RuntimeError("_group_tensors_by_device_and_dtype: got no list of tensors; allowed: at least 1")

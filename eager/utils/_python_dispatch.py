@@ -1,7 +1,8 @@
-"""`torch.utils._python_dispatch`: modes that see every op of a block, beneath autograd.
+"""`torch.utils._python_dispatch`: modes that intercept every op of a block, below autograd.
 
-An op is one of this library's table (`eager.optable.table.Op`), not of torch's ATen: it has a `__name__`, and is called with full
-positional arguments. What autograd runs in a backward pass is seen too, as ops of its own.
+An op is an entry of this library's table (`eager.optable.table.Op`), not of torch's ATen: it has a `__name__`, and
+takes
+all arguments by position. Ops that autograd runs in a backward pass are intercepted too.
 """
 from __future__ import annotations
 
@@ -26,23 +27,23 @@ _active = _Active()
 
 
 class _Seen(calls.Mode):
-    """One entry of a mode: hands ops to its `__torch_dispatch__`, composite ops as the ops that they are made of."""
+    """One activation of a mode: passes ops to its `__torch_dispatch__`, and composite ops as their component ops."""
 
     def __init__(self, mode: TorchDispatchMode) -> None:
         self._mode = mode
 
     def dispatch(self, op: Op, args: tuple[Any, ...]) -> Any:
         if op.kernel is None and op.decompose is not None:
-            with self:  # the mode is to see what it is made of
+            with self:  # the mode intercepts the component ops
                 return op.decompose(*args)
         return self._mode.__torch_dispatch__(op, tuple({type(t): None for t in op.tensors(args)}), args, {})
 
 
 class TorchDispatchMode:
-    """Sees every op call of its block, through `__torch_dispatch__(func, types, args, kwargs)`.
+    """Intercepts every op call of its block, through `__torch_dispatch__(func, types, args, kwargs)`.
 
-    Itself off while it answers: `func(*args, **kwargs)` computes, or goes on to the mode around it. Compiled functions
-    run uncompiled in its block.
+    The mode is off inside `__torch_dispatch__`: `func(*args, **kwargs)` computes, or calls the enclosing mode. Compiled
+    functions run uncompiled in its block.
     """
 
     def __torch_dispatch__(self, func: Callable[..., Any], types: Iterable[type], args: tuple[Any, ...] = (),
@@ -64,17 +65,17 @@ class TorchDispatchMode:
 
 
 def _get_current_dispatch_mode() -> TorchDispatchMode | None:
-    """The innermost mode of this thread."""
+    """The innermost active mode of this thread, or None."""
     return _active.modes[-1] if _active.modes else None
 
 
 def _get_current_dispatch_mode_stack() -> list[TorchDispatchMode]:
-    """The modes of this thread, outermost first."""
+    """The active modes of this thread, outermost first."""
     return list(_active.modes)
 
 
 def is_traceable_wrapper_subclass(t: object) -> bool:
-    """Whether `t` wraps tensors by `__torch_dispatch__`: no tensor does, for such subclasses are not implemented."""
+    """Whether `t` wraps tensors by `__torch_dispatch__`: always False, because such subclasses are not implemented."""
     return False
 
 

@@ -1,6 +1,6 @@
-"""torch.utils.cpp_extension, as far as code asks for it: extensions are built against libtorch, which is not here.
+"""torch.utils.cpp_extension: an importable stub. Extensions link against libtorch, which does not exist here.
 
-Models import this module to try their own kernels and fall back without them: it imports, and what would build one raises.
+Models import this module to try their own kernels and fall back without them. The import works; building raises.
 """
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def load_inline(name: str, *args: Any, **kwargs: Any) -> NoReturn:
 
 
 def include_paths(device_type: str = "cpu", torch_include_dirs: bool = True) -> list[str]:
-    """Where headers of libtorch lie: nowhere."""
+    """The directories of libtorch's headers: none."""
     return []
 
 
@@ -44,12 +44,12 @@ def CUDAExtension(name: str, *args: Any, **kwargs: Any) -> NoReturn:  # noqa: N8
 
 
 class BuildExtension:
-    """Raises NotImplementedError when it is made: setuptools' command that would build the extension."""
+    """setuptools' command that would build an extension. Its constructor raises NotImplementedError."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         _refuse("BuildExtension")
 
     @classmethod
     def with_options(cls, **options: Any) -> type[BuildExtension]:
-        """The command with options; those of a command that does not run."""
+        """The class itself; options have no effect on a command that does not run."""
         return cls

@@ -8,7 +8,7 @@ from eager.functions.dlpack import DLDeviceType, __dlpack__, from_dlpack
 
 
 def to_dlpack(tensor: Tensor) -> Any:
-    """A DLPack capsule over the tensor's memory, for use once. Raises as `Tensor.__dlpack__`."""
+    """A DLPack capsule over the tensor's memory, usable once. Raises: as `Tensor.__dlpack__`."""
     return __dlpack__(tensor)
 
 

@@ -1,7 +1,8 @@
-"""`torch.utils.module_tracker`: which modules are running, by their dotted names, in forward and in backward.
+"""`torch.utils.module_tracker`: the running modules by dotted name, in forward and in backward.
 
-A module's backward begins when a gradient of its outputs has come and ends when those of all its inputs have; one whose inputs
-want no gradient ends with the pass.
+A module's backward begins at the first gradient of its outputs and ends when all its inputs have their gradients; if
+its
+inputs require no gradient, it ends with the pass.
 """
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ _EVERYTHING = "Global"
 class ModuleTracker:
     """Tracks the modules of a block.
 
-    parents: names of those that are running, and "Global"; a name is that of the outermost module's class and the path below it.
+    parents: names of the running modules, and "Global"; a name consists of the outermost module's class and the path
+    below it.
     is_bw: whether a backward pass is running.
     """
 
@@ -39,6 +41,7 @@ class ModuleTracker:
 
     @property
     def is_bw(self) -> bool:
+        """Whether a backward pass is running on this thread."""
         return in_backward()
 
     def __enter__(self) -> ModuleTracker:
@@ -94,7 +97,7 @@ class ModuleTracker:
         self._at_gradients(output, "any", lambda grad: self._begin_backward(name))
 
     def _at_gradients(self, values: Any, mode: Any, hook: Callable[[Any], None]) -> None:
-        if not _native.grad_enabled() or self.is_bw:  # what a backward pass computes again is part of that pass
+        if not _native.grad_enabled() or self.is_bw:  # a recomputation belongs to its backward pass
             return
         tensors = [t for t in tree_leaves(values) if isinstance(t, Tensor) and t.requires_grad]
         if tensors:

@@ -1,4 +1,6 @@
-"""Weak references and mappings for tensors, by identity: `==` of tensors is elementwise, and no key of a dict."""
+"""Weak references and mappings of tensors by identity, because `==` of tensors is elementwise and unusable for
+dict keys.
+"""
 from __future__ import annotations
 
 import weakref
@@ -9,12 +11,11 @@ __all__ = ["TensorWeakRef", "WeakIdKeyDictionary", "WeakIdRef", "WeakTensorKeyDi
 
 
 class WeakIdRef(weakref.ref[Any]):
-    """A weak reference that equals another one if both are of the same object, also after its death."""
+    """A weak reference that equals other references to the same object; a dead one equals only itself."""
 
     __slots__ = ("_id",)
 
     def __init__(self, key: Any, callback: Any = None) -> None:
-        super().__init__(key, callback)  # type: ignore[call-arg]
         self._id = id(key)
 
     def __call__(self) -> Any:
@@ -31,7 +32,7 @@ class WeakIdRef(weakref.ref[Any]):
 
 
 class WeakIdKeyDictionary(MutableMapping[Any, Any]):
-    """A mapping with keys compared by identity, whose entries go when their keys do."""
+    """A mapping that compares keys by identity and holds them weakly: an entry disappears with its key."""
 
     def __init__(self, dict: Any = None, ref_type: type[WeakIdRef] = WeakIdRef) -> None:  # noqa: A002 - torch's name
         self.data: dict[Any, Any] = {}
@@ -58,7 +59,7 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
     def __contains__(self, key: object) -> bool:
         try:
             return self.ref_type(key) in self.data
-        except TypeError:  # what cannot be referred to weakly
+        except TypeError:  # an object that does not support weak references
             return False
 
     def __iter__(self) -> Iterator[Any]:
@@ -77,7 +78,7 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
         return list(self.data)
 
     def copy(self) -> WeakIdKeyDictionary:
-        """A mapping of its own with the same entries."""
+        """A separate mapping with the same entries."""
         return type(self)(self, self.ref_type)
 
     __copy__ = copy
@@ -96,14 +97,12 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
             return NotImplemented
         return {id(k): v for k, v in self.items()} == {id(k): v for k, v in other.items()}
 
-    __hash__ = None  # type: ignore[assignment]
-
 
 WeakTensorKeyDictionary = WeakIdKeyDictionary
 
 
 class TensorWeakRef:
-    """A weak reference to a tensor. Calling it gives the tensor, or None."""
+    """A weak reference to a tensor. Calling it returns the tensor, or None after its death."""
 
     __slots__ = ("ref",)
 

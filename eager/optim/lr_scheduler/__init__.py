@@ -1,4 +1,4 @@
-"""Learning-rate schedules: what torch.optim.lr_scheduler offers, under its names and state dicts."""
+"""Learning-rate schedules: torch.optim.lr_scheduler, with its names and state dicts."""
 from eager.optim.lr_scheduler.base import LRScheduler, _LRScheduler
 from eager.optim.lr_scheduler.chains import ChainedScheduler, SequentialLR
 from eager.optim.lr_scheduler.cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR

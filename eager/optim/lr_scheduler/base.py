@@ -1,7 +1,7 @@
-"""What every schedule is: the rates of a group, and the steps of an epoch.
+"""LRScheduler: the base class of learning-rate schedules.
 
-`step()` moves to the next epoch. Most schedules are recursive: the next rate follows from the present one, so that
-several can be chained on one optimizer.
+`step()` advances one epoch. Most schedules are recursive: they compute the next rate from the present one, so that
+several schedules can share an optimizer.
 """
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import types
 import warnings
 import weakref
 from functools import wraps
-from typing import Any
+from typing import Any, cast
 
 from eager._tensor.tensor import Tensor
+from eager.base.overriding import open_parameters
 from eager.base.warn import warn
 from eager.optable.table import OPS
 from eager.optim.optimizer import Optimizer
 
 
 def _set(group: dict[str, Any], key: str, value: Any) -> None:
-    """Store a setting; one kept as a tensor is written in place."""
+    """Store a setting; if the group holds it as a tensor, write that tensor in place."""
     if isinstance(group[key], Tensor):
         OPS["fill_"](group[key], float(value))
     else:
@@ -30,7 +31,7 @@ def _value(v: Any) -> Any:
 
 
 def _kept(v: Any) -> Any:
-    """A setting that later writes do not reach."""
+    """A copy of a setting that later in-place writes do not change."""
     return v.clone() if isinstance(v, Tensor) else v
 
 
@@ -42,13 +43,14 @@ def _warn_of_epoch() -> None:
 
 
 class LRScheduler:
-    """Base class: `get_lr()` gives the rates of the groups for `last_epoch`; subclasses define it.
+    """Base class of schedules. Subclasses define `get_lr()`, the rates of the groups for `last_epoch`.
 
-    last_epoch: -1 starts anew; another number resumes (the groups must then have "initial_lr").
+    last_epoch: -1 starts at the beginning; another number resumes (the groups must then have "initial_lr").
+    Raises: TypeError for a value that is not an Optimizer; KeyError for a group without "initial_lr".
     """
 
     _get_lr_called_within_step = False
-    _is_initial = False  # within the constructor's own step, which must not move rates that were resumed
+    _is_initial = False  # True during the constructor's step, which must not change resumed rates
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
@@ -70,22 +72,22 @@ class LRScheduler:
         self._initial_step()
 
     def _watch_optimizer(self) -> None:
-        """Note whether the optimizer has stepped, for the warning about the order of calls."""
+        """Wrap the optimizer's `step` to record that it has run, for the warning about the order of calls."""
         step = self.optimizer.step
         if getattr(step, "_watched", False):
             return
         reference = weakref.ref(self.optimizer)
-        function = step.__func__  # type: ignore[attr-defined]
+        function = cast(types.MethodType, step).__func__
 
         @wraps(function)
         def watched(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
             found = reference()
             if found is not None:
-                found._opt_called = True  # type: ignore[attr-defined]
+                found._opt_called = True
             return function(optimizer, *args, **kwargs)
 
-        watched._watched = True  # type: ignore[attr-defined]
-        self.optimizer.step = types.MethodType(watched, self.optimizer)  # type: ignore[method-assign]
+        vars(watched)["_watched"] = True
+        setattr(self.optimizer, "step", types.MethodType(watched, self.optimizer))  # noqa: B010 - mypy rejects an assignment to a method
 
     def _initial_step(self) -> None:
         self._step_count = 0
@@ -101,23 +103,24 @@ class LRScheduler:
                           stacklevel=3)  # fmt: skip
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer."""
+        """All attributes except the optimizer."""
         return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take back what `state_dict` gave."""
+        """Restore a state from `state_dict`."""
         self.__dict__.update(state_dict)
 
     def get_last_lr(self) -> list[float]:
-        """The rates last set."""
+        """The rates that the last step set."""
         return self._last_lr
 
     def get_lr(self) -> list[Any]:
-        """The rates for `last_epoch`, from the present ones where the schedule is recursive."""
+        """The rates for `last_epoch`; a recursive schedule computes them from the present rates."""
         raise NotImplementedError(f"{type(self).__name__}.get_lr")
 
+    @open_parameters
     def step(self, epoch: int | None = None) -> None:
-        """Move to the next epoch, or (deprecated) to a given one, and set the rates."""
+        """Advance to the next epoch, or (deprecated) to a given one, and set the rates."""
         if self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
             warnings.warn("Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you "
                           "should call them in the opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure "
@@ -130,7 +133,7 @@ class LRScheduler:
         self._update_lr(epoch)
 
     def _update_lr(self, epoch: int | None = None) -> None:
-        """Set the rates of the next epoch, or of a given one."""
+        """Set the rates of the next epoch, or of `epoch`."""
         self._get_lr_called_within_step = True
         try:
             if epoch is None:
@@ -151,16 +154,16 @@ class LRScheduler:
         return [_value(group["lr"]) for group in self.optimizer.param_groups]
 
     def _last(self) -> list[Any]:
-        """The present rates as they are kept; copies of tensors."""
+        """The present rates for `get_last_lr`; tensors are copied."""
         return [_kept(group["lr"]) for group in self.optimizer.param_groups]
 
 
 class _LRScheduler(LRScheduler):
-    """The older name of LRScheduler."""
+    """Deprecated name of LRScheduler."""
 
 
 def _per_group(optimizer: Optimizer, given: Any, name: str, text: str = "") -> list[Any]:
-    """One value per group. text: the message for another number, over `groups` and `got`."""
+    """One value per group. text: the error message for another number of values, with fields `groups` and `got`."""
     groups = len(optimizer.param_groups)
     if not isinstance(given, (list, tuple)):
         return [given] * groups

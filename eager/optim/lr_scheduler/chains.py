@@ -1,4 +1,4 @@
-"""Schedules made of schedules: one after the other, or all at each step."""
+"""Schedules composed of other schedules, in sequence or simultaneously."""
 from __future__ import annotations
 
 from bisect import bisect_right
@@ -11,7 +11,10 @@ from eager.optim.optimizer import Optimizer
 
 
 class SequentialLR(LRScheduler):
-    """Several schedules one after another, changing at the milestones."""
+    """Several schedules in sequence; each milestone is the epoch at which the next one starts.
+
+    Raises: ValueError unless the schedules share `optimizer` and there is one milestone fewer than schedules.
+    """
 
     def __init__(self, optimizer: Optimizer, schedulers: Sequence[LRScheduler], milestones: Sequence[int],
                  last_epoch: int = -1) -> None:  # fmt: skip
@@ -36,15 +39,15 @@ class SequentialLR(LRScheduler):
         self._milestones = list(milestones)
         self.last_epoch = last_epoch + 1
         self.optimizer = optimizer
-        for group in optimizer.param_groups:  # undo the first steps that the schedules made on their own
+        for group in optimizer.param_groups:  # undo the step that each schedule made in its constructor
             _set(group, "lr", group["initial_lr"])
         for s in self._schedulers:
             _rewind(s)
         self._schedulers[0]._initial_step()
         self._last_lr = schedulers[0].get_last_lr()
 
-    def step(self) -> None:  # type: ignore[override]
-        """Move to the next epoch."""
+    def step(self) -> None:
+        """Advance to the next epoch."""
         self.last_epoch += 1
         i = bisect_right(self._milestones, self.last_epoch)
         if i > 0 and self._milestones[i - 1] == self.last_epoch:
@@ -54,11 +57,13 @@ class SequentialLR(LRScheduler):
         self._last_lr = self._schedulers[i].get_last_lr()
 
     def state_dict(self) -> dict[str, Any]:
+        """All attributes except the optimizer, with the states of the schedules."""
         state = {k: v for k, v in self.__dict__.items() if k not in ("optimizer", "_schedulers")}
         state["_schedulers"] = [s.state_dict() for s in self._schedulers]
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restore a state from `state_dict`."""
         self.__dict__.update({k: v for k, v in state_dict.items() if k != "_schedulers"})
         for s, saved in zip(self._schedulers, state_dict["_schedulers"], strict=True):
             s.load_state_dict(saved)
@@ -72,7 +77,7 @@ def _rewind(scheduler: Any) -> None:
 
 
 class ChainedScheduler(LRScheduler):
-    """Several recursive schedules at once: each changes what the one before left."""
+    """Several recursive schedules at once: each changes the rates that the previous one set."""
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         if not schedulers:
@@ -87,7 +92,7 @@ class ChainedScheduler(LRScheduler):
         self.optimizer = optimizer
         self._last_lr = self._last()
 
-    def step(self) -> None:  # type: ignore[override]
+    def step(self) -> None:
         """Step every schedule."""
         for s in self._schedulers:
             s.step()

@@ -1,4 +1,4 @@
-"""Schedules that rise and fall, some with momentum the other way: restarts, cycles, one cycle."""
+"""Periodic schedules, some with opposite momentum: warm restarts, cycles, one cycle."""
 from __future__ import annotations
 
 import math
@@ -11,7 +11,10 @@ from eager.optim.optimizer import Optimizer
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Cosine annealing begun anew after T_0, T_0 * T_mult, ... epochs."""
+    """Cosine annealing that restarts after T_0, T_0 * T_mult, ... epochs. Source: Loshchilov & Hutter, 2017.
+
+    Raises: ValueError for settings out of range.
+    """
 
     def __init__(self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1) -> None:  # noqa: N803
         if T_0 <= 0 or not isinstance(T_0, int):
@@ -28,12 +31,16 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
+        """The rates at position T_cur of the present cycle."""
         self._warn_outside_step()
         wave = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * wave for base in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:
-        """epoch may be fractional: how far the present epoch has come."""
+        """Advance to the next epoch, or to `epoch`, which may be fractional.
+
+        Raises: ValueError for a negative epoch.
+        """
         if epoch is None and self.last_epoch < 0:
             epoch = 0
         if epoch is None:
@@ -65,7 +72,10 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
 
 class CyclicLR(LRScheduler):
-    """Up and down between base_lr and max_lr. Source: Smith, 2017 (arXiv:1506.01186)."""
+    """Rates that oscillate between base_lr and max_lr. Source: Smith, 2017 (arXiv:1506.01186).
+
+    Raises: ValueError for an unknown mode without scale_fn, or cycle_momentum with an optimizer that has none.
+    """
 
     def __init__(self, optimizer: Optimizer, base_lr: Any, max_lr: Any, step_size_up: int = 2000,
                  step_size_down: int | None = None, mode: str = "triangular", gamma: float = 1.0,
@@ -100,7 +110,7 @@ class CyclicLR(LRScheduler):
         self.base_lrs = lows
 
     def scale_fn(self, x: float) -> float:
-        """How far up cycle (or iteration) x goes."""
+        """The amplitude of cycle (or iteration) x, as a fraction of max_lr - base_lr."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
         if self.mode == "exp_range":
@@ -108,6 +118,7 @@ class CyclicLR(LRScheduler):
         return 1.0 if self.mode == "triangular" else 1 / 2.0 ** (x - 1)
 
     def get_lr(self) -> list[Any]:
+        """The rates of this iteration; also sets the momentum."""
         self._warn_outside_step()
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
@@ -119,12 +130,14 @@ class CyclicLR(LRScheduler):
         return [low + (high - low) * height * scale for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
 
     def state_dict(self) -> dict[str, Any]:
+        """All attributes except the optimizer; a custom scale function is saved only if it is a callable object."""
         state = super().state_dict()
         fn = state.pop("_scale_fn_custom")
         state["_scale_fn_custom"] = dict(fn.__dict__) if fn is not None and not isinstance(fn, types.FunctionType) else None
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restore a state from `state_dict`."""
         attributes = state_dict.get("_scale_fn_custom")
         self.__dict__.update({k: v for k, v in state_dict.items() if k != "_scale_fn_custom"})
         if attributes is not None and self._scale_fn_custom is not None:
@@ -139,7 +152,10 @@ def _set_momentum(group: dict[str, Any], beta1: bool, value: float) -> None:
 
 
 class OneCycleLR(LRScheduler):
-    """One rise to max_lr and a long fall below the start. Source: Smith & Topin, 2018 (arXiv:1708.07120)."""
+    """One rise to max_lr and a long fall to below the initial rate. Source: Smith & Topin, 2018 (arXiv:1708.07120).
+
+    Raises: ValueError for settings out of range or without a number of steps.
+    """
 
     def __init__(self, optimizer: Optimizer, max_lr: Any, total_steps: int | None = None, epochs: int | None = None,
                  steps_per_epoch: int | None = None, pct_start: float = 0.3, anneal_strategy: str = "cos",
@@ -152,7 +168,7 @@ class OneCycleLR(LRScheduler):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
         self._anneal_func_type = anneal_strategy
         n = self.total_steps
-        # (last step, from which rate, to which rate, from which momentum, to which momentum)
+        # (last step, first rate, last rate, first momentum, last momentum)
         up, down = ("initial_lr", "max_lr", "max_momentum", "base_momentum"), ("max_lr", "min_lr", "base_momentum", "max_momentum")
         if three_phase:
             back = ("max_lr", "initial_lr", "base_momentum", "max_momentum")
@@ -183,6 +199,7 @@ class OneCycleLR(LRScheduler):
         return end + (start - end) / 2.0 * (math.cos(math.pi * done) + 1)
 
     def get_lr(self) -> list[Any]:
+        """The rates of this step; also sets the momentum. Raises: ValueError after the last step."""
         self._warn_outside_step()
         step = self.last_epoch
         if step > self.total_steps:

@@ -1,4 +1,4 @@
-"""Schedules that follow the epoch by a formula, once through."""
+"""Schedules that compute the rate from the epoch by a formula."""
 from __future__ import annotations
 
 import math
@@ -13,39 +13,43 @@ from eager.optim.optimizer import Optimizer
 
 
 class LambdaLR(LRScheduler):
-    """initial_lr times lr_lambda(epoch); one function, or one per group."""
+    """initial_lr times lr_lambda(epoch). lr_lambda: one function, or one per group."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
         self.lr_lambdas = _per_group(optimizer, lr_lambda, "lr_lambdas", "Expected {groups} lr_lambdas, but got {got}")
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Functions are not saved, callable objects are by their attributes."""
+        """All attributes except the optimizer; functions are not saved, callable objects by their attributes."""
         return _with_lambdas(self)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restore a state from `state_dict`."""
         _load_with_lambdas(self, state_dict)
 
     def get_lr(self) -> list[Any]:
+        """The rates for `last_epoch`."""
         self._warn_outside_step()
         return [base * fn(self.last_epoch) for fn, base in zip(self.lr_lambdas, self.base_lrs, strict=True)]
 
 
 class MultiplicativeLR(LRScheduler):
-    """The present rate times lr_lambda(epoch)."""
+    """Multiplies the rate by lr_lambda(epoch) at each epoch."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
         self.lr_lambdas = _per_group(optimizer, lr_lambda, "lr_lambdas", "Expected {groups} lr_lambdas, but got {got}")
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Functions are not saved, callable objects are by their attributes."""
+        """All attributes except the optimizer; functions are not saved, callable objects by their attributes."""
         return _with_lambdas(self)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restore a state from `state_dict`."""
         _load_with_lambdas(self, state_dict)
 
     def get_lr(self) -> list[Any]:
+        """The rates for `last_epoch`."""
         self._warn_outside_step()
         if self._is_initial:
             return self._rates()
@@ -66,7 +70,7 @@ def _load_with_lambdas(scheduler: Any, state_dict: dict[str, Any]) -> None:
 
 
 class StepLR(LRScheduler):
-    """Times gamma every step_size epochs."""
+    """Multiplies the rate by gamma every step_size epochs."""
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:  # fmt: skip
         self.step_size = step_size
@@ -74,6 +78,7 @@ class StepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
+        """The rates for `last_epoch`."""
         self._warn_outside_step()
         if self.last_epoch == 0 or self.last_epoch % self.step_size != 0:
             return self._rates()
@@ -84,7 +89,7 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """Times gamma at each of the milestones."""
+    """Multiplies the rate by gamma at each milestone."""
 
     def __init__(self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1) -> None:  # fmt: skip
         self.milestones = Counter(milestones)
@@ -92,6 +97,7 @@ class MultiStepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
+        """The rates for `last_epoch`."""
         self._warn_outside_step()
         if self.last_epoch not in self.milestones:
             return self._rates()
@@ -103,7 +109,10 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """Times factor until total_iters, then the full rate."""
+    """Multiplies the rate by factor until total_iters, then restores it.
+
+    Raises: ValueError for a factor outside [0, 1].
+    """
 
     def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1) -> None:  # fmt: skip
         if factor > 1.0 or factor < 0:
@@ -113,6 +122,7 @@ class ConstantLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
+        """The rates for `last_epoch`."""
         self._warn_outside_step()
         if self.last_epoch == 0:
             return [lr * self.factor for lr in self._rates()]
@@ -125,7 +135,10 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """Times a factor that goes from start_factor to end_factor over total_iters."""
+    """Multiplies the rate by a factor that changes linearly from start_factor to end_factor over total_iters.
+
+    Raises: ValueError for a start_factor outside (0, 1] or an end_factor outside [0, 1].
+    """
 
     def __init__(self, optimizer: Optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0, total_iters: int = 5,
                  last_epoch: int = -1) -> None:  # fmt: skip
@@ -139,6 +152,7 @@ class LinearLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
+        """The rates for `last_epoch`."""
         self._warn_outside_step()
         if self.last_epoch == 0:
             return [lr * self.start_factor for lr in self._rates()]
@@ -154,13 +168,14 @@ class LinearLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """Times gamma every epoch."""
+    """Multiplies the rate by gamma every epoch."""
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
+        """The rates for `last_epoch`."""
         self._warn_outside_step()
         return self._rates() if self._is_initial else [lr * self.gamma for lr in self._rates()]
 
@@ -169,7 +184,7 @@ class ExponentialLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """Times (1 - epoch / total_iters) ** power, zero from total_iters on."""
+    """initial_lr times (1 - epoch / total_iters) ** power; 0 from total_iters on."""
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:  # fmt: skip
         self.total_iters = total_iters
@@ -177,6 +192,7 @@ class PolynomialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
+        """The rates for `last_epoch`."""
         self._warn_outside_step()
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._rates()

@@ -1,4 +1,4 @@
-"""A schedule that waits for a metric to stop getting better."""
+"""ReduceLROnPlateau: lowers the rates when a metric stops improving."""
 from __future__ import annotations
 
 import math
@@ -9,7 +9,10 @@ from eager.optim.optimizer import Optimizer
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Times factor when a metric has not improved for `patience` epochs; `step(metric)`."""
+    """Multiplies the rates by factor if a metric has not improved for `patience` epochs; call `step(metric)`.
+
+    Raises: ValueError for settings out of range; TypeError for a value that is not an Optimizer.
+    """
 
     def __init__(self, optimizer: Optimizer, mode: str = "min", factor: float = 0.1, patience: int = 10,
                  threshold: float = 1e-4, threshold_mode: str = "rel", cooldown: int = 0, min_lr: Any = 0,
@@ -24,7 +27,7 @@ class ReduceLROnPlateau(LRScheduler):
             raise ValueError("threshold mode " + threshold_mode + " is unknown!")
         self.factor = factor
         self.optimizer = optimizer
-        self.default_min_lr = None if isinstance(min_lr, (list, tuple)) else min_lr  # for groups that come later
+        self.default_min_lr = None if isinstance(min_lr, (list, tuple)) else min_lr  # for groups that are added later
         self.min_lrs = _per_group(optimizer, min_lr, "min_lrs", "expected {groups} min_lrs, got {got}")
         self.patience = patience
         self.cooldown = cooldown
@@ -39,8 +42,8 @@ class ReduceLROnPlateau(LRScheduler):
         self.last_epoch = 0
         self._last_lr = self._last()
 
-    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Note an epoch's metric and lower the rates if it has stalled."""
+    def step(self, metrics: Any, epoch: int | None = None) -> None:
+        """Record an epoch's metric and lower the rates if it has not improved for `patience` epochs."""
         current = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(current, self.best):
@@ -63,7 +66,7 @@ class ReduceLROnPlateau(LRScheduler):
         self._last_lr = self._last()
 
     def _cover_groups(self) -> None:
-        """A least rate for each group, also for those added since."""
+        """Extend the minimum rates to groups added since. Raises: RuntimeError if each group had its own minimum."""
         groups = len(self.optimizer.param_groups)
         if groups == len(self.min_lrs):
             return
@@ -76,6 +79,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self) -> bool:
+        """Whether the rates were lowered within the last `cooldown` epochs."""
         return self.cooldown_counter > 0
 
     def is_better(self, a: float, best: float) -> bool:

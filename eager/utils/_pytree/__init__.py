@@ -1,11 +1,13 @@
-"""Trees of containers: flatten to leaves and a spec, map, and put together again.
+"""Trees of containers: flatten to leaves and a spec, map, and rebuild.
 
-Nodes are tuple, list, dict, OrderedDict, defaultdict, deque and named tuples, torch.Size and what is registered;
-everything else, None too, is a leaf. Children of a dict come in its own order.
+Nodes are tuple, list, dict, OrderedDict, defaultdict, deque and named tuples, torch.Size and registered types;
+every other value is a leaf, including None. The children of a dict keep its order.
 """
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque, namedtuple
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from eager._tensor.tensor import Size
 from eager.base import return_types
@@ -82,7 +84,7 @@ from eager.base.pytree.tree import (
 
 _is_namedtuple_instance = is_namedtuple_instance
 
-# How the built-in containers flatten, under the names that code registering containers like them asks for.
+# The flattening of built-in containers, under the names that code imports to register similar containers.
 _NAMES = (("list", list), ("tuple", tuple), ("dict", dict), ("namedtuple", namedtuple), ("ordereddict", OrderedDict),
           ("defaultdict", defaultdict), ("deque", deque))  # fmt: skip
 for _name, _type in _NAMES:
@@ -105,13 +107,19 @@ __all__ = [
     "treespec_dumps", "treespec_leaf", "treespec_loads", "treespec_pprint", "treespec_tuple",
 ]  # fmt: skip
 
-# Tuples of ours that are nodes of their own type rather than plain or named ones. Leaves of a Size need not be ints:
-# it comes back as a plain tuple.
+# This library's tuple types are separate node types. A Size is rebuilt as a plain tuple, because mapped leaves need
+# not be ints.
 register_pytree_node(Size, lambda s: (list(s), None), lambda sizes, _: tuple(sizes), serialized_type_name="torch.Size",
                      flatten_with_keys_fn=lambda s: ([(SequenceKey(i), n) for i, n in enumerate(s)], None))  # fmt: skip
+
+
+def _constructor(cls: type) -> Callable[[Iterable[Any], Any], Any]:
+    return lambda children, _: cls(*children)
+
+
 for _cls in list(vars(return_types).values()):
     if is_namedtuple_class(_cls):
         register_pytree_node(
-            _cls, lambda t: (list(t), None), lambda xs, _, cls=_cls: cls(*xs),  # type: ignore[misc]
+            _cls, lambda t: (list(t), None), _constructor(_cls),
             serialized_type_name=f"torch.return_types.{_cls.__name__}",
             flatten_with_keys_fn=lambda t: ([(SequenceKey(i), x) for i, x in enumerate(t)], None))  # fmt: skip

@@ -1,4 +1,4 @@
-"""Activation checkpoints: memory of the forward traded for running parts of it again in backward."""
+"""Activation checkpoints: save memory in forward by recomputing parts of it in backward."""
 from __future__ import annotations
 
 import contextlib
@@ -32,7 +32,7 @@ __all__ = [
 
 
 class _Defaults:
-    """Overrides of arguments of `checkpoint`, set by the context managers below; None leaves them as given."""
+    """Overrides of `checkpoint`'s arguments, set by the context managers below; None keeps the given arguments."""
 
     debug: bool | None = None
     early_stop: bool | None = None
@@ -40,7 +40,7 @@ class _Defaults:
 
 @contextlib.contextmanager
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
-    """Override `debug` of the checkpoints called in a block; None for what they ask for."""
+    """Override `debug` of checkpoints called in the block; None keeps their own argument."""
     before, _Defaults.debug = _Defaults.debug, enabled
     try:
         yield
@@ -50,7 +50,7 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """Override `early_stop` of the checkpoints called in a block."""
+    """Override `early_stop` of checkpoints called in the block."""
     before, _Defaults.early_stop = _Defaults.early_stop, enable
     try:
         yield
@@ -59,23 +59,24 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
 
 
 def noop_context_fn() -> ContextPair:
-    """Contexts that do nothing, for both runs."""
+    """Two contexts that do nothing, for the first run and the recomputation."""
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
 def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | None = None,
                context_fn: Callable[[], ContextPair] = noop_context_fn, determinism_check: str = "default", debug: bool = False,
                early_stop: bool = True, preserve_rng_state: bool = True, **kwargs: Any) -> Any:  # fmt: skip
-    """`function(*args, **kwargs)`, of which backward keeps the inputs only and runs the rest a second time.
+    """`function(*args, **kwargs)`, saving only its inputs; backward recomputes the rest.
 
-    use_reentrant: False is recommended: works with `autograd.grad`, keyword arguments, nested structures and
-        inputs that want no gradient. True runs a backward within backward. None is True, with a warning.
-    preserve_rng_state: the second run draws the same random numbers; autocast is as in the first in any case.
-    context_fn: makes a context for each of the two runs. debug: errors list the ops of both. early_stop: end the
-        second run once all tensors are there. determinism_check: "default" compares shape, dtype and device of
-        the tensors of both runs, "none" does not. (All for use_reentrant=False.)
+    use_reentrant: False is recommended: it supports `autograd.grad`, keyword arguments, nested structures and
+        inputs that require no gradient. True runs a backward within backward. None means True, with a warning.
+    preserve_rng_state: the recomputation draws the same random numbers. It always uses the same autocast state.
+    context_fn: returns one context for each of the two runs. debug: errors list the ops of both runs. early_stop: stop
+    the
+        recomputation once all saved tensors exist. determinism_check: "default" compares shape, dtype and device of
+        the tensors of both runs, "none" does not. (All four only for use_reentrant=False.)
 
-    Raises: ValueError for options that do not go together; CheckpointError in backward where the two runs differ.
+    Raises: ValueError for incompatible options; CheckpointError in backward if the two runs differ.
     Source: Chen et al., arXiv:1604.06174.
     """
     if use_reentrant is None:
@@ -103,9 +104,9 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
 
 def checkpoint_sequential(functions: Sequential | Sequence[Callable[..., Any]], segments: int, input: Any,  # noqa: A002
                           use_reentrant: bool | None = None, preserve_rng_state: bool = True, **kwargs: Any) -> Any:  # fmt: skip
-    """The functions one after the other, in `segments` parts of which all but the last are checkpointed.
+    """Call the functions in sequence, in `segments` segments; all segments but the last are checkpointed.
 
-    Raises: ValueError for options that `checkpoint` does not know.
+    Raises: ValueError for options that `checkpoint` does not accept.
     """
     if use_reentrant is None:
         warnings.warn("torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. "

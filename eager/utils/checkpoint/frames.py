@@ -1,9 +1,9 @@
-"""Checkpoints over hooks of saved tensors: `use_reentrant=False`.
+"""Checkpoints by saved-tensor hooks: `use_reentrant=False`.
 
-In the forward a hook keeps a numbered slot in place of every tensor that is saved for backward. The first slot
-that backward opens runs the function once more; a second hook then takes the tensors in the same order, and
-the run stops as soon as all are there. Inputs are saved too, outside of the checkpoint's own hook: so under an
-outer checkpoint they are slots of that one, and checkpoints nest.
+In forward a hook stores a numbered slot in place of every tensor that is saved for backward. The first slot
+that backward opens runs the function again; a second hook then collects the tensors in the same order, and
+the run stops as soon as it has all of them. The inputs are saved outside the checkpoint's own hook: under an
+outer checkpoint they become slots of that checkpoint, and checkpoints nest.
 """
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _TIP = (
 
 
 class CheckpointError(RuntimeError):
-    """The second run of a checkpointed function did not save what the first one had."""
+    """The recomputation of a checkpointed function saved other tensors than the first run."""
 
 
 class _Stop(BaseException):
-    """All saved tensors are there: the rest of the function need not run. No Exception, for users catch those."""
+    """Ends a recomputation once all saved tensors exist. A BaseException, so that user code does not catch it."""
 
 
 class _Slot:
-    """Stands in the graph for the `index`-th tensor that a checkpointed function saved."""
+    """Placeholder in the graph for the `index`-th tensor that a checkpointed function saved."""
 
     __slots__ = ("__weakref__", "frame", "index")
 
@@ -56,12 +56,15 @@ def _shape_dtype_device(x: Tensor) -> dict[str, Any]:
     return {"shape": x.shape, "dtype": x.dtype, "device": x.device}
 
 
-# What of a saved tensor must be the same in both runs.
+# The properties of a saved tensor that must be equal in both runs.
 DETERMINISM_CHECKS: dict[str, Describe] = {"default": _shape_dtype_device, "none": lambda x: None}
 
 
 class _Inputs(Function):
-    """Keeps tensors for as long as its node lives, under the hooks in force. Its result is only there to have a node."""
+    """Keeps tensors alive as long as its node, saved through the active hooks.
+
+    Its result only serves to hold the node.
+    """
 
     @staticmethod
     def forward(ctx: Any, anchor: Tensor, *tensors: Tensor) -> Tensor:
@@ -74,7 +77,7 @@ class _Inputs(Function):
 
 
 class _Arguments:
-    """Positional arguments, the tensors among them saved as a node saves them."""
+    """Positional arguments; the tensors among them are saved as a node's saved tensors."""
 
     def __init__(self, args: tuple[Any, ...]) -> None:
         self._positions = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
@@ -90,7 +93,7 @@ class _Arguments:
 
 
 class Frame:
-    """One call of `checkpoint`: how to run the function again, and the slots that its first run left."""
+    """One call of `checkpoint`: how to run the function again, and the slots that the first run left."""
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], surroundings: Surroundings,
                  recompute_context: AbstractContextManager[Any], describe: Describe, early_stop: bool,
@@ -103,13 +106,13 @@ class Frame:
         self.describe = describe
         self.early_stop = early_stop
         self.explain = explain
-        self.finished = False  # the first run
+        self.finished = False  # whether the first run has ended
         self.slots: list[weakref.ref[_Slot]] = []
         self.descriptions: list[Any] = []
-        self.values: dict[int, Tensor] = {}  # of slots, between a recomputation and the step of backward that takes them
+        self.values: dict[int, Tensor] = {}  # by slot index, from a recomputation until backward reads them
 
     def recording(self) -> AbstractContextManager[Any]:
-        """Leaves slots in place of tensors saved inside."""
+        """A context that replaces tensors saved inside it by slots."""
         return saved_tensors_hooks(self._pack, self._unpack)
 
     def _pack(self, x: Tensor) -> _Slot:
@@ -121,7 +124,7 @@ class Frame:
     def _unpack(self, slot: _Slot) -> Tensor:
         if slot.index not in self.values:
             self._recompute()
-        return self.values.pop(slot.index)  # each once: a second backward recomputes again, as it must not hold memory
+        return self.values.pop(slot.index)  # read once: a second backward recomputes, so that no memory stays allocated
 
     def _recompute(self) -> None:
         try:
@@ -141,7 +144,7 @@ class _Recomputation:
         self.mismatches: list[str] = []
 
     def run(self) -> None:
-        """Fill the frame's `values`. Raises CheckpointError where the runs differ."""
+        """Fill the frame's `values`. Raises: CheckpointError if the runs differ."""
         frame = self.frame
         args = frame.arguments.get()
         with (contextlib.suppress(_Stop), _recording_gradients(), frame.surroundings.restored(), frame.recompute_context,
@@ -167,7 +170,7 @@ class _Recomputation:
             self.mismatches.append(f"tensor at position {index}:\nsaved metadata: {was}\nrecomputed metadata: {now}")
         if frame.slots[index]() is not None:
             frame.values[index] = x.detach()
-        # Backward within the function itself opens slots before the first run is over: only those so far are wanted.
+        # A backward inside the function opens slots before the first run ends: only the slots so far are needed.
         if self.count == len(frame.slots) and (frame.early_stop or not frame.finished):
             raise _Stop
         return x
@@ -184,7 +187,7 @@ def _recording_gradients() -> Iterator[None]:
 
 def run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], preserve_rng_state: bool, contexts: ContextPair,
         describe: Describe, early_stop: bool, explain: Callable[[], str] | None = None) -> Any:  # fmt: skip
-    """Call `function` keeping only its inputs for backward. explain: what to add to a CheckpointError."""
+    """Call `function` and save only its inputs for backward. explain: returns text to append to a CheckpointError."""
     forward_context, recompute_context = contexts
     frame = Frame(function, args, kwargs, Surroundings.now(preserve_rng_state), recompute_context, describe, early_stop, explain)
     with frame.recording(), forward_context:
@@ -196,11 +199,11 @@ def run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
                        "forward.")  # fmt: skip
 
 
-# ---- debug: which ops both runs called ----
+# ---- debug: the ops that both runs called ----
 
 
 class _OpLog(calls.Mode):
-    """Notes every op call with the shapes and dtypes of its tensors; starts anew each time it is entered."""
+    """Records every op call with the shapes and dtypes of its tensors; entering it clears the record."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -216,7 +219,7 @@ class _OpLog(calls.Mode):
 
 
 def logging_contexts() -> tuple[ContextPair, Callable[[], str]]:
-    """Contexts for both runs that note their ops, and what lists those of the latest runs."""
+    """Contexts that record the ops of both runs, and a function that formats the two latest records."""
     forward, again = _OpLog(), _OpLog()
 
     def compare() -> str:

@@ -14,10 +14,10 @@ from eager.utils.checkpoint.surroundings import Surroundings, check_backward_val
 
 
 class CheckpointFunction(Function):
-    """Runs a function without history; in backward runs it again with history, and through that backward.
+    """Runs a function without history; backward runs it again with history and then its backward.
 
-    Gradients of tensors that the function closes over (parameters) are added to their `.grad` on the way, which is
-    why it does not go with `autograd.grad`.
+    Gradients of tensors that the function closes over (parameters) are accumulated into their `.grad` on the way;
+    therefore it does not support `autograd.grad`.
     """
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Selective checkpoints: ops whose results are kept in the first run, so that the second need not compute them."""
+"""Selective checkpoints: the results of selected ops are saved in the first run, and not recomputed."""
 from __future__ import annotations
 
 import enum
@@ -14,7 +14,7 @@ from eager.utils._pytree import tree_map_only
 
 
 class CheckpointPolicy(enum.Enum):
-    """What becomes of an op's result: kept (SAVE) or computed again. MUST binds a compiler too, PREFER does not."""
+    """What happens to an op's result: SAVE keeps it, RECOMPUTE drops it. MUST binds a compiler too, PREFER does not."""
 
     MUST_SAVE = 0
     PREFER_SAVE = 1
@@ -28,7 +28,7 @@ _KEPT = frozenset({CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE})
 
 @dataclass(frozen=True, slots=True)
 class SelectiveCheckpointContext:
-    """What a policy function is told beside the op: whether this is the second run, and in the first the result."""
+    """Context for a policy function: whether this is the recomputation, and in the first run the op's result."""
 
     is_recompute: bool
     op_output: Any = None
@@ -39,7 +39,7 @@ PolicyFn = Callable[..., CheckpointPolicy]
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A result of the first run, with the version it had."""
+    """A result of the first run, with its version counter."""
 
     value: Tensor
     version: int
@@ -89,11 +89,11 @@ def _keeps(policy: PolicyFn, context: SelectiveCheckpointContext, op: Op, args: 
 
 def create_selective_checkpoint_contexts(policy_fn_or_list: PolicyFn | Sequence[Op],
                                          allow_cache_entry_mutation: bool = False) -> tuple[calls.Mode, calls.Mode]:  # fmt: skip
-    """For `context_fn` of `checkpoint`: contexts of the first and the second run.
+    """Contexts of the first run and the recomputation, for `context_fn` of `checkpoint`.
 
-    policy_fn_or_list: ops of the table whose results to keep, or `policy(context, op, *args) -> CheckpointPolicy`. It
-    sees ops below autograd, with full positional arguments. Results are kept for one backward.
-    Raises: TypeError for another kind of policy, ValueError for a list entry that is no op.
+    policy_fn_or_list: the ops whose results to keep, or `policy(context, op, *args) -> CheckpointPolicy`, which
+    sees ops below autograd, with all arguments by position. Results are kept for one backward.
+    Raises: TypeError for another kind of policy; ValueError for a list entry that is not an op.
     """
     if isinstance(policy_fn_or_list, (list, tuple)):
         for op in policy_fn_or_list:
@@ -104,7 +104,7 @@ def create_selective_checkpoint_contexts(policy_fn_or_list: PolicyFn | Sequence[
         def policy(ctx: Any, op: Op, *args: Any) -> CheckpointPolicy:
             return CheckpointPolicy.MUST_SAVE if op.name in chosen else CheckpointPolicy.PREFER_RECOMPUTE
     elif callable(policy_fn_or_list):
-        policy = policy_fn_or_list  # type: ignore[assignment]
+        policy = policy_fn_or_list
     else:
         raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
     kept: dict[str, deque[Any]] = defaultdict(deque)

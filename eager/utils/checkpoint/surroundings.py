@@ -1,4 +1,4 @@
-"""What a re-run of a function has to find as it was: the random state, autocast, the default device."""
+"""The thread state that a recomputation must restore: random state, autocast, default device."""
 from __future__ import annotations
 
 import contextlib
@@ -15,7 +15,7 @@ from eager.random import Generator
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """A snapshot of this thread's surroundings; `random_states` is None where draws need not be repeated."""
+    """A snapshot of this thread's state; `random_states` is None if the draws need not be repeated."""
 
     autocast: Any
     device: Any
@@ -23,12 +23,13 @@ class Surroundings:
 
     @staticmethod
     def now(with_random: bool) -> Surroundings:
+        """The present state of this thread."""
         states = tuple((g, g.get_state()) for g in random.default_generators()) if with_random else None
         return Surroundings(thread_state.autocast(), thread_state.device(), states)
 
     @contextlib.contextmanager
     def restored(self) -> Iterator[None]:
-        """Run a block in these surroundings; afterwards everything is as before it."""
+        """Run the block in this state, and restore the previous state afterwards."""
         before = Surroundings.now(self.random_states is not None)
         self._enter()
         try:
@@ -44,16 +45,18 @@ class Surroundings:
 
 
 class DefaultDeviceType:
-    """The device type whose random state is kept beside the CPU's where no argument says which."""
+    """The device type whose random state is kept besides the CPU's if no argument determines one."""
 
     _type = "cuda"
 
     @staticmethod
     def set_device_type(device: str = "cuda") -> None:
+        """Set the device type."""
         DefaultDeviceType._type = device
 
     @staticmethod
     def get_device_type() -> str:
+        """The device type."""
         return DefaultDeviceType._type
 
 
@@ -68,7 +71,7 @@ def _tensors(args: Iterable[Any]) -> Iterator[Tensor]:
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
-    """Indices of the CUDA devices that hold a tensor of `args`, and their generators' states."""
+    """The indices of the CUDA devices that hold a tensor of `args`, and the states of their generators."""
     devices = sorted({t.device.index or 0 for t in _tensors(args) if t.device.type == "cuda"})
     return devices, [random._generator_of(random._device(f"cuda:{i}")).get_state() for i in devices]
 
@@ -80,9 +83,9 @@ def set_device_states(devices: list[int], states: list[Tensor], *, device_type: 
 
 
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The tensors of a tuple as leaves over the same memory, wanting gradients where they did; the rest as it is.
+    """The tensors of a tuple as leaves over the same memory, with the same requires_grad; other values unchanged.
 
-    Raises: RuntimeError if `inputs` is no tuple.
+    Raises: RuntimeError if `inputs` is not a tuple.
     """
     if not isinstance(inputs, tuple):
         raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
@@ -90,6 +93,6 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def check_backward_validity(inputs: Iterable[Any]) -> None:
-    """Warn if no input wants a gradient: a reentrant checkpoint then gives none to parameters either."""
+    """Warn if no input requires a gradient: a reentrant checkpoint then computes none for parameters either."""
     if not any(x.requires_grad for x in inputs if isinstance(x, Tensor)):
         warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)

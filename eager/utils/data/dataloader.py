@@ -1,4 +1,4 @@
-"""DataLoader: batches of a dataset, fetched here or by worker processes ahead of time."""
+"""DataLoader: batches of a dataset, fetched in this process or ahead of time by worker processes."""
 from __future__ import annotations
 
 import functools
@@ -7,9 +7,9 @@ import multiprocessing
 import os
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from multiprocessing.context import BaseContext
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from eager import cuda
 from eager._utils import ExceptionWrapper
@@ -27,19 +27,19 @@ T_co = TypeVar("T_co", covariant=True)
 _FIXED = frozenset({"batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"})
 
 
-_collate_fn_t = Callable[[list[Any]], Any]  # noqa: PYI042 - the name by which libraries annotate with it
+_collate_fn_t = Callable[[list[Any]], Any]  # noqa: PYI042 - libraries use this name in annotations
 _worker_init_fn_t = Callable[[int], None]  # noqa: PYI042
 
 
 class _DatasetKind:
-    """How samples are had from a dataset."""
+    """How a dataset provides samples: by index, or by iteration."""
 
     Map = 0
     Iterable = 1
 
 
 class _InfiniteConstantSampler(Sampler[None]):
-    """None for ever: an iterable dataset has no indices, and says itself when it ends."""
+    """Yields None forever: an iterable dataset has no indices and determines the end itself."""
 
     def __iter__(self) -> Iterator[None]:
         return itertools.repeat(None)
@@ -49,32 +49,32 @@ class DataLoader(Generic[T_co]):
     """Iterates over a dataset in batches.
 
     dataset: map-style (`__getitem__`) or an IterableDataset.
-    batch_size: samples per batch; None turns batching off, and each sample goes through `collate_fn` alone.
-    shuffle, sampler, batch_sampler: the order; a sampler yields indices, a batch_sampler lists of them (and
-        excludes batch_size, shuffle, sampler and drop_last). An IterableDataset has its own order.
-    num_workers: processes that fetch; 0 fetches in this one.
-    collate_fn: from a list of samples to a batch; `default_collate` (or `default_convert` without batching).
-    pin_memory: put tensors of the batches in page-locked memory, where there is a GPU.
-    drop_last: leave out a last batch that is not full.
-    timeout: seconds to wait for a batch of the workers; 0 for ever. Raises RuntimeError.
+    batch_size: samples per batch; None disables batching and passes each sample to `collate_fn` alone.
+    shuffle, sampler, batch_sampler: the order; a sampler yields indices, a batch_sampler lists of indices (and
+        excludes batch_size, shuffle, sampler and drop_last). An IterableDataset determines its own order.
+    num_workers: number of worker processes; 0 fetches in this process.
+    collate_fn: converts a list of samples to a batch; `default_collate` (or `default_convert` without batching).
+    pin_memory: put the batches' tensors in page-locked memory, if there is a GPU.
+    drop_last: leave out an incomplete last batch.
+    timeout: seconds to wait for a batch of the workers; 0 waits forever. Raises RuntimeError when exceeded.
     worker_init_fn: called in each worker with its number, after seeding.
     multiprocessing_context: a start method or a context of `multiprocessing`.
-    generator: of the shuffling and of the workers' seeds; by default the default one.
-    prefetch_factor: batches that each worker fetches ahead (2).
+    generator: source of the shuffling and of the workers' seeds; the default generator if None.
+    prefetch_factor: number of batches that each worker fetches ahead (2).
     persistent_workers: keep the workers for the next pass.
-    in_order: with workers, yield batches in the sampler's order; else as they come.
+    in_order: yield the workers' batches in the sampler's order; False yields them as they arrive.
 
     The order and all draws of this process depend on the generator only, not on `num_workers`. Worker `i` seeds
     `random`, numpy and the default generator from a seed drawn once per pass (once per loader, if persistent)
     plus `i`. An exception in a worker is raised here with its class and traceback; a worker that dies raises
     RuntimeError.
 
-    Raises: ValueError for contradictory or negative options, TypeError for a wrong multiprocessing context.
+    Raises: ValueError for contradictory or negative options; TypeError for a wrong multiprocessing context.
     """
 
     dataset: Dataset[T_co]
     batch_size: int | None
-    _iterator: Any = None  # kept, with its workers, if they are persistent
+    _iterator: Any = None  # kept for the next pass if its workers are persistent
     _initialized = False
 
     def __init__(self, dataset: Dataset[T_co], batch_size: int | None = 1, shuffle: bool | None = None,
@@ -112,7 +112,7 @@ class DataLoader(Generic[T_co]):
         if collate_fn is None:
             collate_fn = default_collate if self._auto_collation else default_convert
         self.collate_fn = collate_fn
-        self._iterable_length: int | None = None  # once somebody has asked for it: then a pass holds the dataset to it
+        self._iterable_length: int | None = None  # set by `len()`; a pass then warns if the dataset yields more
         self._initialized = True
         _warn_of_too_many(num_workers)
 
@@ -135,12 +135,12 @@ class DataLoader(Generic[T_co]):
         if self._dataset_kind == _DatasetKind.Iterable:
             return _InfiniteConstantSampler()
         if shuffle:
-            return RandomSampler(self.dataset, generator=self.generator)  # type: ignore[arg-type]
-        return SequentialSampler(self.dataset)  # type: ignore[arg-type]
+            return RandomSampler(cast(Sized, self.dataset), generator=self.generator)
+        return SequentialSampler(cast(Sized, self.dataset))
 
     @property
     def multiprocessing_context(self) -> Any:
-        """The context that workers start in; None for the default one."""
+        """The context in which workers start; None for the default context."""
         return self._context
 
     @multiprocessing_context.setter
@@ -158,7 +158,7 @@ class DataLoader(Generic[T_co]):
 
     @property
     def _index_sampler(self) -> Any:
-        """What a pass runs over: lists of indices, or single ones without batching."""
+        """The sampler of a pass: yields lists of indices, or single indices without batching."""
         return self.batch_sampler if self._auto_collation else self.sampler
 
     def _fetcher_maker(self) -> Callable[[], Fetcher]:
@@ -178,13 +178,13 @@ class DataLoader(Generic[T_co]):
         return self._iterator
 
     def __len__(self) -> int:
-        """Batches per pass. For an IterableDataset an estimate, from its `__len__`.
+        """Number of batches per pass; for an IterableDataset an estimate from its `__len__`.
 
         Raises: TypeError if the dataset or sampler has no length.
         """
         if self._dataset_kind == _DatasetKind.Map:
             return len(self._index_sampler)
-        n = self._iterable_length = len(self.dataset)  # type: ignore[arg-type]
+        n = self._iterable_length = len(cast(Sized, self.dataset))
         if self.batch_size is None:
             return n
         whole, rest = divmod(n, self.batch_size)
@@ -236,7 +236,7 @@ class _BaseDataLoaderIter:
     def __init__(self, loader: DataLoader[Any]) -> None:
         self._loader_name = type(loader).__name__
         self._begin(loader)
-        # Drawn for every pass, with workers or without, so that the generator goes on from the same place.
+        # Drawn for every pass, with or without workers, so that the generator's state does not depend on num_workers.
         self._base_seed = draw_seed(loader.generator)
         self._pin = loader.pin_memory and cuda.is_available()
         if loader.pin_memory_device:
@@ -277,7 +277,7 @@ class _BaseDataLoaderIter:
 
 
 class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
-    """Fetches in this process, when asked."""
+    """Fetches each batch in this process when it is requested."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
@@ -290,7 +290,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 
 
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
-    """Hands out numbered tasks to worker processes and yields their answers by number (or as they come)."""
+    """Assigns numbered tasks to worker processes and yields their answers by number, or as they arrive."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         if not loader.prefetch_factor:
@@ -311,15 +311,15 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def _begin(self, loader: DataLoader[Any]) -> None:
         super()._begin(loader)
         self._epoch += 1
-        self._given = 0  # tasks handed out; the next one's number
+        self._given = 0  # number of tasks assigned so far; the number of the next task
         self._wanted = 0  # number of the next batch to yield
-        self._owner: dict[int, int] = {}  # tasks that have no answer yet, and who has them
+        self._owner: dict[int, int] = {}  # the worker of each unanswered task
         self._ready: dict[int, Any] = {}  # answers not yet yielded
-        self._active = list(range(loader.num_workers))  # in turn: the first gets the next task
+        self._active = list(range(loader.num_workers))  # the first worker gets the next task, then moves to the end
 
     @property
     def closed(self) -> bool:
-        """Whether the workers have ended: at the end of a pass unless they are persistent, or because of a failure."""
+        """Whether the workers have ended: after a pass unless they are persistent, or after a failure."""
         return self._pool.stopped
 
     def restart(self, loader: DataLoader[Any]) -> None:
@@ -334,7 +334,9 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._hand_out()
 
     def _hand_out(self) -> None:
-        """Give the next indices to a worker that may take more, in turn; none if the sampler or the workers are at an end."""
+        """Assign the next indices to the next worker with capacity; none if the sampler or the workers are
+        exhausted.
+        """
         load = Counter(self._owner.values())
         taker = next((i for i in self._active if self._in_order or load[i] < self._ahead), None)
         if taker is None:
@@ -358,7 +360,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                 self._pool.shutdown()
             raise
         except BaseException:
-            self._pool.shutdown()  # a dead worker, a timeout, Ctrl-C
+            self._pool.shutdown()  # a dead worker, a timeout or Ctrl-C
             raise
         data = self._ready.pop(number)
         self._hand_out()
@@ -367,13 +369,13 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         return data
 
     def _next_ready(self) -> int | None:
-        """Number of an answer to yield now, None if there is none yet. Raises StopIteration if none will come."""
+        """Number of an answer to yield now; None if there is none yet. Raises: StopIteration if none will come."""
         if self.closed or not (self._ready or self._owner):
             raise StopIteration
         if not self._in_order:
             return next(iter(self._ready), None)
         while self._wanted not in self._ready and self._wanted not in self._owner:
-            self._wanted += 1  # its worker came to the end of its stream before it
+            self._wanted += 1  # the worker's stream ended before this task
         if self._wanted not in self._ready:
             return None
         self._wanted += 1
@@ -385,7 +387,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             raise RuntimeError(f"DataLoader timed out after {self._timeout_s:g} seconds")
         i, result = received
         if result.epoch != self._epoch:
-            return  # asked for by a pass that was broken off
+            return  # the answer belongs to an abandoned pass
         if not isinstance(result.data, EndOfStream):
             del self._owner[result.number]
             self._ready[result.number] = result.data

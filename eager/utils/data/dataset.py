@@ -1,12 +1,12 @@
-"""Datasets: what maps an index to a sample, or yields samples, and ways to join and split them."""
+"""Datasets: map an index to a sample or yield samples; classes that join and split datasets."""
 from __future__ import annotations
 
 import bisect
 import itertools
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from typing import Any, Generic, TypeVar, cast
 
 from eager._tensor.tensor import Tensor
 from eager.functions.random import randperm
@@ -19,7 +19,7 @@ T = TypeVar("T")
 class Dataset(Generic[T_co]):
     """Maps an index (or any key) to a sample.
 
-    Subclasses define `__getitem__`, and `__len__` where a sampler or DataLoader needs it; they may define
+    Subclasses define `__getitem__`, and `__len__` if a sampler or DataLoader needs it. They may define
     `__getitems__(indices) -> list of samples`, which DataLoader then calls once per batch.
     """
 
@@ -33,8 +33,8 @@ class Dataset(Generic[T_co]):
 class IterableDataset(Dataset[T_co], Iterable[T_co]):
     """Yields samples: for streams and files without random access.
 
-    With worker processes each worker iterates a copy of its own, so `__iter__` has to share the work out
-    by `get_worker_info()`, else every sample comes once per worker.
+    Each worker process iterates its own copy, so `__iter__` must divide the samples among the workers
+    (`get_worker_info()`); otherwise every sample appears once per worker.
     """
 
     def __add__(self, other: Dataset[Any]) -> ChainDataset:  # type: ignore[override]
@@ -42,9 +42,9 @@ class IterableDataset(Dataset[T_co], Iterable[T_co]):
 
 
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
-    """Samples are the slices of some tensors along their first dimension.
+    """The samples are tuples of slices of tensors along their first dim.
 
-    tensors: any number, each (n, *). Raises AssertionError where their first sizes differ.
+    tensors: any number, each (n, *). Raises: AssertionError if their first sizes differ.
     """
 
     tensors: tuple[Any, ...]
@@ -62,9 +62,9 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
 
 class StackDataset(Dataset[Any]):
-    """Samples are tuples (from positional datasets) or dicts (from keyword ones) of the datasets' samples.
+    """The samples are tuples (positional datasets) or dicts (keyword datasets) of the datasets' samples.
 
-    Raises: ValueError for none, for both forms at once, or for datasets of different lengths.
+    Raises: ValueError for no dataset, both forms at once, or datasets of different lengths.
     """
 
     datasets: Any
@@ -76,7 +76,7 @@ class StackDataset(Dataset[Any]):
         if not args and not kwargs:
             raise ValueError("At least one dataset should be passed")
         self.datasets = kwargs or args
-        lengths = {len(d) for d in self._members()}  # type: ignore[arg-type]
+        lengths = {len(cast(Sized, d)) for d in self._members()}
         if len(lengths) > 1:
             raise ValueError("Size mismatch between datasets")
         self._length = lengths.pop()
@@ -104,7 +104,7 @@ class StackDataset(Dataset[Any]):
 
 
 class ConcatDataset(Dataset[T_co]):
-    """Several map-style datasets, one after the other. Raises AssertionError for none or an iterable one."""
+    """Several map-style datasets in sequence. Raises: AssertionError for an empty list or an iterable dataset."""
 
     datasets: list[Dataset[T_co]]
     cumulative_sizes: list[int]
@@ -119,7 +119,7 @@ class ConcatDataset(Dataset[T_co]):
 
     @staticmethod
     def cumsum(sequence: Iterable[Any]) -> list[int]:
-        """Running total of the lengths."""
+        """The cumulative lengths of the datasets."""
         return list(itertools.accumulate(len(d) for d in sequence))
 
     def __len__(self) -> int:
@@ -135,7 +135,7 @@ class ConcatDataset(Dataset[T_co]):
 
 
 class ChainDataset(IterableDataset[Any]):
-    """Several iterable datasets, one after the other, read as they are needed."""
+    """Several iterable datasets in sequence, each read when needed. Raises: AssertionError for a map-style dataset."""
 
     def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
         self.datasets = datasets
@@ -157,7 +157,7 @@ class ChainDataset(IterableDataset[Any]):
 class Subset(Dataset[T_co]):
     """The samples of a dataset at `indices`.
 
-    Raises: NotImplementedError for a subclass that overrides `__getitem__` alone: batches would go round it.
+    Raises: NotImplementedError for a subclass that overrides only `__getitem__`: batches would bypass it.
     """
 
     dataset: Dataset[T_co]
@@ -187,7 +187,7 @@ class Subset(Dataset[T_co]):
 
 
 def _items(dataset: Any, indices: list[Any]) -> list[Any]:
-    """Samples at `indices`, in one call where the dataset has one for it."""
+    """The samples at `indices`, by a single `__getitems__` call if the dataset defines it."""
     many = getattr(dataset, "__getitems__", None)
     return many(indices) if callable(many) else [dataset[i] for i in indices]
 
@@ -195,12 +195,13 @@ def _items(dataset: Any, indices: list[Any]) -> list[Any]:
 def random_split(dataset: Dataset[T], lengths: Sequence[int | float], generator: Generator | None = None) -> list[Subset[T]]:
     """Split a dataset at random into non-overlapping Subsets.
 
-    lengths: counts that add up to the dataset's length, or fractions that add up to 1; with fractions
-    the counts are rounded down and what remains is given out one by one from the first on.
-    Raises: ValueError where they do not add up, or for a fraction outside [0, 1].
+    lengths: counts that add up to the dataset's length, or fractions that add up to 1; counts from fractions
+    are rounded down, and the first subsets get the remaining samples, one each.
+    Raises: ValueError if the lengths do not add up, or for a fraction outside [0, 1].
     """
-    counts = _counts(len(dataset), lengths)  # type: ignore[arg-type]
-    if sum(counts) != len(dataset):  # type: ignore[arg-type]
+    total = len(cast(Sized, dataset))
+    counts = _counts(total, lengths)
+    if sum(counts) != total:
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
     order = randperm(int(sum(counts)), generator=generator).tolist()
     ends = itertools.accumulate(counts)

@@ -1,4 +1,4 @@
-"""DistributedSampler: each of several processes gets its own share of a dataset. Pure arithmetic."""
+"""DistributedSampler: divides a dataset's indices among processes. Uses no communication."""
 from __future__ import annotations
 
 import math
@@ -11,12 +11,12 @@ from eager.utils.data.sampler import Sampler
 
 
 class DistributedSampler(Sampler[int]):
-    """The indices of one process (`rank`) out of `num_replicas`, every one of the same length.
+    """The indices of one process (`rank`) out of `num_replicas`; all processes get equally many.
 
-    Indices are dealt out in turn. Where they do not divide evenly, some are repeated from the beginning, or with
-    `drop_last` the rest is left out. With `shuffle` the order is that of `seed + epoch`, the same in every
-    process: call `set_epoch` before each epoch for another one.
-    Raises: RuntimeError where num_replicas or rank is not given (there is no process group to ask);
+    Indices are assigned in turn. If they do not divide evenly, the first ones repeat, or with
+    `drop_last` the remainder is left out. With `shuffle` the order follows from `seed + epoch`, the same in every
+    process: call `set_epoch` before each epoch to change it.
+    Raises: RuntimeError without num_replicas or rank (there is no process group to query);
     ValueError for a rank outside [0, num_replicas).
     """
 
@@ -55,5 +55,5 @@ class DistributedSampler(Sampler[int]):
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the order of the next pass; the same number in every process."""
+        """Select the order of the next pass; call it with the same number in every process."""
         self.epoch = epoch

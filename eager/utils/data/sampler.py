@@ -1,9 +1,9 @@
-"""Samplers: the order in which a DataLoader asks for samples."""
+"""Samplers: the order in which a DataLoader reads samples."""
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence, Sized
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from eager._tensor.tensor import Tensor
 from eager.base import dtypes
@@ -13,29 +13,29 @@ from eager.random import Generator
 
 T_co = TypeVar("T_co", covariant=True)
 
-_CHUNK = 32  # indices drawn at a time with replacement
+_CHUNK = 32  # number of indices per draw with replacement
 
 
 def draw_seed(generator: Generator | None = None) -> int:
-    """A seed for another stream: one non-negative 63-bit integer of the generator (by default the default one)."""
+    """A seed for another generator: one non-negative 63-bit integer drawn from `generator` or the default one."""
     return int(random_(empty((), dtype=dtypes.int64), generator=generator).item())
 
 
 class Sampler(Generic[T_co]):
-    """Yields indices, or lists of them. Subclasses define `__iter__`, and `__len__` where it is known.
+    """Yields indices, or lists of indices. Subclasses define `__iter__`, and `__len__` if the length is known.
 
-    (There is no default `__len__`: `list(sampler)` asks for it as a hint, and must get a TypeError.)
+    There is no default `__len__`: `list(sampler)` calls it as a hint and must get a TypeError.
     """
 
     def __init__(self, data_source: Sized | None = None) -> None:
-        """`data_source` is not used; subclasses written for older versions pass it."""
+        """`data_source` is ignored; subclasses written for older versions pass it."""
 
     def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError(f"{type(self).__name__}.__iter__")
 
 
 class SequentialSampler(Sampler[int]):
-    """0, 1, 2, ... up to the length of `data_source`."""
+    """Yields 0, 1, 2, ... up to the length of `data_source`."""
 
     data_source: Sized
 
@@ -50,12 +50,12 @@ class SequentialSampler(Sampler[int]):
 
 
 class RandomSampler(Sampler[int]):
-    """Indices of `data_source` in random order, or drawn with replacement.
+    """Yields indices of `data_source` in random order, or drawn with replacement.
 
-    num_samples: how many; the length of `data_source` by default. Without replacement and beyond that length,
-    one permutation follows another. generator: of the draws; by default one seeded from the default generator
-    at each `iter`, so that a pass takes one number of it however long it is.
-    Raises: TypeError for a replacement that is no bool, ValueError for num_samples below 1.
+    num_samples: how many; by default the length of `data_source`. Without replacement, permutations follow each
+    other until num_samples is reached. generator: source of the draws; by default a new one, seeded at each `iter`
+    from the default generator, so that a pass of any length draws one number from that.
+    Raises: TypeError if replacement is not a bool; ValueError for num_samples below 1.
     """
 
     data_source: Sized
@@ -74,7 +74,7 @@ class RandomSampler(Sampler[int]):
 
     @property
     def num_samples(self) -> int:
-        """Indices per pass. The data source may grow between passes."""
+        """Number of indices per pass. The data source may grow between passes."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
@@ -98,7 +98,7 @@ class RandomSampler(Sampler[int]):
 
 
 class SubsetRandomSampler(Sampler[int]):
-    """The given indices in random order."""
+    """Yields the given indices in random order."""
 
     indices: Sequence[int]
 
@@ -115,10 +115,10 @@ class SubsetRandomSampler(Sampler[int]):
 
 
 class WeightedRandomSampler(Sampler[int]):
-    """Indices of `weights`, each drawn with a chance in proportion to its weight.
+    """Yields indices of `weights`, each drawn with a probability proportional to its weight.
 
-    weights: (n,), not negative, of any sum; kept as float64. Without replacement num_samples is at most the
-    number of weights above zero. Raises ValueError for a num_samples, replacement or weights of the wrong kind.
+    weights: (n,), not negative, with any sum; stored as float64. Without replacement num_samples is at most the
+    number of positive weights. Raises: ValueError for a num_samples, replacement or weights of the wrong kind.
     """
 
     weights: Tensor
@@ -147,9 +147,9 @@ class WeightedRandomSampler(Sampler[int]):
 
 
 class BatchSampler(Sampler[list[int]]):
-    """Groups another sampler's indices into lists of `batch_size`; with `drop_last` no shorter one at the end.
+    """Groups another sampler's indices into lists of `batch_size`; `drop_last` leaves out a shorter last list.
 
-    Raises: ValueError for a batch_size below 1 or a drop_last that is no bool.
+    Raises: ValueError for a batch_size below 1, or if drop_last is not a bool.
     """
 
     def __init__(self, sampler: Sampler[int] | Iterable[int], batch_size: int, drop_last: bool) -> None:
@@ -169,5 +169,5 @@ class BatchSampler(Sampler[list[int]]):
             yield batch
 
     def __len__(self) -> int:
-        whole, rest = divmod(len(self.sampler), self.batch_size)  # type: ignore[arg-type]
+        whole, rest = divmod(len(cast(Sized, self.sampler)), self.batch_size)
         return whole + (rest > 0 and not self.drop_last)

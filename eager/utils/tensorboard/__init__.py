@@ -1,6 +1,6 @@
-"""torch.utils.tensorboard: a run's numbers and pictures for TensorBoard.
+"""torch.utils.tensorboard: writes numbers and pictures of a run for TensorBoard.
 
-Raises ImportError on import where neither `tensorboard` nor `tensorboardX` is installed.
+The import raises ImportError if neither `tensorboard` nor `tensorboardX` is installed.
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The record types of TensorBoard's event files, from whichever of `tensorboard` and `tensorboardX` is installed."""
+"""The record types of TensorBoard's event files, from `tensorboard` or `tensorboardX`, whichever is installed."""
 from __future__ import annotations
 
 import importlib
@@ -41,5 +41,5 @@ EventFileWriter = _of(_writer, "EventFileWriter")
 
 
 def hparams_types() -> tuple[Any, Any]:
-    """The modules of the plugin's data and of its vocabulary."""
+    """The hparams plugin's modules of data types and of protocol types."""
     return importlib.import_module(_hparams_data), importlib.import_module(_hparams_api)

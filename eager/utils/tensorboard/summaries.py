@@ -1,4 +1,4 @@
-"""Summaries: what one `add_*` call writes, made from arrays."""
+"""Summaries: the records that `add_*` calls write, made from arrays."""
 from __future__ import annotations
 
 import io
@@ -35,6 +35,7 @@ def as_array(x: Any) -> Array:
 
 
 def scalar(tag: str, value: Any, new_style: bool = False, double_precision: bool = False) -> Any:
+    """A summary of one number. Raises: ValueError for a value of several elements."""
     a = as_array(value)
     if a.size != 1:
         raise ValueError(f"add_scalar: a value of shape {a.shape} for {tag!r}; allowed: a single number")
@@ -53,14 +54,17 @@ def _metadata(plugin: str, content: bytes = b"") -> Any:
 
 
 def _default_edges() -> Array:
-    """TensorFlow's buckets: each edge 1.1 times the last, from 1e-12 to 1e20, both signs, and 0 between."""
+    """TensorFlow's bucket edges: each 1.1 times the previous one from 1e-12 to 1e20, for both signs, with 0 between."""
     count = math.ceil(math.log(1e20 / 1e-12, 1.1))
     positive = 1e-12 * 1.1 ** np.arange(count)
     return np.concatenate([-positive[::-1], [0.0], positive])
 
 
 def histogram(tag: str, values: Any, bins: str | int | Sequence[float] = "tensorflow", max_bins: int | None = None) -> Any:
-    """bins: "tensorflow", one of numpy's rules, a count or the edges. Raises ValueError for no values."""
+    """A summary of a distribution. bins: "tensorflow", a rule of numpy, a count, or the edges.
+
+    Raises: ValueError for no values, or no value within the bins.
+    """
     a = as_array(values).astype(np.float64).reshape(-1)
     if a.size == 0:
         raise ValueError(f"add_histogram: no values for {tag!r}")
@@ -72,7 +76,7 @@ def histogram(tag: str, values: Any, bins: str | int | Sequence[float] = "tensor
     held = np.flatnonzero(counts)
     if held.size == 0:
         raise ValueError(f"add_histogram: no value of {tag!r} lies within the bins")
-    # The empty buckets on both sides are left out, but for one below: a bucket is drawn from the limit before it.
+    # Empty buckets on both sides are left out, except one below: a bucket is drawn from the previous limit.
     first, last = held[0], held[-1] + 1
     limits, kept = edges[first : last + 1], np.concatenate([[0], counts[first:last]])
     return histogram_raw(tag, a.min(), a.max(), a.size, a.sum(), a @ a, limits.tolist(), kept.tolist())
@@ -80,6 +84,7 @@ def histogram(tag: str, values: Any, bins: str | int | Sequence[float] = "tensor
 
 def histogram_raw(tag: str, low: float, high: float, num: int, total: float, sum_squares: float, bucket_limits: list[float],
                   bucket_counts: list[float]) -> Any:  # fmt: skip
+    """A summary of a histogram with given statistics and bucket counts."""
     proto = HistogramProto(min=low, max=high, num=num, sum=total, sum_squares=sum_squares, bucket_limit=bucket_limits,
                            bucket=bucket_counts)  # fmt: skip
     return Summary(value=[Summary.Value(tag=tag, histo=proto)])
@@ -89,7 +94,7 @@ def histogram_raw(tag: str, low: float, high: float, num: int, total: float, sum
 
 
 def _hwc(picture: Array, dataformats: str) -> Array:
-    """(h, w, c) from any order of the axes; pictures of a batch side by side, in about a square."""
+    """A picture as (h, w, c), from any order of its dims; the pictures of a batch are tiled in about a square."""
     order = dataformats.upper()
     if len(set(order)) != picture.ndim or not set(order) <= set("NCHW"):
         raise ValueError(f"size of input tensor and input format are different. tensor shape: {picture.shape}, input_format: "
@@ -107,7 +112,7 @@ def _hwc(picture: Array, dataformats: str) -> Array:
 
 
 def image(tag: str, picture: Any, dataformats: str) -> Any:
-    """uint8 as it is, others as fractions of white."""
+    """A summary of a picture; uint8 values unchanged, other dtypes as fractions of white."""
     a = _hwc(as_array(picture), dataformats)
     levels = a if a.dtype == np.uint8 else np.clip(a.astype(np.float32) * 255.0, 0, 255).astype(np.uint8)
     height, width, channels = levels.shape
@@ -116,7 +121,7 @@ def image(tag: str, picture: Any, dataformats: str) -> Any:
 
 
 def png(levels: Array) -> bytes:
-    """An (h, w, 3 or 4) uint8 array as a PNG file. Source: RFC 2083."""
+    """A uint8 array (h, w, c), c = 1, 3 or 4, as a PNG file. Source: RFC 2083."""
     height, width, channels = levels.shape
     if channels not in (3, 4):
         raise ValueError(f"image: {channels} channels; allowed: 1, 3 or 4")
@@ -139,7 +144,7 @@ def figure_picture(figure: Any, close: bool) -> Array:
 
 
 def audio(tag: str, sound: Any, sample_rate: int) -> Any:
-    """sound: (1, n) or (n,), between -1 and 1."""
+    """A summary of a sound (1, n) or (n,), with values in [-1, 1]."""
     a = np.clip(as_array(sound).astype(np.float64).reshape(-1), -1, 1)
     out = io.BytesIO()
     with wave.open(out, "wb") as file:
@@ -156,12 +161,14 @@ def audio(tag: str, sound: Any, sample_rate: int) -> Any:
 
 
 def text(tag: str, content: str) -> Any:
+    """A summary of a text."""
     shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=1)])
     tensor = TensorProto(dtype="DT_STRING", string_val=[content.encode("utf-8")], tensor_shape=shape)
     return Summary(value=[Summary.Value(tag=f"{tag}/text_summary", metadata=_metadata("text"), tensor=tensor)])
 
 
 def tensor_of(tag: str, value: Any) -> Any:
+    """A summary of a tensor's values, as float32."""
     a = np.ascontiguousarray(as_array(value), np.float32)
     shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=n) for n in a.shape])
     return Summary(value=[Summary.Value(tag=tag, metadata=_metadata("tensor"), tensor=TensorProto(
@@ -169,7 +176,10 @@ def tensor_of(tag: str, value: Any) -> Any:
 
 
 def hparams(given: dict[str, Any], metrics: dict[str, Any], domains: dict[str, Sequence[Any]] | None) -> list[Any]:
-    """The experiment, the start and the end of a session with these hyperparameters."""
+    """The experiment, session start and session end records of these hyperparameters.
+
+    Raises: ValueError for a value of another type than int, float, str, bool or a tensor of one element.
+    """
     data, api = hparams_types()
     start = data.SessionStartInfo()
     infos = []

@@ -1,4 +1,4 @@
-"""SummaryWriter: scalars, histograms, pictures and texts of a run, into event files that TensorBoard reads."""
+"""SummaryWriter: writes scalars, histograms, pictures and texts of a run to event files for TensorBoard."""
 from __future__ import annotations
 
 import os
@@ -20,30 +20,35 @@ class FileWriter:
         self.event_writer = EventFileWriter(str(log_dir), max_queue, flush_secs, filename_suffix)
 
     def get_logdir(self) -> str:
+        """The folder of the event file."""
         return str(self.event_writer.get_logdir())
 
     def add_event(self, event: Any, step: Any = None, walltime: float | None = None) -> None:
-        """Write an Event at a step (a number, or a tensor of one) and time (now)."""
+        """Write an Event with a step (a number or a one-element tensor) and a time (by default the present)."""
         event.wall_time = time.time() if walltime is None else walltime
         if step is not None:
             event.step = int(step)
         self.event_writer.add_event(event)
 
     def add_summary(self, summary: Any, global_step: Any = None, walltime: float | None = None) -> None:
+        """Write a summary with a step and a time."""
         self.add_event(Event(summary=summary), global_step, walltime)
 
     def flush(self) -> None:
+        """Write all pending events to disk."""
         self.event_writer.flush()
 
     def close(self) -> None:
+        """Write all pending events to disk and close the file."""
         self.event_writer.close()
 
 
 class SummaryWriter:
-    """Writes event files into `log_dir` (by default `runs/<time>_<host><comment>`), in the background.
+    """Writes event files to `log_dir` (by default `runs/<time>_<host><comment>`), in the background.
 
-    purge_step: TensorBoard hides what an earlier, crashed run wrote from this step on. max_queue: events kept before a
-    write to disk; flush_secs: how often there is one; filename_suffix: of the event files.
+    purge_step: TensorBoard hides the events of an earlier, crashed run from this step on. max_queue: number of events
+    before
+    a write to disk; flush_secs: seconds between writes; filename_suffix: suffix of the event files.
     After `close`, the next `add_*` opens another file. Usable as a context manager.
     """
 
@@ -65,7 +70,7 @@ class SummaryWriter:
         return FileWriter(folder, self.max_queue, self.flush_secs, self.filename_suffix)
 
     def _get_file_writer(self) -> FileWriter:
-        """The open writer of this run's own folder."""
+        """The open writer of this run's main folder."""
         if self.all_writers is None or self.file_writer is None:
             self.file_writer = self._open(self.log_dir)
             self.all_writers = {self.file_writer.get_logdir(): self.file_writer}
@@ -83,12 +88,12 @@ class SummaryWriter:
 
     def add_scalar(self, tag: str, scalar_value: Any, global_step: Any = None, walltime: float | None = None,
                    new_style: bool = False, double_precision: bool = False) -> None:  # fmt: skip
-        """One number. Raises ValueError for a tensor of several."""
+        """Write one number. Raises: ValueError for a tensor of several elements."""
         self._add(summaries.scalar(tag, scalar_value, new_style, double_precision), global_step, walltime)
 
     def add_scalars(self, main_tag: str, tag_scalar_dict: dict[str, Any], global_step: Any = None,
                     walltime: float | None = None) -> None:  # fmt: skip
-        """Several numbers under one tag, drawn together; each is a run of its own in a folder below."""
+        """Write several numbers under one tag, drawn together; each becomes a separate run in a subfolder."""
         self._get_file_writer()
         assert self.all_writers is not None
         for tag, value in tag_scalar_dict.items():
@@ -98,18 +103,21 @@ class SummaryWriter:
             self.all_writers[folder].add_summary(summaries.scalar(main_tag, value), global_step, walltime)
 
     def add_tensor(self, tag: str, tensor: Any, global_step: Any = None, walltime: float | None = None) -> None:
-        """A tensor's values, as float32."""
+        """Write a tensor's values, as float32."""
         self._add(summaries.tensor_of(tag, tensor), global_step, walltime)
 
     def add_histogram(self, tag: str, values: Any, global_step: Any = None, bins: Any = "tensorflow",
                       walltime: float | None = None, max_bins: int | None = None) -> None:  # fmt: skip
-        """The distribution of any number of values. bins: "tensorflow", or what `numpy.histogram` takes."""
+        """Write the distribution of values of any shape. bins: "tensorflow", or an argument of `numpy.histogram`."""
         self._add(summaries.histogram(tag, values, bins, max_bins), global_step, walltime)
 
     def add_histogram_raw(self, tag: str, min: float, max: float, num: int, sum: float, sum_squares: float,  # noqa: A002
                           bucket_limits: Sequence[float], bucket_counts: Sequence[float], global_step: Any = None,
                           walltime: float | None = None) -> None:  # fmt: skip
-        """A histogram made elsewhere: counts up to each of the limits. Raises ValueError if they are not as many."""
+        """Write a histogram with given counts, one per bucket limit.
+
+        Raises: ValueError for differing numbers of them.
+        """
         if len(bucket_limits) != len(bucket_counts):
             raise ValueError("len(bucket_limits) != len(bucket_counts), see the document.")
         made = summaries.histogram_raw(tag, min, max, num, sum, sum_squares, list(bucket_limits), list(bucket_counts))
@@ -118,7 +126,10 @@ class SummaryWriter:
     def add_hparams(self, hparam_dict: dict[str, Any], metric_dict: dict[str, Any],
                     hparam_domain_discrete: dict[str, Sequence[Any]] | None = None, run_name: str | None = None,
                     global_step: Any = None) -> None:  # fmt: skip
-        """Hyperparameters and what they came to, as a run of their own below this one. Raises TypeError for no dicts."""
+        """Write hyperparameters and their final metrics, as a separate run below this one.
+
+        Raises: TypeError unless both are dicts.
+        """
         if not isinstance(hparam_dict, dict) or not isinstance(metric_dict, dict):
             raise TypeError("hparam_dict and metric_dict should be dictionary.")
         with SummaryWriter(os.path.join(self.log_dir, run_name or str(time.time()))) as run:
@@ -131,16 +142,16 @@ class SummaryWriter:
 
     def add_image(self, tag: str, img_tensor: Any, global_step: Any = None, walltime: float | None = None,
                   dataformats: str = "CHW") -> None:  # fmt: skip
-        """A picture of 1, 3 or 4 channels: uint8, or numbers from 0 to 1. dataformats: the order of its dims."""
+        """Write a picture of 1, 3 or 4 channels: uint8, or numbers in [0, 1]. dataformats: the order of its dims."""
         self._add(summaries.image(tag, img_tensor, dataformats), global_step, walltime)
 
     def add_images(self, tag: str, img_tensor: Any, global_step: Any = None, walltime: float | None = None,
                    dataformats: str = "NCHW") -> None:  # fmt: skip
-        """Pictures of one size, side by side."""
+        """Write a batch of pictures, tiled."""
         self._add(summaries.image(tag, img_tensor, dataformats), global_step, walltime)
 
     def add_figure(self, tag: str, figure: Any, global_step: Any = None, close: bool = True, walltime: float | None = None) -> None:
-        """A matplotlib figure, or several of one size, as a picture."""
+        """Write a matplotlib figure, or several of one size, as a picture."""
         if isinstance(figure, list):
             self.add_images(tag, [summaries.figure_picture(f, close) for f in figure], global_step, walltime)
         else:
@@ -148,16 +159,19 @@ class SummaryWriter:
 
     def add_audio(self, tag: str, snd_tensor: Any, global_step: Any = None, sample_rate: int = 44100,
                   walltime: float | None = None) -> None:  # fmt: skip
-        """A sound of one channel, between -1 and 1."""
+        """Write a sound of one channel, with values in [-1, 1]."""
         self._add(summaries.audio(tag, snd_tensor, sample_rate), global_step, walltime)
 
     def add_text(self, tag: str, text_string: str, global_step: Any = None, walltime: float | None = None) -> None:
-        """A text, which TensorBoard reads as Markdown."""
+        """Write a text, which TensorBoard renders as Markdown."""
         self._add(summaries.text(tag, text_string), global_step, walltime)
 
     def add_embedding(self, mat: Any, metadata: Sequence[Any] | None = None, label_img: Any = None, global_step: Any = None,
                       tag: str = "default", metadata_header: Sequence[str] | None = None) -> None:  # fmt: skip
-        """Points (n, d), n > 1, for the projector, with a label (or a row of them) each. Raises ValueError for another shape."""
+        """Write points (n, d), n > 1, for the projector, each with a label or a row of labels.
+
+        Raises: ValueError for another shape or number of labels; NotImplementedError for label_img.
+        """
         points = summaries.as_array(mat)
         if points.ndim != 2 or (metadata is not None and len(metadata) != len(points)):
             raise ValueError(f"add_embedding: mat of shape {points.shape} and "
@@ -188,12 +202,12 @@ class SummaryWriter:
     # ---- the end ----
 
     def flush(self) -> None:
-        """Write everything out."""
+        """Write all pending events to disk."""
         for writer in (self.all_writers or {}).values():
             writer.flush()
 
     def close(self) -> None:
-        """Write everything out and close the files."""
+        """Write all pending events to disk and close the files."""
         for writer in (self.all_writers or {}).values():
             writer.flush()
             writer.close()
@@ -206,7 +220,7 @@ class SummaryWriter:
         self.close()
 
 
-# What torch's has and this one has not yet.
+# Methods of torch's SummaryWriter that are not implemented.
 _MISSING = frozenset({
     "add_custom_scalars", "add_custom_scalars_marginchart", "add_custom_scalars_multilinechart", "add_graph",
     "add_image_with_boxes", "add_mesh", "add_onnx_graph", "add_pr_curve", "add_pr_curve_raw", "add_video",

@@ -1,2 +1,2 @@
-"""What DataLoader is made of: collating, fetching, worker processes and the way between them."""
+"""Parts of DataLoader: collating, fetching, worker processes and the transfer between processes."""
 from __future__ import annotations

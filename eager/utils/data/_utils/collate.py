@@ -1,4 +1,4 @@
-"""default_collate and default_convert: a batch from samples, tensors from arrays, whatever the nesting."""
+"""default_collate and default_convert: batches from samples, and tensors from arrays, in any nesting."""
 from __future__ import annotations
 
 import copy
@@ -15,13 +15,15 @@ from eager.functions.joining import stack
 
 CollateMap = dict[type | tuple[type, ...], Callable[..., Any]]
 
-_NOT_NUMBERS = "SaUO"  # kinds of arrays that hold text or objects
+_NOT_NUMBERS = "SaUO"  # numpy's kind codes of arrays of text or objects
 np_str_obj_array_pattern = re.compile(f"[{_NOT_NUMBERS}]")  # torch's name: libraries import it
 _REFUSAL = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
 
 
 def default_convert(data: Any) -> Any:
-    """`data` with every numpy array and number in it as a tensor; containers keep their types (a tuple becomes a list)."""
+    """`data` with every numpy array and number converted to a tensor; containers keep their types (a tuple becomes
+    a list).
+    """
     if isinstance(data, Tensor):
         return data
     if isinstance(data, (np.ndarray, np.generic)):
@@ -38,12 +40,12 @@ def default_convert(data: Any) -> Any:
 
 
 def collate(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Any:
-    """One batch from a list of samples of the same structure.
+    """One batch from a list of samples with the same structure.
 
-    collate_fn_map: from a type (or a tuple of types) to `fn(batch, *, collate_fn_map)`. The exact type of the
-    first sample is looked up first, then, in the map's order, a type that it is an instance of; then mappings,
-    namedtuples and sequences are taken apart.
-    Raises: RuntimeError for sequences of different lengths, TypeError for a sample of any other type.
+    collate_fn_map: maps a type (or a tuple of types) to `fn(batch, *, collate_fn_map)`. The exact type of the
+    first sample is looked up first, then the first type of the map that it is an instance of. Mappings,
+    namedtuples and sequences are then collated element by element.
+    Raises: RuntimeError for sequences of different lengths; TypeError for a sample of any other type.
     """
     first = batch[0]
     if collate_fn_map is not None:
@@ -75,7 +77,7 @@ def _is_namedtuple(x: Any) -> bool:
 
 
 def _mapping_like(original: Any, values: dict[Any, Any]) -> Any:
-    """`values` in a mapping of the original's type, with its other attributes; a plain dict where that cannot be made."""
+    """`values` in a mapping of the original's type, with its other attributes; a plain dict if that fails."""
     try:
         if isinstance(original, MutableMapping):
             clone = copy.copy(original)
@@ -87,7 +89,7 @@ def _mapping_like(original: Any, values: dict[Any, Any]) -> Any:
 
 
 def _sequence_like(original: Any, values: list[Any]) -> Any:
-    """`values` in a sequence of the original's type; a plain list where that cannot be made."""
+    """`values` in a sequence of the original's type; a plain list if that fails."""
     try:
         if isinstance(original, MutableSequence):
             clone: Any = copy.copy(original)
@@ -100,31 +102,34 @@ def _sequence_like(original: Any, values: list[Any]) -> Any:
 
 
 def collate_tensor_fn(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Tensor:
-    """Tensors of one shape, stacked along a new first dimension."""
+    """Stack tensors of one shape along a new first dim: n of (*) -> (n, *)."""
     return stack(list(batch), 0)
 
 
 def collate_numpy_array_fn(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Any:
-    """Arrays as tensors, then collated as those."""
+    """Convert arrays to tensors and collate them. Raises: TypeError for arrays of text or objects."""
     if batch[0].dtype.kind in _NOT_NUMBERS:
         raise TypeError(_REFUSAL.format(batch[0].dtype))
     return collate([as_tensor(a) for a in batch], collate_fn_map=collate_fn_map)
 
 
 def collate_numpy_scalar_fn(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Tensor:
+    """A tensor (n,) of numpy scalars, in their dtype."""
     return as_tensor(np.array(batch))
 
 
 def collate_float_fn(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Tensor:
-    """Python floats as float64, whatever the default dtype."""
+    """A float64 tensor (n,) of Python floats, regardless of the default dtype."""
     return tensor(batch, dtype=dtypes.float64)
 
 
 def collate_int_fn(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Tensor:
+    """An int64 tensor (n,) of Python ints."""
     return tensor(batch)
 
 
 def collate_str_fn(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Any:
+    """The list of strings unchanged."""
     return batch
 
 
@@ -140,10 +145,10 @@ default_collate_fn_map: CollateMap = {
 
 
 def default_collate(batch: Any) -> Any:
-    """One batch from a list of samples: what DataLoader does with them by default.
+    """One batch from a list of samples; DataLoader's default.
 
-    Tensors and arrays are stacked; ints become an int64 tensor, floats a float64 one; strings and bytes stay a
+    Tensors and arrays are stacked; ints become an int64 tensor, floats a float64 tensor; strings and bytes stay a
     list; mappings, namedtuples and sequences keep their structure, with a batch at each leaf (a tuple becomes a
-    list). Raises: TypeError for other samples, RuntimeError for sequences of different lengths.
+    list). Raises: TypeError for other samples; RuntimeError for sequences of different lengths.
     """
     return collate(batch, collate_fn_map=default_collate_fn_map)

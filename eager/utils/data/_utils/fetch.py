@@ -1,4 +1,4 @@
-"""Fetchers: from one item of the index sampler to one batch."""
+"""Fetchers: turn one item of the index sampler into one batch."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class MapFetcher:
-    """Looks samples up by index. Without `batched` an index gives one sample."""
+    """Looks up samples by index. Without `batched`, an index yields one sample."""
 
     def __init__(self, dataset: Any, batched: bool, collate_fn: Callable[[Any], Any], drop_last: bool) -> None:
         self.dataset = dataset
@@ -17,6 +17,7 @@ class MapFetcher:
         self.many = many if callable(many) else None
 
     def fetch(self, indices: Any) -> Any:
+        """The collated samples at `indices`, or the sample at one index without `batched`."""
         if not self.batched:
             return self.collate_fn(self.dataset[indices])
         if self.many is not None:
@@ -25,7 +26,7 @@ class MapFetcher:
 
 
 class IterableFetcher:
-    """Takes as many samples from an iterator as there are (dummy) indices. Raises StopIteration at its end."""
+    """Takes as many samples from an iterator as there are (dummy) indices."""
 
     def __init__(self, dataset: Any, batched: bool, collate_fn: Callable[[Any], Any], drop_last: bool) -> None:
         self.samples = iter(dataset)
@@ -34,6 +35,7 @@ class IterableFetcher:
         self.drop_last = drop_last
 
     def fetch(self, indices: Any) -> Any:
+        """The next `len(indices)` samples, collated. Raises: StopIteration at the end of the iterator."""
         if not self.batched:
             return self.collate_fn(next(self.samples))
         samples = list(islice(self.samples, len(indices)))

@@ -1,4 +1,4 @@
-"""pin_memory: the same batch with its tensors in page-locked memory, which a GPU copies from by itself."""
+"""pin_memory: copies a batch's tensors to page-locked memory, from which a GPU copies asynchronously."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from eager.utils.data._utils.collate import _is_namedtuple, _mapping_like, _sequ
 
 
 def pin_memory(data: Any, device: Any = None) -> Any:
-    """`data` with each tensor in it pinned; an object with a `pin_memory` method is asked to do it itself."""
+    """`data` with each tensor pinned; an object with a `pin_memory` method is pinned by that method."""
     if isinstance(data, Tensor):
         return data.pin_memory()
     if isinstance(data, (str, bytes)):

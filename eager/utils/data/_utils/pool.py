@@ -1,4 +1,4 @@
-"""The worker processes of one DataLoader iterator, seen from the parent: start, send, receive, end."""
+"""The worker processes of one DataLoader iterator, from the parent's side: start, send, receive, end."""
 from __future__ import annotations
 
 import os
@@ -13,15 +13,15 @@ from typing import Any
 from eager.utils.data._utils import worker
 from eager.utils.data._utils.transfer import Channel
 
-_CHECK_S = 5.0  # how often to look whether workers live, for a death that closes no socket
-_GRACE_S = 5.0  # for what a worker is in the middle of, before it is terminated
+_CHECK_S = 5.0  # interval of liveness checks, for a death that closes no socket
+_GRACE_S = 5.0  # how long a worker may finish its current task before it is terminated
 
 
 class WorkerPool:
-    """`settings(i)` of `count` processes of a multiprocessing context, each behind a channel.
+    """`count` processes of a multiprocessing context, started with `settings(i)`, each connected by a channel.
 
     The processes end with `shutdown`, which also runs when the pool's owner is collected (`own`) or the
-    interpreter exits; and by themselves when this process dies.
+    interpreter exits; they end by themselves if this process dies.
     """
 
     def __init__(self, context: Any, count: int, settings: Callable[[int], worker.WorkerSettings]) -> None:
@@ -47,11 +47,11 @@ class WorkerPool:
             raise
 
     def own(self, owner: object) -> None:
-        """Shut down when `owner` is collected."""
+        """Shut the pool down when `owner` is collected."""
         weakref.finalize(owner, self.shutdown)
 
     def send(self, i: int, message: worker.Task | worker.Restart) -> None:
-        """Send to worker `i`. Raises RuntimeError if it is dead."""
+        """Send a message to worker `i`. Raises: RuntimeError if the worker is dead."""
         try:
             self._channels[i].send(message)
         except OSError:
@@ -60,13 +60,13 @@ class WorkerPool:
             raise
 
     def stop(self, i: int) -> None:
-        """Let worker `i` end: no more tasks for it."""
+        """Tell worker `i` to end: it receives no more tasks."""
         channel = self._channels[i]
         if self._open.pop(channel, None) is not None:
             channel.shut()
 
     def receive(self, timeout_s: float | None) -> tuple[int, worker.Result] | None:
-        """(worker, its next result), or None after `timeout_s`. Raises RuntimeError if a worker died."""
+        """(worker, its next result), or None after `timeout_s` seconds. Raises: RuntimeError if a worker died."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             left = _CHECK_S if deadline is None else min(_CHECK_S, max(0.0, deadline - time.monotonic()))
@@ -96,9 +96,9 @@ class WorkerPool:
         raise RuntimeError(f"DataLoader worker (pid(s) {pids}) exited unexpectedly") from RuntimeError(f"DataLoader {how}")
 
     def shutdown(self) -> None:
-        """End all workers and wait for them. What they are fetching is lost. May be called again."""
+        """End all workers and wait for them. Batches in progress are lost. A second call does nothing."""
         if os.getpid() != self._pid:
-            return  # a forked copy of the parent: the workers are not its children
+            return  # in a forked copy of the parent the workers are not its children
         self.stopped = True
         for channel in self._channels:
             channel.shut()

@@ -1,7 +1,7 @@
 """The worker process of a DataLoader: answers tasks until the other end of its channel is shut.
 
-It must not outlive its parent, nor hang on it: a thread reads the tasks, so that a send of the parent never blocks
-on a busy worker, and watches whether the parent still lives.
+It must neither outlive its parent nor block it. A thread reads the tasks, so that a send of the parent never waits
+for a busy worker, and checks whether the parent is alive.
 """
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PARENT_CHECK_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Fetch the batch of `indices`; `number` counts tasks within a pass, `epoch` passes."""
+    """Request for the batch of `indices`. `number` counts the tasks of a pass, `epoch` the passes."""
 
     epoch: int
     number: int
@@ -38,7 +38,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """Begin a new pass over the dataset: tasks of earlier ones are dropped."""
+    """Request to begin a new pass over the dataset; tasks of earlier passes are dropped."""
 
     epoch: int
 
@@ -53,12 +53,12 @@ class Result:
 
 
 class EndOfStream:
-    """The worker's copy of an iterable dataset is exhausted; it answers no more tasks of this pass."""
+    """Result if the worker's copy of an iterable dataset is exhausted; it answers no more tasks of this pass."""
 
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """What `get_worker_info()` tells: this worker's id, how many there are, its seed, its copy of the dataset."""
+    """Result of `get_worker_info()`: this worker's id, the number of workers, its seed, its copy of the dataset."""
 
     id: int
     num_workers: int
@@ -68,7 +68,7 @@ class WorkerInfo:
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
-    """What a worker is started with; picklable where the parts are."""
+    """The start arguments of a worker; picklable if its parts are."""
 
     id: int
     num_workers: int
@@ -82,40 +82,41 @@ _info: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """In a worker process of a DataLoader, which one it is; None elsewhere.
+    """Information about this worker process of a DataLoader; None in any other process.
 
-    `worker_init_fn`, `IterableDataset.__iter__` and `Dataset.__getitem__` use it to tell copies of a dataset apart.
+    `worker_init_fn`, `IterableDataset.__iter__` and `Dataset.__getitem__` use it to distinguish copies of a dataset.
     """
     return _info
 
 
 def _generate_state(base_seed: int, worker_id: int) -> list[int]:
-    """numpy's seed for one worker, four words: a hash of both numbers."""
+    """The four-word numpy seed of one worker: a hash of both numbers."""
     return np.random.SeedSequence([worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]).generate_state(4).tolist()
 
 
 def seed_worker(base_seed: int, worker_id: int) -> int:
-    """Seed `random`, numpy and the default generator for one worker; returns the seed of the first and the last.
+    """Seed `random`, numpy and the default generator for one worker. Returns: the seed of `random` and the default
+    generator.
 
-    numpy takes the hash of both numbers, for its generator's 32-bit seeds would collide.
+    numpy receives a hash of both numbers, because its 32-bit seeds would collide.
     """
     seed = base_seed + worker_id
     random.seed(seed)
     manual_seed(seed)
-    np.random.seed(_generate_state(base_seed, worker_id))  # noqa: NPY002 - what datasets draw from
+    np.random.seed(_generate_state(base_seed, worker_id))  # noqa: NPY002 - datasets use this global generator
     return seed
 
 
 def run(channel: Channel, inherited: Channel | None, settings: WorkerSettings) -> None:
     """Main function of a worker process.
 
-    inherited: the parent's end, which a forked child has a copy of.
+    inherited: the parent's end of the channel, of which a forked child has a copy.
     """
-    # The terminal sends Ctrl-C to the whole group: the parent decides, and shuts the channel.
+    # The terminal sends Ctrl-C to the whole process group; the parent handles it and shuts the channel.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if inherited is not None:
         inherited.close()
-    set_num_threads(1)  # the workers share the machine's cores among them
+    set_num_threads(1)  # the workers share the machine's cores
     inbox = _Inbox(channel)
     worker = _Worker(settings)
     while (message := inbox.next()) is not None:
@@ -127,23 +128,23 @@ def run(channel: Channel, inherited: Channel | None, settings: WorkerSettings) -
 
 
 def _answer(channel: Channel, worker: _Worker, task: Task) -> bool:
-    """Send the answer to a task. False if the parent no longer listens."""
+    """Send the answer to a task. False if the parent has shut the channel."""
     answer = Result(task.epoch, task.number, worker.fetch(task))
     try:
         channel.send(answer)
     except OSError:
         return False
-    except Exception:  # noqa: BLE001 - the batch cannot be pickled: that is the answer
+    except Exception:  # noqa: BLE001 - the batch cannot be pickled: send the error as the answer
         where = f"in DataLoader worker process {worker.settings.id} while sending a batch"
         channel.send(Result(task.epoch, task.number, ExceptionWrapper(where=where)))
     return True
 
 
 class _Inbox:
-    """Messages from the parent, read by a thread; None once there will be no more."""
+    """Messages from the parent, read by a thread; None marks the end."""
 
     def __init__(self, channel: Channel) -> None:
-        self.epoch = 0  # the newest pass that the parent has begun
+        self.epoch = 0  # the latest pass that the parent has begun
         self._channel = channel
         self._messages: queue.SimpleQueue[Task | Restart | None] = queue.SimpleQueue()
         self._forebear = os.getppid()
@@ -160,18 +161,18 @@ class _Inbox:
         while True:
             ready: list[Any] = wait(watched, _PARENT_CHECK_S)
             if parent.sentinel in ready or os.getppid() != self._forebear:
-                os._exit(1)  # nobody is left to report to; the main thread may be in the user's code for long
+                os._exit(1)  # the parent is gone, and the main thread may stay in user code for long
             if open_ and self._channel in ready:
                 open_ = self._take()
                 if not open_:
                     watched = [parent.sentinel]
 
     def _take(self) -> bool:
-        """Read one message; False if the channel was shut."""
+        """Read one message. False if the channel was shut."""
         try:
             message = self._channel.receive()
         except (EOFError, OSError):
-            self.epoch = -1  # what is still queued needs no answer
+            self.epoch = -1  # queued tasks need no answer
             self._messages.put(None)
             return False
         if isinstance(message, Restart):
@@ -181,7 +182,7 @@ class _Inbox:
 
 
 class _Worker:
-    """The dataset's side: one fetcher per pass. What fails at the start is the answer to every task."""
+    """Holds the dataset, with one fetcher per pass. An error at the start becomes the answer to every task."""
 
     def __init__(self, settings: WorkerSettings) -> None:
         global _info
@@ -189,7 +190,7 @@ class _Worker:
         self.fetcher: Fetcher | None = None
         self.failure: ExceptionWrapper | None = None
         self.ended = False
-        self._usable = True  # whether init_fn went through
+        self._usable = True  # whether init_fn succeeded
         seed = seed_worker(settings.base_seed, settings.id)
         _info = WorkerInfo(settings.id, settings.num_workers, seed, settings.dataset)
         try:
@@ -201,7 +202,7 @@ class _Worker:
         self.restart()
 
     def restart(self) -> None:
-        """Begin a pass: a fresh iterator of an iterable dataset."""
+        """Begin a pass: create a new iterator of an iterable dataset."""
         self.ended = False
         if not self._usable:
             return

@@ -115,7 +115,8 @@ class Capture:
         self.steps = 0
         self.shown: CodeType | None = None
         self._origin: Origin | None = None
-        self._origin_key: Any = None
+        self._origin_at: Instruction | None = None  # the instruction that `_origin` is of, and the number of frames then
+        self._origin_depth = 0
         self.world = World(self)
         self.effects = Effects(self)
         self.modes = Modes(self)
@@ -209,13 +210,14 @@ class Capture:
     @property
     def origin(self) -> Origin | None:
         """The user's line: the innermost frame that is not ours."""
-        if not self.frames.running:
+        running = self.frames.running
+        if not running:
             return None
-        key = (len(self.frames.running), self.frames.running[-1].ins)
-        if self._origin_key != key:
-            stack = tuple((f.code.co_filename, f.line, f.code.co_qualname) for f in self.frames.running)
-            theirs = next((f for f in reversed(self.frames.running) if not f.code.co_filename.startswith(_OWN_DIRS)), None)
-            self._origin_key = key
+        ins, depth = running[-1].ins, len(running)
+        if ins is not self._origin_at or depth != self._origin_depth:
+            stack = tuple((f.code.co_filename, f.line, f.code.co_qualname) for f in running)
+            theirs = next((f for f in reversed(running) if not f.code.co_filename.startswith(_OWN_DIRS)), None)
+            self._origin_at, self._origin_depth = ins, depth
             self._origin = self._shown_origin(stack) if theirs is None else theirs.origin(stack)
         return self._origin
 

@@ -1,1 +1,5 @@
-"""Python's semantics over captured values: `operators`, `attributes`, `calls`, `exceptions`, `formatting`, `finalizers`."""
+"""Python's semantics over captured values, each module a part of a capture.
+
+`calls` calls callees by their kind (start there), `classes` and `attributes` find attributes, `operators` applies operators,
+`iteration` runs iterators, `exceptions` raises, `formatting` makes text; `finalizers` decides where dropping a value would run code.
+"""

@@ -1,7 +1,7 @@
-"""Attribute access by Python's rules: instances, classes, modules, super(), slots and properties.
+"""Attributes of instances by Python's rules: instances of user classes, slots, properties, `__dict__`, hooks of modules.
 
-Order of a read through an instance: data descriptor of the class, the instance's dict (pending writes first), other
-class attributes, `__getattr__`. Part of Capture.
+A read through an instance looks in this order: data descriptor of the class, the instance's dict (pending writes first), other
+attributes of the class, `__getattr__`. `classes` has the attributes of classes, modules and super().
 """
 
 from __future__ import annotations

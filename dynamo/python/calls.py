@@ -1,7 +1,6 @@
-"""Calls: functions are followed, classes make objects, instances run __call__, builtins are looked up in a table.
+"""Calls by kind of callee: functions are followed, classes make objects, instances run `__call__`, the table answers for builtins.
 
-A call that cannot be followed ends the graph; whether the callee's frame is then captured by itself is
-the hook's business.
+A call that cannot be followed ends the graph; the hook decides whether the callee's frame is then captured by itself.
 """
 
 from __future__ import annotations

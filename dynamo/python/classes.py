@@ -1,6 +1,6 @@
-"""Classes of the captured program: what is found in them, who is an instance of them, and what calling them makes.
+"""Classes of the captured program: their attributes, isinstance(), and the instances that they make.
 
-A look-up in a class guards what it finds, or that there is nothing.
+Owns attribute look-up in classes, modules and super(). A look-up guards the attribute that it finds, or that there is none.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Classes:
         return raw
 
     def wrap(self, cls: type, name: str, raw: Any) -> Value:
-        """The value of a raw class attribute (its identity is guarded by class_lookup)."""
+        """The value of a raw class attribute (its identity is guarded by `lookup`)."""
         return self.cap.world.wrap(raw, ConstSource(raw, f"{cls.__name__}.{name}"))
 
     def of(self, obj: Value, cls: type) -> Value:

@@ -1,4 +1,4 @@
-"""Exceptions of the captured program: making, raising and telling them apart. Part of Capture."""
+"""Exceptions of the captured program: how they are made, raised and told apart, and what host functions raise."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""str(), repr() and format() of captured values. Part of Capture.
+"""str(), repr(), ascii() and format() of captured values.
 
-Text of what can change from call to call is text in pieces (`SymbolicText`), made when it is asked for in the call.
+The text of a value that can change from call to call is a list of pieces (`SymbolicText`), joined when the compiled code runs.
 """
 
 from __future__ import annotations

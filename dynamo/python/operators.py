@@ -1,7 +1,7 @@
-"""Operators, comparison, equality, hashing and iteration over captured values. Part of Capture.
+"""Operators, comparison, equality, hashing, subscripts and len() of captured values.
 
-The rule for every binary operator is Python's: constants compute, tensors make a node, containers combine, instances of
-user classes run their special methods (reflected ones too), and what is left ends the graph.
+Every binary operator follows Python's rule: constants compute, tensors make a node, containers combine, instances of user
+classes run their special methods (reflected methods too), and all other operands end the graph.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Numbers and sizes that only data tells, under capture: `item()`, `nonzero()`, masks. Part of Capture.
+"""Numbers and sizes that only data decides: `item()`, `nonzero()`, masks.
 
 With `config.capture_scalar_outputs` (or `fullgraph`) and `config.capture_dynamic_output_shape_ops` they become unbacked symbols
 (`fxir.symbols.unbacked`) and the graph goes on; otherwise it breaks there. A size is taken to be at least 2, as sizes of inputs

@@ -1,7 +1,7 @@
-"""x[i] and x[i] = v where `i` is an integer tensor without dims: its number stands where an index would. Part of Capture.
+"""x[i] and x[i] = v where `i` is an integer tensor without dims, so that only data decides which item `x[i]` is.
 
-Eager reads the number and takes a view. In the graph the item is gathered, a copy; a view comes to be only where the item
-leaves the graph, by indexing once more. So while an item stands for a view, writes to it and to its tensor end the graph.
+Eager reads the number and takes a view. The graph gathers the item, which is a copy; the view is taken only where the item leaves
+the graph, by one more subscript. So while a gathered item exists, writes to it and to its tensor end the graph.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Graphs within the graph: what a function does that is not run now, as the backward of a custom function.
+"""Graphs inside the graph, for functions that run at another time, such as the backward of a custom function.
 
-While one is open, calls are recorded into it; a tensor from outside of it that they use becomes one of its inputs. Part
-of Capture. Nothing made inside may be seen outside but through the call that is made of the finished graph.
+While a nested graph is open, calls are recorded into it; a tensor from outside that they use becomes an input of it. Values made
+inside are visible outside only through the call of the finished graph.
 """
 
 from __future__ import annotations

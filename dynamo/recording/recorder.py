@@ -1,4 +1,4 @@
-"""Tensors under capture: inputs become placeholders, calls become nodes, both run on fakes. Part of Capture."""
+"""Tensors under capture: inputs become placeholders, calls become nodes, and both run on fakes."""
 
 from __future__ import annotations
 
@@ -227,7 +227,8 @@ class Recorder:
             # Whether the error is the user's or the symbol's shows when the numbers are fixed.
             plainly = [self._fixed(a) for a in args]
             return self._record(op, target, plainly, {k: self._fixed(v) for k, v in kwargs.items()}, run)
-        if not any(_is_inexact(t) for t in used) and (not used or any(_is_inexact(t) for t in _tensors_in(result))):
+        outputs = list(_tensors_in(result))
+        if not any(map(_is_inexact, used)) and (not used or any(map(_is_inexact, outputs))):
             self.depend_on_defaults()
         written = [t for t, v in zip(used, before, strict=True) if t._version != v]
         if written:
@@ -239,19 +240,19 @@ class Recorder:
             self._refuse_handled_write()
         effectful, made = bool(written) or self.mode.effectful, self.mode.made
         fallible = self.mode.fallible and not (self.cap.graphs.levels or self.transforming)
-        showing = [*_tensors_in(result), *written]  # what a call gives, or writes to, shows that it was made
+        showing = [*outputs, *written]  # each shows that the call was made
         if fallible and not showing:
             raise Unsupported(causes.UNKNOWN_CALL, f"{getattr(target, '__name__', target)}: it may refuse its data, and gives no tensor")
-        if not effectful and not _has_tensor(result):
+        if not effectful and not outputs:
             return self._constant_result(result, target)
-        node = self.cap.graphs.graph.create_node(op, target, tuple(n for n, _ in both), {k: n for k, (n, _) in named.items()},
-                                      info=NodeInfo(None, self.cap.origin))  # fmt: skip
+        nodes = tuple(n for n, _ in both), {k: n for k, (n, _) in named.items()}
+        node = self.cap.graphs.graph.create_node(op, target, *nodes, info=NodeInfo(None, self.cap.origin))
         if effectful:
             self.cap.effects.change(None)
             self.effect_nodes.add(node)
         if made:
             self.cap.data.note_call(node)
-        value = self._result(result, node) if _has_tensor(result) else self._constant_result(result, target)
+        value = self._result(result, node) if outputs else self._constant_result(result, target)
         if fallible:
             self.fallible[node] = next((self.fakes[id(t)].node for t in showing if id(t) in self.fakes), node)
         return value

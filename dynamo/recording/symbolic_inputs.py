@@ -1,7 +1,7 @@
-"""Symbols under capture: inputs whose sizes are symbolic, int and float arguments, and the guards that decisions need.
+"""Symbols for sizes of inputs and for int and float arguments, and the guards that decisions about symbols need.
 
-Part of Capture. `dynamo.policy.dynamic_sizes` says what becomes a symbol, `fxir.symbols.shapes` decides about them,
-`dynamo.guards.shape_guards` writes the guards.
+`dynamo.policy.dynamic_sizes` decides which sizes and numbers become symbols, `fxir.symbols.shapes` keeps the relations between
+symbols, `dynamo.guards.shape_guards` writes the guards.
 """
 
 from __future__ import annotations

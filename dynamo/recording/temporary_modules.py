@@ -1,8 +1,8 @@
-"""Modules that captured code makes: `nn.Softmax(dim=-1)(x)`, `layers[1:]`. Part of Capture.
+"""Modules that captured code makes: `nn.Softmax(dim=-1)(x)`, `layers[1:]`.
 
-A module of our library that brings no parameters of its own, or of a user's class that has no `__init__`, is made once,
-at capture, and held by the compiled entry: used within the call it cannot be told from one made anew. Where it leaves
-the call, the graph breaks before it is made.
+A module of our library without parameters of its own, or of a user's class without `__init__`, is made once, at capture, and held
+by the compiled entry: within the call it cannot be distinguished from a module that each call makes. If the module leaves the
+call, the graph breaks before the module is made.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Calls of numpy on arrays of the graph. Part of Capture.
+"""Calls of numpy on arrays of the graph.
 
 numpy itself is the rule for what a call gives: it is called on stand-ins, arrays of zeros with the dtypes, shapes, strides and
 flags of the real ones. What comes out says dtype, shape and memory order of the result, whether that is an array or a scalar,

@@ -1,3 +1,5 @@
-"""Compiled variants of user code: `region` captures, guards and installs variants (start there), `module` wraps modules,
-`export` returns a function as one graph with its guards.
+"""From a call that no compiled variant matches to a new variant.
+
+`region` holds everything that one `compile()` has compiled: start there. `site` describes where compiled code can start, `attempt`
+compiles one variant, `module` wraps a compiled `nn.Module`, and `export` captures a whole program for `torch._dynamo.export`.
 """

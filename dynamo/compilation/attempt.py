@@ -1,0 +1,314 @@
+"""One attempt to compile one variant of a site: capture, generate code, build guards, install.
+
+Owns: the plan that the code generator queries (`Attempt`), the call of the backend, the guards between inputs, and the eager run
+that replaces a compiled graph that fails.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, Final, Protocol
+
+from dynamo import _native
+from dynamo.compilation.site import FunctionRoot, Root, Site, Statistics, Variant, reentry
+from dynamo.emit.prune import graph_module
+from dynamo.emit.writer import CodeGen
+from dynamo.frames.capture import Capture, Finished, Stop
+from dynamo.frames.frame import Frame
+from dynamo.guards.explain import describe as describe_guards
+from dynamo.guards.program import LOG as GUARDS_LOG
+from dynamo.guards.program import build_program
+from dynamo.guards.sources import Source
+from dynamo.python.attributes import InstanceDict
+from dynamo.recording.recorder import FakeMode
+from dynamo.recording.symbolic_inputs import StaticAgain
+from dynamo.report import causes
+from dynamo.report.counters import counters
+from dynamo.report.errors import BackendFailed, InternalCaptureError, UnsupportedUnderFullgraph, describe
+from dynamo.values.base import Value
+from dynamo.values.mappings import DictValue, SetValue
+from dynamo.values.objects import UserObject
+from dynamo.values.sequences import ListValue
+from dynamo.values.tensor import TensorValue
+from eager.base import logs
+from eager.base import settings as _settings
+from eager.base.spec import TensorSpec, spec_of
+from eager.base.symint import is_symbolic
+from fxir import backends
+from fxir.backends import Backend
+from fxir.base.example_inputs import fakes_like
+from fxir.base.options import CompileOptions
+from fxir.ir.node import Node
+from fxir.ir.listing import format_spec
+from fxir.region import repro
+from fxir.region.data_dependent import CannotStage, Compile, staged
+from fxir.symbols.shapes import NeedsStatic
+from fxir.symbols.unbacked import AssumptionFailed
+
+GRAPH_CODE: Final = logs.artifact("graph_code")
+GRAPH: Final = logs.artifact("graph")
+GRAPH_SIZES: Final = logs.artifact("graph_sizes")
+BYTECODE: Final = logs.artifact("bytecode")
+COMPONENT: Final = logs.component("dynamo")
+_UNROLLED_TO_WARN: Final = 200  # iterations, and
+_CALLS_TO_WARN: Final = 1000  # calls: from here on a backend needs long enough for a user to wonder
+
+
+class Owner(Protocol):
+    """The part of a compiled region that an attempt needs."""
+
+    backend: Backend
+    backend_name: str
+    options: CompileOptions
+    region: _native.Region
+    statistics: Statistics
+
+    def continuation(self, frame: Frame, index: int, slots: list[int], nulls: tuple[bool, ...]) -> _native.Dispatcher:
+        """The compiled code that continues in `frame` at instruction `index`."""
+
+
+class Attempt:
+    """One attempt to compile one variant: the plan that the code generator queries.
+
+    Raises, from `run`: Restart, StaticAgain and GiveUp steer the region; CaptureError reaches the user.
+    """
+
+    def __init__(self, owner: Owner, site: Site, cap: Capture, root: Root) -> None:
+        self.owner = owner
+        self.site = site
+        self.cap = cap
+        self.root = root
+        self.region = owner.region
+        self.is_continuation = not site.function_slot
+        self.falls_back = False  # the backend failed, and the captured graph runs uncompiled
+
+    def run(self, slots: tuple[Any, ...], add: Callable[..., Any]) -> Any:
+        """Capture, generate code, and install the variant with `add`. Returns the installed entry; None: run the frame plainly."""
+        owner, site, cap = self.owner, self.site, self.cap
+        frame = self.root.frame(cap)
+        counters["frames"]["total"] += 1
+        end = cap.run(frame)
+        if isinstance(end, Stop):
+            self._report(end)
+        if isinstance(end, Finished) and not _has_work(cap) and self.is_hooked:
+            site.skip = True
+            return None
+        cg = CodeGen(cap, self, len(site.slot_names), site.slot_names)
+        cg.root = frame
+        target, takes_function = cg.finish(end)
+        variant = self.variant()
+        if BYTECODE.enabled:
+            BYTECODE.log(f"{site.label}: generated\n{cg.text}")
+        if GUARDS_LOG.enabled:
+            GUARDS_LOG.log(f"{site.label}:\n{describe_guards(variant.guards)}")
+        owner.statistics.guards.extend(variant.guards)
+        site.variants.append(variant)
+        counters["frames"]["ok"] += 1
+        if isinstance(end, Stop):
+            record = end.record()
+            owner.statistics.breaks.append(record)
+            counters["graph_break"][f"{record.cause.title}: {record.detail}"] += 1
+        if self.is_continuation:
+            return add(variant.program, target)
+        return add(variant.program, target, pass_function=takes_function)
+
+    @property
+    def is_hooked(self) -> bool:
+        """Whether the frame hook started the attempt, and not a call of a compiled function."""
+        return isinstance(self.root, FunctionRoot) and not self.root.fixed
+
+    def _report(self, end: Stop) -> None:
+        record = end.record()
+        if self.owner.options.fullgraph or self.cap.modes.forbidden:
+            who = "compile(fullgraph=True)" if self.owner.options.fullgraph else "error_on_graph_break(True)"
+            raise UnsupportedUnderFullgraph(f"{who}: " + record.describe())
+        causes.report(record)
+
+    def variant(self) -> Variant:
+        """The guards of the capture so far, and their program."""
+        cap = self.cap
+        cap.world.guards.add("grad_mode", (), cap.modes.initial_grad | cap.modes.initial_inference << 1)
+        cap.world.guards.add("ambient", (), cap.modes.ambient)
+        add_relations(cap)
+        cap.symbols.add_guards()
+        found = list(cap.world.guards.guards)
+        return Variant(found, build_program(found, self.site.n_slots))
+
+    # -- the plan of the code generator --------------------------------------------------------------------------
+    def compile_graph(self, cap: Capture, outputs: list[Node]) -> Callable[..., Any]:
+        """The compiled graph: takes the used inputs of the capture in order, returns a tuple of the outputs."""
+        gm = graph_module(cap, outputs)
+        self._log_graph(gm)
+        calls = sum(n.op.startswith("call") for n in gm.graph.nodes)
+        counters["stats"]["unique_graphs"] += 1
+        counters["stats"]["calls_captured"] += calls
+        if COMPONENT.enabled:
+            tensors = len(cap.recorder.inputs)
+            COMPONENT.log(f"{self.site.label}: captured {calls} calls over {tensors} tensors for {self.owner.backend_name}")
+        self.owner.statistics.graphs.append(gm)
+        is_long = cap.iteration.unrolled >= _UNROLLED_TO_WARN and calls >= _CALLS_TO_WARN
+        if is_long:
+            logs.warn_once(f"unrolled {self.site.number}",
+                               f"compile: {self.site.place}: loops of {cap.iteration.unrolled} iterations were unrolled into {calls} "
+                               "calls, which takes long to compile; a compiler run of more than FRAMEJIT_UNROLL_TIMEOUT_S is given up. "
+                               "Hint: move the loop out of the compiled function, or set "
+                               "FRAMEJIT_UNROLL_LIMIT to a smaller number of iterations: longer loops then run eagerly")  # fmt: skip
+        examples: list[Any] = []
+        try:
+            inputs = [v for v in cap.recorder.inputs if v.real is not None]
+            examples = fakes_like([v.real for v in inputs], [_symbolic_spec(v) for v in inputs])
+            examples += [cap.symbols.shapes.argument(s) for s in cap.symbols.number_inputs]
+            compiled = self._by_backend(cap, gm, examples, self._options(is_long))
+        except NeedsStatic as refusal:
+            cap.symbols.make_static(refusal)
+            raise
+        except CannotStage as refusal:
+            cap.symbols.dynamic.data = False
+            COMPONENT.log(f"{self.site.label}: breaks at data-dependent calls: {refusal}")
+            raise StaticAgain from None
+        except Exception as error:  # noqa: BLE001 - logged, or raised as BackendFailed
+            name = self.owner.backend_name
+            if self.owner.options.fullgraph or not _settings.current().capture.suppress_errors:
+                failed = BackendFailed(name, error, self.site.place, name in backends.BUILT_IN)
+                before = None if error.__suppress_context__ else error.__context__
+                raise failed.with_traceback(error.__traceback__) from (error.__cause__ or before)
+            what, why = f"compile: backend {name} failed on {self.site.place}", describe(error, name in backends.BUILT_IN)
+            logs.warn_once(f"backend {type(error).__name__} {self.site.number}",
+                               f"{what}; the graph runs uncompiled (TORCHDYNAMO_SUPPRESS_ERRORS=0 raises the error): {why}")  # fmt: skip
+            self.owner.statistics.fallbacks.append(f"{what}: {why}")
+            self.falls_back = True
+            return self._compiled(cap, gm, examples, lambda part, _: part.forward)
+        if not callable(compiled):
+            raise TypeError(f"compile: backend {self.owner.backend_name} returned a {type(compiled).__name__}; allowed: a callable")
+        return compiled
+
+    def _by_backend(self, cap: Capture, gm: Any, examples: list[Any], options: CompileOptions) -> Callable[..., Any]:
+        owner = self.owner
+
+        def compile_() -> Callable[..., Any]:
+            return self._compiled(cap, gm, examples, lambda part, given: owner.backend(part, given, options))
+
+        if _settings.current().debug.repro_after != "dynamo":
+            return compile_()
+        real = [v.real for v in cap.recorder.inputs if v.real is not None]
+        real += [cap.symbols.shapes.hints[s] for s in cap.symbols.number_inputs]
+        backend: Any = owner.backend_name
+        if backend not in backends.BUILT_IN:
+            backend = inspect.unwrap(backends.lookup(backend) if backend in backends.list_backends() else owner.backend)
+        return repro.after_dynamo(gm, real, compile_, backend, options)
+
+    def _options(self, is_long: bool) -> CompileOptions:
+        """The options of the region. Without fullgraph, the C++ compiler gets less time for a graph of a long unrolled loop."""
+        options, settings = self.owner.options, _settings.current()
+        if not is_long or options.fullgraph:
+            return options
+        limits = (settings.cpu.compile_timeout_s, settings.capture.unroll_timeout_s)
+        return options.with_(compiler_timeout_s=min(filter(None, limits), default=None))  # 0: no limit
+
+    def _compiled(self, cap: Capture, gm: Any, examples: list[Any], compile_: Compile) -> Callable[..., Any]:
+        return staged(gm, examples, cap.data.calls, compile_, FakeMode) if cap.data.calls.nodes else compile_(gm, examples)
+
+    def _log_graph(self, gm: Any) -> None:
+        if GRAPH_CODE.enabled:
+            GRAPH_CODE.log(f"{self.site.label}\n{gm.readable()}")
+        if GRAPH.enabled:
+            GRAPH.log(f"{self.site.label}\n{gm.graph}")
+        if GRAPH_SIZES.enabled:
+            lines = [f"{n.name}: {format_spec(n.info.spec)}" for n in gm.graph.nodes if n.info.spec is not None]
+            GRAPH_SIZES.log(f"{self.site.label}\n" + "\n".join(lines))
+
+    @property
+    def writes_at_end(self) -> bool:
+        """Whether a compiled graph that raises an error has not written to any input."""
+        return not self.falls_back and getattr(self.owner.backend, "writes_at_end", False)
+
+    def continuation(self, frame: Frame, index: int, slots: list[int], nulls: tuple[bool, ...]) -> Callable[..., Any]:
+        """The code that continues in `frame` at instruction `index`, with these locals and a stack of this pattern."""
+        return self.owner.continuation(frame, index, slots, nulls)
+
+    def reenter(self, frame: Frame) -> Callable[..., Any]:
+        """(offset, locals, stack, exc, handled): the original frame in plain Python from the offset to its end."""
+        return reentry(frame.code, frame.globals, self.region)
+
+    def on_refusal(self) -> Callable[..., Any]:
+        """(error, slots): the eager run after an assumption about data fails, or after a call inside `try` raises."""
+        plainly = self.root.fallback(self.region)
+        return _eager_instead if plainly is None else lambda error, slots: plainly(*slots)
+
+    def on_graph_error(self, may_refuse: bool) -> Callable[..., Any] | None:
+        """(error, slots): the eager run after the compiled graph raises; None: the error propagates. may_refuse: the graph contains
+        a call that may raise because of its data."""
+        if self.is_continuation:
+            return self.on_refusal() if may_refuse else None
+        return _eager_again
+
+
+def _symbolic_spec(v: TensorValue) -> TensorSpec | None:
+    """The spec of an input with symbolic sizes or strides; None for a static input."""
+    spec = spec_of(v.fake)
+    return spec if is_symbolic(spec.shape) or is_symbolic(spec.strides) else None
+
+
+def _has_work(cap: Capture) -> bool:
+    """Whether the graph contains a call."""
+    return any(n.op not in ("placeholder", "output") for n in cap.graphs.graph.nodes)
+
+
+def _eager_instead(error: Exception, slots: tuple[Any, ...], fn: FunctionType) -> Any:
+    """The result of the original function, run eagerly because the compiled graph raised `error`. Errors show the user's line."""
+    code = fn.__code__
+    n_pos, n_kw = code.co_argcount, code.co_kwonlyargcount
+    args = list(slots[:n_pos])
+    kwargs = dict(zip(code.co_varnames[n_pos : n_pos + n_kw], slots[n_pos : n_pos + n_kw], strict=True))
+    rest = list(slots[n_pos + n_kw :])
+    if code.co_flags & 0x04:
+        args += rest.pop(0)
+    if code.co_flags & 0x08:
+        kwargs.update(rest.pop(0))
+    return _native.call_outside(fn, *args, **kwargs)
+
+
+def _eager_again(error: Exception, slots: tuple[Any, ...], fn: FunctionType) -> Any:
+    """As `_eager_instead`. Where eager does not raise and no assumption failed, the error of the graph is a bug of the compiler."""
+    result = _eager_instead(error, slots, fn)
+    if isinstance(error, AssumptionFailed):
+        return result
+    text = f"compile: the compiled graph of {fn.__qualname__} failed where eager does not: {describe(error)}"
+    if not _settings.current().capture.suppress_errors:
+        raise InternalCaptureError(text) from error
+    logs.warn_once(f"graph-error {fn.__qualname__}", text)
+    return result
+
+
+def add_relations(cap: Capture) -> None:
+    """Add guards between inputs that the capture treated as different objects or different memory, where a write depends on it."""
+    if cap.recorder.writes_inputs and len(cap.recorder.inputs) > 1:
+        by_memory: dict[int, list[Source]] = {}
+        for v in cap.recorder.inputs:
+            if v.source is not None and v.real is not None:
+                by_memory.setdefault(id(v.real.untyped_storage().root), []).append(v.source)
+        for first, *others in by_memory.values():
+            for other in others:
+                cap.world.guards.add("alias", (first, other))
+        if len(by_memory) > 1:
+            cap.world.guards.add("not_alias", tuple(sources[0] for sources in by_memory.values()))
+    written = cap.effects.written()
+    for kind in (ListValue, DictValue, SetValue, UserObject):
+        if not any(isinstance(v, kind) for v in written):
+            continue
+        _guard_distinct(cap, [v for v in cap.world.by_id.values() if isinstance(v, kind) and not isinstance(v, InstanceDict)])
+    dicts: list[Value] = [v for v in cap.world.by_id.values() if isinstance(v, DictValue) and not isinstance(v, InstanceDict)]
+    is_written = {id(v) for v in written}
+    for space in [v for v in cap.world.by_id.values() if isinstance(v, InstanceDict)]:
+        _guard_distinct(cap, [space, *(v for v in dicts if id(v) in is_written or id(space.obj) in is_written)])
+
+
+def _guard_distinct(cap: Capture, values: list[Any]) -> None:
+    """Guard that existing objects are pairwise different."""
+    sources = tuple(v.source for v in values if v.source is not None)
+    if len(sources) > 1 and not all(s.is_constant_rooted for s in sources):
+        cap.world.guards.add("distinct", sources)
+
+

@@ -13,8 +13,8 @@ from typing import Any, Final, Protocol
 
 from dynamo import _native
 from dynamo.compilation.site import FunctionRoot, Root, Site, Statistics, Variant, reentry
+from dynamo.emit.function import generate
 from dynamo.emit.prune import graph_module
-from dynamo.emit.writer import CodeGen
 from dynamo.frames.capture import Capture, Finished, Stop
 from dynamo.frames.frame import Frame
 from dynamo.guards.explain import describe as describe_guards
@@ -40,8 +40,8 @@ from fxir import backends
 from fxir.backends import Backend
 from fxir.base.example_inputs import fakes_like
 from fxir.base.options import CompileOptions
-from fxir.ir.node import Node
 from fxir.ir.listing import format_spec
+from fxir.ir.node import Node
 from fxir.region import repro
 from fxir.region.data_dependent import CannotStage, Compile, staged
 from fxir.symbols.shapes import NeedsStatic
@@ -95,12 +95,10 @@ class Attempt:
         if isinstance(end, Finished) and not _has_work(cap) and self.is_hooked:
             site.skip = True
             return None
-        cg = CodeGen(cap, self, len(site.slot_names), site.slot_names)
-        cg.root = frame
-        target, takes_function = cg.finish(end)
+        made = generate(cap, self, frame, site.slot_names, end)
         variant = self.variant()
         if BYTECODE.enabled:
-            BYTECODE.log(f"{site.label}: generated\n{cg.text}")
+            BYTECODE.log(f"{site.label}: generated\n{made.text}")
         if GUARDS_LOG.enabled:
             GUARDS_LOG.log(f"{site.label}:\n{describe_guards(variant.guards)}")
         owner.statistics.guards.extend(variant.guards)
@@ -111,8 +109,8 @@ class Attempt:
             owner.statistics.breaks.append(record)
             counters["graph_break"][f"{record.cause.title}: {record.detail}"] += 1
         if self.is_continuation:
-            return add(variant.program, target)
-        return add(variant.program, target, pass_function=takes_function)
+            return add(variant.program, made.function)
+        return add(variant.program, made.function, pass_function=made.takes_function)
 
     @property
     def is_hooked(self) -> bool:

@@ -1,3 +1,6 @@
-"""From a finished capture to bytecode: `writer` generates the compiled function (start there), `break_instructions` the
-instruction at a graph break, `prune` removes unused parts of the graph, `runtime` holds helpers that generated code calls.
+"""From a finished capture to a Python function.
+
+`function` puts the generated function together: start there. `plan` holds the decisions, `writer` the expressions of values,
+`graph_call` the call of the compiled graph, `break_writer` the code behind a graph break, `break_instructions` the instruction
+there. `prune` removes unused nodes of the graph, and `runtime` holds the helpers that generated code calls.
 """

@@ -1,7 +1,6 @@
-"""The instruction at a graph break, in ordinary Python: what to write for it, and where the program goes next.
+"""The instruction at a graph break, as plain Python statements, and the ways on behind it.
 
-Owns the table by instruction name. An instruction that is not in it is left to the interpreter: the original frame is
-re-entered at it.
+Owns the table by instruction name. The interpreter runs an instruction outside the table: the original frame is re-entered there.
 """
 
 from __future__ import annotations
@@ -12,10 +11,11 @@ import sys
 import types
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from dynamo.bytecode.decode import VERSION, Instruction
+from dynamo.emit.plan import Operand, Outcome, Performed
+from dynamo.emit.writer import CodeGen
 from dynamo.frames.opcodes.access import comparison
 from dynamo.frames.opcodes.calls import split_names
 from dynamo.frames.opcodes.flow import for_exit
@@ -25,40 +25,17 @@ from dynamo.values.functions import BoundMethod
 from dynamo.values.objects import BuiltinMethod
 
 if TYPE_CHECKING:
-    from dynamo.emit.writer import CodeGen
     from dynamo.frames.frame import Frame
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """One way on: the instruction that follows, and what stands on the stack then beside what was left there.
-
-    stores: variables that the instruction binds, by slot; "" for one that it unbinds.
-    """
-
-    condition: str | None
-    index: int
-    pushes: tuple[str, ...]
-    stores: Mapping[int, str] = field(default_factory=dict)
+InstructionWriter = Callable[[CodeGen, "Frame", Instruction, list[Value]], Performed | None]
+WRITERS: Final[dict[str, InstructionWriter]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Performed:
-    """pops: how many values the instruction takes off the stack. statements: what runs. outcomes: the last has no condition."""
+def writer(*names: str) -> Callable[[InstructionWriter], InstructionWriter]:
+    """Register the function that writes instructions of these names."""
 
-    pops: int
-    statements: tuple[str, ...]
-    outcomes: tuple[Outcome, ...]
-
-
-Writer = Callable[["CodeGen", "Frame", Instruction, list[Value]], "Performed | None"]
-WRITERS: Final[dict[str, Writer]] = {}
-
-
-def writer(*names: str) -> Callable[[Writer], Writer]:
-    """Register how instructions of these names are written."""
-
-    def register(fn: Writer) -> Writer:
+    def register(fn: InstructionWriter) -> InstructionWriter:
         for name in names:
             WRITERS[name] = fn
         return fn
@@ -67,13 +44,13 @@ def writer(*names: str) -> Callable[[Writer], Writer]:
 
 
 def perform(cg: CodeGen, frame: Frame, ins: Instruction) -> Performed | None:
-    """How to run `ins` on the frame's stack as it is; None if it is left to the interpreter."""
+    """The statements that run `ins` on the stack of the frame, and the ways on; None: the interpreter runs the instruction."""
     write = WRITERS.get(ins.name)
     return None if write is None else write(cg, frame, ins, frame.stack)
 
 
 def _one(cg: CodeGen, ins: Instruction, pops: int, expression: str) -> Performed:
-    result = cg.fresh("r")
+    result = cg.local("r")
     return Performed(pops, (f"{result} = {expression}",), (Outcome(None, ins.index + 1, (result,)),))
 
 
@@ -81,15 +58,16 @@ def _nothing(ins: Instruction, pops: int, statement: str) -> Performed:
     return Performed(pops, (statement,), (Outcome(None, ins.index + 1, ()),))
 
 
-def _null_and(result: str) -> tuple[str, str]:
-    return (result, "NULL") if VERSION.callable_first else ("NULL", result)
+def _method_call(cg: CodeGen, function: Operand) -> tuple[Operand, Operand]:
+    """The two stack items of a method that is ready to be called without an instance."""
+    return (function, cg.null) if VERSION.callable_first else (cg.null, function)
 
 
 # --- calls -----------------------------------------------------------------------------------------------------
 
 
 _module_of_frame: Any = getattr(sys, "_getframemodulename", sys._getframe)  # 3.12
-# These look at the frame that calls them, so only the original frame can call them.
+# These functions inspect the frame of their caller, so only the original frame can call them.
 _FRAME_BOUND: Final = frozenset(
     map(id, (super, locals, vars, dir, eval, exec, globals, sys._getframe, _module_of_frame, sys.exc_info, inspect.currentframe,
              warnings.warn))
@@ -103,7 +81,7 @@ def _is_frame_bound(fn: Value) -> bool:
 
 
 def _callee(cg: CodeGen, fn: Value) -> list[str]:
-    """What is called, and the instance where the interpreter calls its class's method: errors tell of that one."""
+    """The callee, and the instance where the interpreter calls a method of its class: error messages name that method."""
     if isinstance(fn, BuiltinMethod) and (method := fn.unbound()) is not None:
         return [cg.bind(method, method.__name__), cg.value(fn.owner)]
     if isinstance(fn, BoundMethod) and fn.is_called and fn.source is None and fn.python_type() is types.BuiltinMethodType:
@@ -155,7 +133,7 @@ def call_function_ex(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Va
 
 @writer("BEFORE_WITH")
 def before_with(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Value]) -> Performed:
-    leave, entered = cg.fresh("leave"), cg.fresh("entered")
+    leave, entered = cg.local("leave"), cg.local("entered")
     statement = f"{leave}, {entered} = {cg.in_region(cg.helper('enter_context'), cg.value(stack[-1]))}"
     return Performed(1, (statement,), (Outcome(None, ins.index + 1, (leave, entered)),))
 
@@ -260,8 +238,7 @@ def _attribute(cg: CodeGen, ins: Instruction, stack: list[Value], name: str, met
     done = _one(cg, ins, 1, cg.in_region("getattr", cg.value(stack[-1]), repr(name)))
     if not method:
         return done
-    pushes = tuple(cg.helper("NULL") if p == "NULL" else p for p in _null_and(done.outcomes[0].pushes[0]))
-    return Performed(1, done.statements, (Outcome(None, ins.index + 1, pushes),))
+    return Performed(1, done.statements, (Outcome(None, ins.index + 1, _method_call(cg, done.outcomes[0].pushes[0])),))
 
 
 @writer("LOAD_ATTR")
@@ -292,8 +269,8 @@ def delete_attr(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Value])
 
 @writer("UNPACK_SEQUENCE")
 def unpack_sequence(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Value]) -> Performed:
-    names = tuple(cg.fresh("u") for _ in range(ins.arg))
-    targets = "".join(n + ", " for n in names) if names else "()"
+    names = tuple(cg.local("u") for _ in range(ins.arg))
+    targets = "".join(f"{n}, " for n in names) if names else "()"
     statement = f"({targets}) = {cg.value(stack[-1])}" if names else f"() = {cg.value(stack[-1])}"
     return Performed(1, (statement,), (Outcome(None, ins.index + 1, names[::-1]),))
 
@@ -301,8 +278,8 @@ def unpack_sequence(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Val
 @writer("UNPACK_EX")
 def unpack_ex(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Value]) -> Performed:
     before, after = ins.arg & 255, ins.arg >> 8
-    names = [cg.fresh("u") for _ in range(before + 1 + after)]
-    targets = "".join(("*" if i == before else "") + n + ", " for i, n in enumerate(names))
+    names = [cg.local("u") for _ in range(before + 1 + after)]
+    targets = "".join(f"{'*' if i == before else ''}{n}, " for i, n in enumerate(names))
     return Performed(1, (f"({targets}) = {cg.value(stack[-1])}",), (Outcome(None, ins.index + 1, tuple(names[::-1])),))
 
 
@@ -349,35 +326,35 @@ def format_with_spec(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Va
 
 @writer("POP_TOP")
 def pop_top(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Value]) -> Performed:
-    return Performed(1, ("pass",), (Outcome(None, ins.index + 1, ()),))  # it dies with the generated function's frame
+    return Performed(1, ("pass",), (Outcome(None, ins.index + 1, ()),))  # the value dies with the frame of the generated function
 
 
-# What a variable held dies with the generated function's frame, before the program goes on.
-
-
-def _stored(ins: Instruction, pops: int, stores: Mapping[int, str], pushes: tuple[str, ...] = ()) -> Performed:
+def _stored(
+    ins: Instruction, pops: int, stores: Mapping[int, Operand | None], pushes: tuple[Operand, ...] = ()
+) -> Performed:
+    """An instruction that only binds variables. Their old values die with the frame of the generated function."""
     return Performed(pops, ("pass",), (Outcome(None, ins.index + 1, pushes, stores),))
 
 
 @writer("STORE_FAST")
 def store_fast(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Value]) -> Performed:
-    return _stored(ins, 1, {ins.arg: cg.value(stack[-1])})
+    return _stored(ins, 1, {ins.arg: cg.operand(stack[-1])})
 
 
 @writer("STORE_FAST_LOAD_FAST")
 def store_fast_load_fast(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Value]) -> Performed | None:
     loaded = stack[-1] if ins.arg >> 4 == ins.arg & 15 else frame.locals[ins.arg & 15]
-    return None if loaded is None else _stored(ins, 1, {ins.arg >> 4: cg.value(stack[-1])}, (cg.value(loaded),))
+    return None if loaded is None else _stored(ins, 1, {ins.arg >> 4: cg.operand(stack[-1])}, (cg.operand(loaded),))
 
 
 @writer("STORE_FAST_STORE_FAST")
 def store_fast_store_fast(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Value]) -> Performed:
-    return _stored(ins, 2, {ins.arg >> 4: cg.value(stack[-1]), ins.arg & 15: cg.value(stack[-2])})
+    return _stored(ins, 2, {ins.arg >> 4: cg.operand(stack[-1]), ins.arg & 15: cg.operand(stack[-2])})
 
 
 @writer("DELETE_FAST")
 def delete_fast(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Value]) -> Performed | None:
-    return None if frame.locals[ins.arg] is None else _stored(ins, 0, {ins.arg: ""})
+    return None if frame.locals[ins.arg] is None else _stored(ins, 0, {ins.arg: None})
 
 
 @writer("STORE_DEREF")
@@ -396,12 +373,12 @@ def delete_deref(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Value]
 
 
 def _branch(cg: CodeGen, ins: Instruction, stack: list[Value], jump_if: bool, keep: bool) -> Performed:
-    test = cg.fresh("test")
-    value = cg.value(stack[-1])
+    test = cg.local("test")
+    value = cg.operand(stack[-1])
     kept = (value,) if keep else ()
-    condition = test if jump_if else f"not {test}"
+    condition = test.text if jump_if else f"not {test}"
     outcomes = (Outcome(condition, ins.target, kept), Outcome(None, ins.index + 1, ()))
-    return Performed(1, (f"{test} = {cg.in_region('bool', value)}",), outcomes)
+    return Performed(1, (f"{test} = {cg.in_region('bool', value.text)}",), outcomes)
 
 
 @writer("POP_JUMP_IF_TRUE", "POP_JUMP_FORWARD_IF_TRUE", "POP_JUMP_BACKWARD_IF_TRUE")
@@ -426,9 +403,9 @@ def jump_if_false_or_pop(cg: CodeGen, frame: Frame, ins: Instruction, stack: lis
 
 @writer("FOR_ITER")
 def for_iter(cg: CodeGen, frame: Frame, ins: Instruction, stack: list[Value]) -> Performed:
-    item, iterator = cg.fresh("item"), cg.value(stack[-1])
+    item, iterator = cg.local("item"), cg.operand(stack[-1])
     ended = cg.helper("ENDED")
-    statement = f"{item} = {cg.in_region('next', iterator, ended)}"
+    statement = f"{item} = {cg.in_region('next', iterator.text, ended)}"
     outcomes = (Outcome(f"{item} is {ended}", for_exit(ins), ()), Outcome(None, ins.index + 1, (iterator, item)))
     return Performed(1, (statement,), outcomes)
 

@@ -22,7 +22,7 @@ FAULTS = [
     ("dynamo.compilation.attempt", "build_program", CAPTURE),
     ("dynamo.compilation.attempt", "add_relations", CAPTURE),
     ("dynamo.compilation.attempt", "Attempt.on_graph_error", CAPTURE),
-    ("dynamo.emit.writer", "_parsed", CAPTURE),
+    ("dynamo.emit.function", "_parsed", CAPTURE),
     ("dynamo.compilation.region", "explain_failure", CAPTURE),
     ("fxir.ir.graph", "Graph.output", CAPTURE),
     ("fxir.region.aot", "run_passes", GRAPH),
@@ -119,7 +119,7 @@ def test_fault_of_a_backward_graph_runs_it_op_by_op(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(("module", "name", "error"), [
-    ("dynamo.emit.writer", "_parsed", InternalCaptureError),
+    ("dynamo.emit.function", "_parsed", InternalCaptureError),
     ("inductor.driver.compile", "schedule", BackendFailed),
 ])  # fmt: skip
 def test_without_suppression_a_fault_is_raised_with_its_cause(

@@ -9,6 +9,7 @@ expressions are; `fxir.symbols.floats` does. See `eager.base.symint` for ints.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
@@ -24,6 +25,47 @@ class FloatEnvironment(Protocol):
 
 
 _EXACT: Final = 1 << 53  # ints up to here are floats of the same value
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, int | float | complex | SymInt | SymFloat)
+
+
+def _is_operand(x: Any) -> bool:
+    """Whether `x` computes and compares as a float of the same value."""
+    return isinstance(x, float | SymFloat | SymInt) or (isinstance(x, int) and -_EXACT <= x <= _EXACT)
+
+
+_Python = Callable[[Any, Any], Any]  # an operator as a function of two numbers
+_Method = Callable[["SymFloat", Any], Any]
+
+
+def _comparison(relation: str) -> Callable[[SymFloat, Any], bool]:
+    return lambda self, other: self.env.decide(relation, self, other) if _is_operand(other) else NotImplemented
+
+
+def _arithmetic(name: str, op: _Python) -> tuple[_Method, _Method]:
+    """The method of an operator and its reflected method. name: of the operation in `FloatEnvironment.compute`."""
+    numbers, reflected_numbers = _on_numbers(op)
+
+    def method(self: SymFloat, other: Any) -> Any:
+        return self.env.compute(name, self, other) if _is_operand(other) else numbers(self, other)
+
+    def reflected(self: SymFloat, other: Any) -> Any:
+        return self.env.compute(name, other, self) if _is_operand(other) else reflected_numbers(self, other)
+
+    return method, reflected
+
+
+def _on_numbers(op: _Python) -> tuple[_Method, _Method]:
+    """The methods of an operator without an expression: they fix the value, if the other operand is a number."""
+    return (lambda self, other: _with_number(self, other, op)), (lambda self, other: _with_number(self, other, lambda a, b: op(b, a)))
+
+
+def _with_number(x: SymFloat, other: Any, op: _Python) -> Any:
+    if isinstance(other, SymFloat):
+        return op(float(x), float(other))
+    return op(float(x), int(other) if isinstance(other, SymInt) else other) if _is_number(other) else NotImplemented
 
 
 class SymFloat:
@@ -82,76 +124,23 @@ class SymFloat:
     def __bool__(self) -> bool:
         return self.env.decide("!=", self, 0.0)
 
-    def __eq__(self, other: object) -> bool:
-        return self._compare("==", other)
-
-    def __ne__(self, other: object) -> bool:
-        return self._compare("!=", other)
-
-    def __lt__(self, other: Any) -> bool:
-        return self._compare("<", other)
-
-    def __le__(self, other: Any) -> bool:
-        return self._compare("<=", other)
-
-    def __gt__(self, other: Any) -> bool:
-        return self._compare(">", other)
-
-    def __ge__(self, other: Any) -> bool:
-        return self._compare(">=", other)
-
-    def _compare(self, op: str, other: Any) -> bool:
-        return self.env.decide(op, self, other) if _is_operand(other) else NotImplemented
+    __eq__ = _comparison("==")  # type: ignore[assignment]
+    __ne__ = _comparison("!=")  # type: ignore[assignment]
+    __lt__ = _comparison("<")
+    __le__ = _comparison("<=")
+    __gt__ = _comparison(">")
+    __ge__ = _comparison(">=")
 
     # ---- arithmetic ----
 
-    def __add__(self, other: Any) -> Any:
-        return self._arithmetic("add", self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return self._arithmetic("add", other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return self._arithmetic("sub", self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return self._arithmetic("sub", other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return self._arithmetic("mul", self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return self._arithmetic("mul", other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        return self._arithmetic("div", self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return self._arithmetic("div", other, self)
-
-    def __pow__(self, other: Any) -> Any:
-        return self._arithmetic("pow", self, other)
-
-    def __rpow__(self, other: Any) -> Any:
-        return self._arithmetic("pow", other, self)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return self._plainly(other, lambda a, b: a // b)
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return self._plainly(other, lambda a, b: b // a)
-
-    def __mod__(self, other: Any) -> Any:
-        return self._plainly(other, lambda a, b: a % b)
-
-    def __rmod__(self, other: Any) -> Any:
-        return self._plainly(other, lambda a, b: b % a)
-
-    def __divmod__(self, other: Any) -> Any:
-        return self._plainly(other, divmod)
-
-    def __rdivmod__(self, other: Any) -> Any:
-        return self._plainly(other, lambda a, b: divmod(b, a))
+    __add__, __radd__ = _arithmetic("add", operator.add)
+    __sub__, __rsub__ = _arithmetic("sub", operator.sub)
+    __mul__, __rmul__ = _arithmetic("mul", operator.mul)
+    __truediv__, __rtruediv__ = _arithmetic("div", operator.truediv)
+    __pow__, __rpow__ = _arithmetic("pow", operator.pow)
+    __floordiv__, __rfloordiv__ = _on_numbers(operator.floordiv)
+    __mod__, __rmod__ = _on_numbers(operator.mod)
+    __divmod__, __rdivmod__ = _on_numbers(divmod)
 
     def __neg__(self) -> Any:
         return self.env.compute("neg", self)
@@ -172,35 +161,6 @@ class SymFloat:
 
     def conjugate(self) -> SymFloat:
         return self
-
-    def _arithmetic(self, op: str, left: Any, right: Any) -> Any:
-        if _is_operand(left) and _is_operand(right):
-            return self.env.compute(op, left, right)
-        return self._plainly(right if left is self else left, lambda a, b: _PYTHON[op](*((a, b) if left is self else (b, a))))
-
-    def _plainly(self, other: Any, op: Callable[[Any, Any], Any]) -> Any:
-        """What expressions cannot say: computed with the value itself, if the other operand is a number at all."""
-        if isinstance(other, SymFloat):
-            return op(float(self), float(other))
-        return op(float(self), int(other) if isinstance(other, SymInt) else other) if _is_number(other) else NotImplemented
-
-
-_PYTHON: Final[dict[str, Callable[[Any, Any], Any]]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "div": lambda a, b: a / b,
-    "pow": lambda a, b: a**b,
-}
-
-
-def _is_number(x: Any) -> bool:
-    return isinstance(x, int | float | complex | SymInt | SymFloat)
-
-
-def _is_operand(x: Any) -> bool:
-    """What computes and compares as a float of the same value."""
-    return isinstance(x, float | SymFloat | SymInt) or (isinstance(x, int) and -_EXACT <= x <= _EXACT)
 
 
 def square_root(x: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 
 class ShapeEnvironment(Protocol):
@@ -21,6 +21,85 @@ class ShapeEnvironment(Protocol):
     def specialise(self, expr: Any) -> int: ...
     @property
     def floats(self) -> Any: ...  # a `symfloat.FloatEnvironment`, or None where ints that became floats are numbers
+
+
+_Python = Callable[[Any, Any], Any]  # an operator as a function of two numbers
+
+
+def _reflected(op: _Python) -> _Python:
+    return lambda a, b: op(b, a)
+
+
+def _operand(x: object) -> Any:
+    """`x` as an operand of expressions: an expression or a plain int; None for an `x` that is not an integer."""
+    if isinstance(x, SymInt):
+        return x.expr
+    if isinstance(x, int):
+        return int(x)
+    return operator.index(x) if hasattr(x, "__index__") and not hasattr(x, "shape") else None  # type: ignore[arg-type]
+
+
+def _binary(step: Callable[[SymInt, Any, _Python], Any], op: _Python) -> Callable[[SymInt, Any], Any]:
+    """An operator method of SymInt: `step` computes `op` of the SymInt and the other operand."""
+    return lambda self, other: step(self, other, op)
+
+
+def _comparison(relation: str, op: _Python, is_swapped: bool = False) -> Callable[[SymInt, Any], bool]:
+    """A comparison method of SymInt. relation: for `decide`, of the operands in reverse order if `is_swapped`."""
+
+    def compare(self: SymInt, other: Any) -> bool:
+        e = _operand(other)
+        if e is None:
+            return self._float_outcome(_FLOAT_RELATIONS[op], other, op) if isinstance(other, float) else NotImplemented
+        return self.env.decide(relation, e, self.expr) if is_swapped else self.env.decide(relation, self.expr, e)
+
+    return compare
+
+
+_FLOAT_RELATIONS: Final = {operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">="}
+
+
+def _arithmetic(x: SymInt, other: Any, op: _Python) -> Any:
+    e = _operand(other)
+    return _with_float(x, other, op) if e is None else x.env.wrap(op(x.expr, e))
+
+
+def _with_float(x: SymInt, other: Any, op: _Python) -> Any:
+    if not isinstance(other, float | complex):
+        return NotImplemented
+    floats = x.env.floats
+    known = floats is not None and isinstance(other, float)
+    return op(floats.compute("float", x) if known else int(x), other)
+
+
+def _as_floats(x: SymInt, name: str, other: Any, op: _Python, operands: tuple[Any, Any]) -> Any:
+    """An operation with a float result: an expression if the environment has symbolic floats."""
+    floats = x.env.floats
+    if floats is not None and isinstance(other, SymInt | float | int) and (not isinstance(other, int) or abs(other) <= 1 << 53):
+        return floats.compute(name, *operands)
+    return _with_number(x, other, op)
+
+
+def _with_number(x: SymInt, other: Any, op: _Python) -> Any:
+    """An operation without an expression: fixes `x` to its value, if the other operand is a number."""
+    if isinstance(other, SymInt):
+        return op(int(x), int(other))
+    return op(int(x), other) if isinstance(other, int | float | complex) else NotImplemented
+
+
+def _divide(x: SymInt, other: Any, op: _Python) -> Any:
+    if isinstance(other, SymInt):
+        if other == 0:
+            raise ZeroDivisionError("integer division or modulo by zero")
+    elif other.__class__ is int and other == 0:
+        raise ZeroDivisionError("integer division or modulo by zero")
+    return _arithmetic(x, other, op)
+
+
+def _divided(x: SymInt, other: Any, op: _Python) -> Any:
+    if not x:
+        raise ZeroDivisionError("integer division or modulo by zero")
+    return _arithmetic(x, other, _reflected(op))
 
 
 class SymInt:
@@ -79,26 +158,10 @@ class SymInt:
         found = self.__eq__(other)
         return found if found is NotImplemented else not found
 
-    def __lt__(self, other: Any) -> bool:
-        return self._compare("<", other, operator.lt)
-
-    def __le__(self, other: Any) -> bool:
-        return self._compare("<=", other, operator.le)
-
-    def __gt__(self, other: Any) -> bool:
-        e = _operand(other)
-        return self._compare_floats(">", other, operator.gt) if e is None else self.env.decide("<", e, self.expr)
-
-    def __ge__(self, other: Any) -> bool:
-        e = _operand(other)
-        return self._compare_floats(">=", other, operator.ge) if e is None else self.env.decide("<=", e, self.expr)
-
-    def _compare(self, op: str, other: Any, python: Callable[[Any, Any], Any]) -> bool:
-        e = _operand(other)
-        return self._compare_floats(op, other, python) if e is None else self.env.decide(op, self.expr, e)
-
-    def _compare_floats(self, op: str, other: Any, python: Callable[[Any, Any], Any]) -> bool:
-        return self._float_outcome(op, other, python) if isinstance(other, float) else NotImplemented
+    __lt__ = _comparison("<", operator.lt)
+    __le__ = _comparison("<=", operator.le)
+    __gt__ = _comparison("<", operator.gt, is_swapped=True)
+    __ge__ = _comparison("<=", operator.ge, is_swapped=True)
 
     def _float_outcome(self, op: str, other: float, python: Callable[[Any, Any], Any]) -> bool:
         floats = self.env.floats
@@ -106,62 +169,52 @@ class SymInt:
 
     # ---- arithmetic ----
 
-    def __add__(self, other: Any) -> Any:
-        return self._arithmetic(other, operator.add)
-
-    def __radd__(self, other: Any) -> Any:
-        return self._arithmetic(other, operator.add)
-
-    def __sub__(self, other: Any) -> Any:
-        return self._arithmetic(other, operator.sub)
-
-    def __rsub__(self, other: Any) -> Any:
-        return self._arithmetic(other, _reflected(operator.sub))
+    __add__ = __radd__ = _binary(_arithmetic, operator.add)
+    __sub__ = _binary(_arithmetic, operator.sub)
+    __rsub__ = _binary(_arithmetic, _reflected(operator.sub))
+    __floordiv__ = _binary(_divide, operator.floordiv)
+    __rfloordiv__ = _binary(_divided, operator.floordiv)
+    __mod__ = _binary(_divide, operator.mod)
+    __rmod__ = _binary(_divided, operator.mod)
+    __and__ = _binary(_with_number, operator.and_)
+    __rand__ = _binary(_with_number, _reflected(operator.and_))
+    __or__ = _binary(_with_number, operator.or_)
+    __ror__ = _binary(_with_number, _reflected(operator.or_))
+    __xor__ = _binary(_with_number, operator.xor)
+    __rxor__ = _binary(_with_number, _reflected(operator.xor))
+    __rpow__ = _binary(_with_number, _reflected(operator.pow))
+    __rlshift__ = _binary(_with_number, _reflected(operator.lshift))
+    __rrshift__ = _binary(_with_number, _reflected(operator.rshift))
 
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, str | bytes | tuple | list):
             return int(self) * other
-        return self._arithmetic(other, operator.mul)
+        return _arithmetic(self, other, operator.mul)
 
     __rmul__ = __mul__
 
-    def __floordiv__(self, other: Any) -> Any:
-        return self._divide(other, operator.floordiv)
-
-    def __mod__(self, other: Any) -> Any:
-        return self._divide(other, operator.mod)
-
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return self._divided(other, operator.floordiv)
-
-    def __rmod__(self, other: Any) -> Any:
-        return self._divided(other, operator.mod)
 
     def __rdivmod__(self, other: Any) -> Any:
         return other // self, other % self
 
     def __truediv__(self, other: Any) -> Any:
-        return self._as_floats("div", other, operator.truediv, (self, other))
+        return _as_floats(self, "div", other, operator.truediv, (self, other))
 
     def __rtruediv__(self, other: Any) -> Any:
-        return self._as_floats("div", other, _reflected(operator.truediv), (other, self))
+        return _as_floats(self, "div", other, _reflected(operator.truediv), (other, self))
 
     def __pow__(self, other: Any, modulo: Any = None) -> Any:
         if modulo is not None:
             return pow(int(self), int(other), int(modulo))
         if type(other) is not int or not 0 <= other <= 8:
             floating = isinstance(other, float)
-            return self._as_floats("pow", other, operator.pow, (self, other)) if floating else self._with_number(other, operator.pow)
+            return _as_floats(self, "pow", other, operator.pow, (self, other)) if floating else _with_number(self, other, operator.pow)
         e: Any = 1
         for _ in range(other):
             e = self.expr * e
         return self.env.wrap(e)
-
-    def __rpow__(self, other: Any) -> Any:
-        return self._with_number(other, _reflected(operator.pow))
 
     def __neg__(self) -> Any:
         return self.env.wrap(-self.expr)
@@ -183,35 +236,11 @@ class SymInt:
     def __round__(self, digits: int | None = None) -> Any:
         return self if digits is None or digits >= 0 else round(int(self), digits)
 
-    def __and__(self, other: Any) -> Any:
-        return self._with_number(other, operator.and_)
-
-    def __or__(self, other: Any) -> Any:
-        return self._with_number(other, operator.or_)
-
-    def __xor__(self, other: Any) -> Any:
-        return self._with_number(other, operator.xor)
-
     def __lshift__(self, other: Any) -> Any:
-        return self * (1 << other) if type(other) is int and 0 <= other < 32 else self._with_number(other, operator.lshift)
+        return self * (1 << other) if type(other) is int and 0 <= other < 32 else _with_number(self, other, operator.lshift)
 
     def __rshift__(self, other: Any) -> Any:
-        return self // (1 << other) if type(other) is int and 0 <= other < 32 else self._with_number(other, operator.rshift)
-
-    def __rand__(self, other: Any) -> Any:
-        return self._with_number(other, _reflected(operator.and_))
-
-    def __ror__(self, other: Any) -> Any:
-        return self._with_number(other, _reflected(operator.or_))
-
-    def __rxor__(self, other: Any) -> Any:
-        return self._with_number(other, _reflected(operator.xor))
-
-    def __rlshift__(self, other: Any) -> Any:
-        return self._with_number(other, _reflected(operator.lshift))
-
-    def __rrshift__(self, other: Any) -> Any:
-        return self._with_number(other, _reflected(operator.rshift))
+        return self // (1 << other) if type(other) is int and 0 <= other < 32 else _with_number(self, other, operator.rshift)
 
     def bit_length(self) -> int:
         return int(self).bit_length()
@@ -231,58 +260,6 @@ class SymInt:
     @property
     def denominator(self) -> int:
         return 1
-
-    def _arithmetic(self, other: Any, op: Callable[[Any, Any], Any]) -> Any:
-        e = _operand(other)
-        if e is None:
-            return self._with_float(other, op)
-        return self.env.wrap(op(self.expr, e))
-
-    def _with_float(self, other: Any, op: Callable[[Any, Any], Any]) -> Any:
-        if not isinstance(other, float | complex):
-            return NotImplemented
-        floats = self.env.floats
-        known = floats is not None and isinstance(other, float)
-        return op(floats.compute("float", self) if known else int(self), other)
-
-    def _as_floats(self, name: str, other: Any, op: Callable[[Any, Any], Any], operands: tuple[Any, Any]) -> Any:
-        """An operation whose result is a float: an expression where there can be one."""
-        floats = self.env.floats
-        if floats is not None and isinstance(other, SymInt | float | int) and (not isinstance(other, int) or abs(other) <= 1 << 53):
-            return floats.compute(name, *operands)
-        return self._with_number(other, op)
-
-    def _with_number(self, other: Any, op: Callable[[Any, Any], Any]) -> Any:
-        """What expressions cannot say: computed with the value itself, if the other operand is a number at all."""
-        if isinstance(other, SymInt):
-            return op(int(self), int(other))
-        return op(int(self), other) if isinstance(other, int | float | complex) else NotImplemented
-
-    def _divide(self, other: Any, op: Callable[[Any, Any], Any]) -> Any:
-        if isinstance(other, SymInt):
-            if other == 0:
-                raise ZeroDivisionError("integer division or modulo by zero")
-        elif other.__class__ is int and other == 0:
-            raise ZeroDivisionError("integer division or modulo by zero")
-        return self._arithmetic(other, op)
-
-    def _divided(self, other: Any, op: Callable[[Any, Any], Any]) -> Any:
-        if not self:
-            raise ZeroDivisionError("integer division or modulo by zero")
-        return self._arithmetic(other, _reflected(op))
-
-
-def _reflected(op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    return lambda a, b: op(b, a)
-
-
-def _operand(x: object) -> Any:
-    """What expressions compute with: an expression, or a plain int; None for anything else."""
-    if isinstance(x, SymInt):
-        return x.expr
-    if isinstance(x, int):
-        return int(x)
-    return operator.index(x) if hasattr(x, "__index__") and not hasattr(x, "shape") else None  # type: ignore[arg-type]
 
 
 def hint_of(x: int | SymInt) -> int:

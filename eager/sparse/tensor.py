@@ -17,6 +17,16 @@ from eager.base.memory_format import layout, sparse_coo
 from eager.optable.table import OPS
 
 
+def _of_values(name: str) -> Any:
+    """A property of SparseTensor: the attribute `name` of the values."""
+    return property(lambda self: getattr(self._held, name))
+
+
+def _result_of_values(name: str) -> Callable[[Any], Any]:
+    """A method of SparseTensor: the result of the method `name` of the values."""
+    return lambda self: getattr(self._held, name)()
+
+
 class SparseTensor:
     """A tensor of `size` that is zero but at the columns of `indices` (d, n), int64, where it has `values` (n, *rest).
 
@@ -40,12 +50,12 @@ class SparseTensor:
 
     def indices(self) -> Any:
         """Positions, (sparse dims, n). Raises RuntimeError unless coalesced."""
-        self._need_coalesced("indices")
+        _need_coalesced(self, "indices")
         return self._at
 
     def values(self) -> Any:
         """Values, (n, *dense dims). Raises RuntimeError unless coalesced."""
-        self._need_coalesced("values")
+        _need_coalesced(self, "values")
         return self._held
 
     def _indices(self) -> Any:
@@ -56,10 +66,6 @@ class SparseTensor:
 
     def _nnz(self) -> int:
         return int(self._held.shape[0])
-
-    def _need_coalesced(self, what: str) -> None:
-        if not self._is_coalesced:
-            raise RuntimeError(f"Cannot get {what} on an uncoalesced tensor, please call .coalesce() first")
 
     def is_coalesced(self) -> bool:
         """Whether positions are in order and none repeats."""
@@ -80,40 +86,18 @@ class SparseTensor:
         """The positions, one tensor (n,) for each sparse dim."""
         return [OPS["select"](self._at, 0, k) for k in range(self.sparse_dim())]
 
-    @property
-    def dtype(self) -> Any:
-        return self._held.dtype
-
-    @property
-    def device(self) -> Any:
-        return self._held.device
+    dtype, device, grad_fn = _of_values("dtype"), _of_values("device"), _of_values("grad_fn")
+    requires_grad, is_cuda, is_leaf = _of_values("requires_grad"), _of_values("is_cuda"), _of_values("is_leaf")
 
     @property
     def ndim(self) -> int:
         return len(self.shape)
 
     @property
-    def requires_grad(self) -> bool:
-        return bool(self._held.requires_grad)
-
-    @property
-    def is_cuda(self) -> bool:
-        return bool(self._held.is_cuda)
-
-    @property
     def grad(self) -> SparseTensor | None:
         """The gradient of the values, at the same positions."""
         g = self._held.grad
         return None if g is None else self.with_values(g)
-
-    @property
-    def grad_fn(self) -> Any:
-        """That of the values."""
-        return self._held.grad_fn
-
-    @property
-    def is_leaf(self) -> bool:
-        return bool(self._held.is_leaf)
 
     T = mT = property(lambda self: self.t())
     data = property(lambda self: self.detach())
@@ -127,15 +111,8 @@ class SparseTensor:
     def numel(self) -> int:
         return self.shape.numel()
 
-    def element_size(self) -> int:
-        """Bytes of one element."""
-        return int(self._held.element_size())
-
-    def is_floating_point(self) -> bool:
-        return bool(self._held.is_floating_point())
-
-    def is_complex(self) -> bool:
-        return bool(self._held.is_complex())
+    element_size = _result_of_values("element_size")
+    is_floating_point, is_complex = _result_of_values("is_floating_point"), _result_of_values("is_complex")
 
     def is_pinned(self, device: Any = None) -> bool:
         return False
@@ -249,20 +226,15 @@ class SparseTensor:
             raise TypeError("len() of a 0-d tensor")
         return int(self.shape[0])
 
-    def _one(self) -> Any:
-        if self.numel() != 1:
-            raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
-        return self._held.sum()
-
     def item(self) -> Any:
         """The element of a tensor that has one."""
-        return self._one().item()
+        return _sum_of_one(self).item()
 
     def __bool__(self) -> bool:
         if self.numel() != 1:
             what = "no" if self.numel() == 0 else "more than one"
             raise RuntimeError(f"Boolean value of Tensor with {what} value{'s' if what == 'no' else ''} is ambiguous")
-        return bool(self._one())
+        return bool(_sum_of_one(self))
 
     is_nonzero = __bool__
 
@@ -276,6 +248,18 @@ class SparseTensor:
         grad = ", requires_grad=True" if self.requires_grad else ""
         return (f"tensor(indices=tensor({inner}),\n       values=tensor({values}),\n       {more}size={tuple(self.shape)}, "
                 f"nnz={self._nnz()}{kind}, layout=torch.sparse_coo{grad})")  # fmt: skip
+
+
+def _need_coalesced(t: SparseTensor, what: str) -> None:
+    if not t.is_coalesced():
+        raise RuntimeError(f"Cannot get {what} on an uncoalesced tensor, please call .coalesce() first")
+
+
+def _sum_of_one(t: SparseTensor) -> Any:
+    """The element of a tensor of one element, as a dense tensor ()."""
+    if t.numel() != 1:
+        raise RuntimeError(f"a Tensor with {t.numel()} elements cannot be converted to Scalar")
+    return t._values().sum()
 
 
 def _refuse(name: str, *args: Any, **kwargs: Any) -> Any:

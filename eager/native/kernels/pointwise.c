@@ -304,7 +304,8 @@ static bool may_overwrite(const Rows *rows, const TensorObject *const *tensors, 
     return true;
 }
 
-bool pointwise_run(int op, PyObject *const *args, Py_ssize_t nargs, bool beneath_autograd, Results *results)
+/* The loop of an op by the convention of kernels. */
+static inline __attribute__((always_inline)) bool run_loop(int op, PyObject *const *args, Py_ssize_t nargs, bool beneath_autograd, Results *results)
 {
     Rows rows;
     Shape shape;
@@ -317,10 +318,10 @@ bool pointwise_run(int op, PyObject *const *args, Py_ssize_t nargs, bool beneath
     return true;
 }
 
-static PyObject *run(int op, PyObject *const *args, Py_ssize_t nargs, bool beneath_autograd, TensorObject *target)
+static inline __attribute__((always_inline)) PyObject *run(int op, PyObject *const *args, Py_ssize_t nargs, bool beneath_autograd, TensorObject *target)
 {
     Results results = {.target = target};
-    if (pointwise_run(op, args, nargs, beneath_autograd, &results)) return results_take(&results);
+    if (run_loop(op, args, nargs, beneath_autograd, &results)) return results_take(&results);
     results_drop(&results);
     return NULL;
 }

@@ -1,7 +1,8 @@
 """The scalar rules of the pointwise ops, printed as C loops: the native kernels of eager come from the op table too.
 
-`python -m eager.optable.c_loops` writes `eager/native/kernels/pointwise_loops.h`; a test holds the file against the table. An op
-whose rule calls a function that `vector_math.h` lacks has no loop, and runs on arrays.
+`python -m eager.optable.c_loops` writes `pointwise_loops.h` (float32, float64) and `integer_loops.h` (bool, int32, int64) in
+`eager/native/kernels`; a test holds the files against the table. An op whose rule calls a function that `vector_math.h` lacks
+has no float loop, and runs on arrays. Integer loops are printed for the ops that `native_kernels.INTEGER_LOOPS` lists.
 """
 from __future__ import annotations
 
@@ -14,13 +15,20 @@ from pathlib import Path
 from typing import Any
 
 from eager.base.dtypes import Category
+from eager.optable.native_kernels import INTEGER_LOOPS
 from eager.optable.table import OPS, Kind, Op
 from eager.startup.places import EAGER_DIR
 
 PATH = Path(EAGER_DIR) / "native" / "kernels" / "pointwise_loops.h"
+INTEGER_PATH = PATH.with_name("integer_loops.h")
 _FUNCTIONS = frozenset("exp log expm1 tanh log1p erf sqrt rsqrt abs floor ceil trunc round copysign minimum maximum sign "
                        "isnan isinf isfinite signbit".split())  # fmt: skip
 _TRUTHS = frozenset("isnan isinf isfinite signbit".split())
+_INTEGER_FUNCTIONS = frozenset("floordiv remainder minimum maximum".split())
+_TYPES = {"f32": "float", "f64": "double", "bool": "uint8_t", "i32": "int32_t", "i64": "int64_t"}
+_FLOATS, _INTEGERS = ("f32", "f64"), ("bool", "i32", "i64")
+_BITWISE = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
+_LOGICAL = {"logical_and": "&", "logical_or": "|", "logical_xor": "^"}
 # Numpy's own loops for these divide integers, check for zeros or are as fast.
 _ON_ARRAYS = frozenset("floor_divide div_floor trunc_divide remainder fmod pow".split())
 
@@ -34,7 +42,8 @@ class _Lines:
 
     def __init__(self, suffix: str) -> None:
         self.suffix = suffix
-        self.type = {"f32": "float", "f64": "double"}[suffix]
+        self.type = _TYPES[suffix]
+        self.of_integers = suffix in _INTEGERS
         self.names: dict[str, str] = {}
         self.text: list[str] = []
 
@@ -46,6 +55,8 @@ class _Lines:
         return _C(self, name, truth)
 
     def literal(self, value: Any) -> str:
+        if self.of_integers:
+            raise _NoLoop("a number in a rule over integers")
         value = float(value)
         if math.isnan(value):
             return "NAN"
@@ -61,9 +72,20 @@ class _Lines:
 def _arithmetic(symbol: str, reflected: bool = False) -> Any:
     def method(self: _C, other: Any) -> _C:
         left, right = self.lines.source(self), self.lines.source(other)
-        return self.lines.bind(f"{right} {symbol} {left}" if reflected else f"{left} {symbol} {right}", False)
+        if reflected:
+            left, right = right, left
+        if self.lines.of_integers:
+            return self.lines.bind(_wrapping(self.lines, left, symbol, right), False)
+        return self.lines.bind(f"{left} {symbol} {right}", False)
 
     return method
+
+
+def _wrapping(lines: _Lines, left: str, symbol: str, right: str) -> str:
+    """Integer arithmetic that wraps, as the machine's does: C leaves the overflow of signed integers undefined."""
+    if lines.suffix == "bool" or symbol == "/":
+        raise _NoLoop("arithmetic of bools, or a true division")
+    return f"({lines.type})((u{lines.type}){left} {symbol} (u{lines.type}){right})"
 
 
 def _comparison(symbol: str) -> Any:
@@ -128,6 +150,28 @@ class _Functions:
         return self.lines.bind(f"!{x.name}" if x.truth else f"{x.name} == 0", True)
 
 
+class _IntegerFunctions:
+    """The loop protocol over C expressions of integers and bools. A bool is 0 or 1."""
+
+    def __init__(self, lines: _Lines) -> None:
+        self.lines = lines
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _BITWISE:
+            return lambda x, y: self.lines.bind(f"{x.name} {_BITWISE[name]} {y.name}", False)
+        if name in _LOGICAL:
+            return lambda x, y: self.lines.bind(f"({x.name} != 0) {_LOGICAL[name]} ({y.name} != 0)", True)
+        if name not in _INTEGER_FUNCTIONS or (self.lines.suffix == "bool" and name in ("floordiv", "remainder")):
+            raise _NoLoop(name)
+        return lambda x, y: self.lines.bind(f"{name}_{self.lines.suffix}({x.name}, {y.name})", False)
+
+    def bitwise_not(self, x: _C) -> _C:
+        return self.lines.bind(f"!{x.name}" if self.lines.suffix == "bool" else f"~{x.name}", False)
+
+    def logical_not(self, x: _C) -> _C:
+        return self.lines.bind(f"{x.name} == 0", True)
+
+
 @dataclass(frozen=True)
 class Loop:
     """One loop: `given` says for each parameter whether it is a tensor ("v") or a number ("s")."""
@@ -142,13 +186,17 @@ class Loop:
         return f"{self.op.name}_{self.given}_{self.suffix}"
 
     def text(self) -> str:
-        t, truth = {"f32": "float", "f64": "double"}[self.suffix], self.op.promotion == "bool"
-        lines = [f"    {'unsigned char' if truth else t} *out = ctx->out;"]
-        used = [i for i in range(len(self.given)) if re.search(rf"\bx{i}\b", " ".join(self.body))]
-        for i, kind in ((i, self.given[i]) for i in used):
-            lines.append(f"    const {t} *p{i} = ctx->in[{i}];" if kind == "v" else
-                         f"    const {t} x{i} = ({t})ctx->number[{i}];")  # fmt: skip
-        reads = [f"const {t} x{i} = p{i}[i];" for i in used if self.given[i] == "v"]
+        t, result = _TYPES[self.suffix], "uint8_t" if self.op.promotion == "bool" else _TYPES[self.suffix]
+        lines, reads = [f"    {result} *out = ctx->out;"], []
+        numbers = "number" if self.suffix in _FLOATS else "integer"
+        for i, kind in enumerate(self.given):
+            if not re.search(rf"\bx{i}\b", " ".join(self.body)):
+                continue
+            if kind == "s":
+                lines.append(f"    const {t} x{i} = ({t})ctx->{numbers}[{i}];")
+            else:
+                lines.append(f"    const {t} *p{i} = ctx->in[{i}];")
+                reads.append(f"const {t} x{i} = p{i}[i]{' != 0' if self.suffix == 'bool' else ''};")
         loop = "\n".join(f"        {line}" for line in (*reads, *self.body))
         return (f"CLONES static void {self.name}(const Pointwise *ctx, long begin, long end)\n{{\n" + "\n".join(lines)
                 + f"\n    LOOP_APART\n    for (long i = begin; i < end; i++) {{\n{loop}\n    }}\n}}\n")  # fmt: skip
@@ -170,40 +218,79 @@ def _printable(op: Op) -> bool:
             and sum(p.is_tensor for p in op.schema.params) <= 2)  # fmt: skip
 
 
+def _print(op: Op, given: str, suffix: str) -> Loop:
+    """One loop. Raises: _NoLoop, AttributeError, TypeError where the rule has no C form."""
+    lines = _Lines(suffix)
+    functions = _IntegerFunctions(lines) if lines.of_integers else _Functions(lines)
+    result = op.scalar(functions, *(_C(lines, f"x{i}") for i in range(len(given))))  # type: ignore[misc]
+    if not isinstance(result, _C) or (result.truth is not (op.promotion == "bool")):
+        raise _NoLoop("a result of another type")
+    return Loop(op, given, suffix, (*lines.text, f"out[i] = {result.name};"))
+
+
 def loops() -> list[Loop]:
-    """All loops that can be printed, in order of the table."""
+    """All float loops that can be printed, in order of the table."""
     found = []
     for op in OPS.values():
         if not _printable(op):
             continue
-        for given, suffix in itertools.product(_given(op), ("f32", "f64")):
-            lines = _Lines(suffix)
+        for given, suffix in itertools.product(_given(op), _FLOATS):
             try:
-                result = op.scalar(_Functions(lines), *(_C(lines, f"x{i}") for i in range(len(given))))  # type: ignore[misc]
+                found.append(_print(op, given, suffix))
             except (_NoLoop, AttributeError, TypeError):
                 break
-            if not isinstance(result, _C) or result.truth is not (op.promotion == "bool"):
-                break
-            found.append(Loop(op, given, suffix, (*lines.text, f"out[i] = {result.name};")))
     return found
 
 
-def source() -> str:
-    """The text of the header."""
-    made = loops()
+def integer_loops() -> list[Loop]:
+    """The loops over bools, int32 and int64, in order of `INTEGER_LOOPS`. Arithmetic of bools has none."""
+    found = []
+    for name in INTEGER_LOOPS:
+        for given, suffix in itertools.product(_given(OPS[name]), _INTEGERS):
+            try:
+                found.append(_print(OPS[name], given, suffix))
+            except _NoLoop:
+                continue
+    return found
+
+
+def _by_op(made: list[Loop]) -> dict[str, list[Loop]]:
     rows: dict[str, list[Loop]] = {}
     for loop in made:
         rows.setdefault(loop.op.name, []).append(loop)
-    table = []
-    for name, variants in rows.items():
-        truth = int(variants[0].op.promotion == "bool")
-        by_mask = ", ".join(f"[{sum(1 << i for i, g in enumerate(v.given) if g == 'v')}][{int(v.suffix == 'f64')}] = {v.name}"
-                            for v in variants)  # fmt: skip
-        table.append(f'    {{"{name}", {len(variants[0].given)}, {truth}, {{{by_mask}}}}},')
-    return ("/* Made by `python -m eager.optable.c_loops` from the scalar rules of the op table. */\n\n"
-            + "\n".join(loop.text() for loop in made)
+    return rows
+
+
+def _by_mask(variants: list[Loop], suffixes: tuple[str, ...]) -> str:
+    """The initialiser of `loops[mask][dtype]`: the mask has a bit for each argument that is a tensor."""
+    return ", ".join(f"[{sum(1 << i for i, g in enumerate(v.given) if g == 'v')}][{suffixes.index(v.suffix)}] = {v.name}"
+                     for v in variants)  # fmt: skip
+
+
+_HEADING = "/* Made by `python -m eager.optable.c_loops` from the scalar rules of the op table. */\n\n"
+
+
+def source() -> str:
+    """The text of pointwise_loops.h."""
+    made = loops()
+    table = [f'    {{"{name}", {len(variants[0].given)}, {int(variants[0].op.promotion == "bool")}, {{{_by_mask(variants, _FLOATS)}}}}},'
+             for name, variants in _by_op(made).items()]  # fmt: skip
+    return (_HEADING + "\n".join(loop.text() for loop in made)
             + "\nstatic const PointwiseOp pointwise_ops[] = {\n" + "\n".join(table) + "\n};\n")  # fmt: skip
+
+
+def integer_source() -> str:
+    """The text of integer_loops.h."""
+    made = integer_loops()
+    rows = _by_op(made)
+    table = [f'    {{{len(variants[0].given)}, {int(variants[0].op.promotion == "bool")}, {int(variants[0].op.fallible)}, '
+             f'{{{_by_mask(variants, _INTEGERS)}}}}},' for variants in rows.values()]  # fmt: skip
+    kernels = " ".join(f"KERNEL({name}, {i})" for i, name in enumerate(rows))
+    return (_HEADING + "\n".join(loop.text() for loop in made)
+            + "\nstatic const IntegerOp integer_ops[] = {\n" + "\n".join(table) + "\n};\n\n"
+            + f"/* The op and its place in the table. */\n#define INTEGER_KERNELS {kernels}\n")  # fmt: skip
 
 
 if __name__ == "__main__":
     PATH.write_text(source())
+    INTEGER_PATH.write_text(integer_source())

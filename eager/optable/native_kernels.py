@@ -28,7 +28,12 @@ class NativeKernel:
     writes_target: bool = False
 
 
-# By file of eager/native/kernels.
+# The kernels whose loops `c_loops` prints from the scalar rules: over bools, int32 and int64 (integer_pointwise.c).
+INTEGER_LOOPS = """
+eq ne lt le gt ge logical_and logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor bitwise_not
+maximum minimum add sub mul floor_divide remainder
+""".split()
+# The others, by file of eager/native/kernels.
 _NEW = """
 sum mean amax amin
 vector_norm var std
@@ -37,8 +42,6 @@ mm bmm matmul linear
 convolution conv_weight
 attention attention_backward
 cross_entropy cross_entropy_backward
-eq ne lt le gt ge logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor maximum minimum add sub mul
-floor_divide remainder bitwise_not logical_not
 all any
 to_dtype
 max_pool avg_pool avg_pool_backward adaptive_avg_pool adaptive_avg_pool_backward
@@ -55,7 +58,7 @@ _ALSO_IN_PLACE = "masked_fill clamp index_put index_add".split()
 _ONLY_IN_PLACE = "copy fill".split()
 
 NATIVE_KERNELS = (
-    *(NativeKernel(name, name) for name in _NEW),
+    *(NativeKernel(name, name) for name in (*INTEGER_LOOPS, *_NEW)),
     *(NativeKernel(name, function) for name, function in _OTHER_NAMES.items()),
     *(NativeKernel(name, name, writes_target=True) for name in _ALSO_IN_PLACE),
     *(NativeKernel(name, name, makes_results=False, writes_target=True) for name in _ONLY_IN_PLACE),

@@ -22,8 +22,30 @@ EDGES = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 
                   -87.4, -103.9, -104.5, 1e-4, 0.5, -0.5, 0.625, 1e-10, -0.9999999, 2.0**-24], np.float32)  # fmt: skip
 
 
-def test_the_header_is_what_the_table_prints():
+def test_the_headers_are_what_the_table_prints():
     assert c_loops.PATH.read_text() == c_loops.source(), "run python -m eager.optable.c_loops"
+    assert c_loops.INTEGER_PATH.read_text() == c_loops.integer_source(), "run python -m eager.optable.c_loops"
+
+
+@pytest.mark.parametrize("loop", c_loops.integer_loops(), ids=lambda loop: loop.name)
+def test_every_integer_loop_is_its_rule(loop):
+    """Against the rule over arrays: extremes wrap, divisors of both signs, one element spread, a number on either side."""
+    from eager.optable.loop_api import NUMPY
+
+    kind = {"bool": np.dtype(bool), "i32": np.dtype(np.int32), "i64": np.dtype(np.int64)}[loop.suffix]
+    edges = [True, False] if kind == bool else [0, 1, -1, 7, -7, *([np.iinfo(kind).min, np.iinfo(kind).max])]
+    values = np.array([(a, b) for a in edges for b in edges if b or not loop.op.fallible], kind)
+    for other in values[:, 1] if "s" in loop.given else [None]:
+        columns = [np.ascontiguousarray(values[:, i]) if g == "v" else kind.type(other) for i, g in enumerate(loop.given)]
+        if loop.op.fallible and not np.all(columns[1]):
+            continue
+        args = [torch.from_numpy(np.atleast_1d(c)) if g == "v" or loop.op._tensors >> i & 1 else c.item()
+                for i, (c, g) in enumerate(zip(columns, loop.given, strict=True))]  # fmt: skip
+        got = _native.run_kernel(loop.op, tuple(args))
+        with np.errstate(all="ignore"):
+            want = loop.op.scalar(NUMPY, *columns)
+        assert got.dtype is loop.op.infer(*args).dtype
+        np.testing.assert_array_equal(got.numpy(), want)
 
 
 def test_common_ops_have_loops():

@@ -1,5 +1,26 @@
 /* Made by `python -m eager.optable.native_kernels` from the op table. */
 
+bool kernel_eq(PyObject *const *args, Results *results);
+bool kernel_ne(PyObject *const *args, Results *results);
+bool kernel_lt(PyObject *const *args, Results *results);
+bool kernel_le(PyObject *const *args, Results *results);
+bool kernel_gt(PyObject *const *args, Results *results);
+bool kernel_ge(PyObject *const *args, Results *results);
+bool kernel_logical_and(PyObject *const *args, Results *results);
+bool kernel_logical_or(PyObject *const *args, Results *results);
+bool kernel_logical_xor(PyObject *const *args, Results *results);
+bool kernel_logical_not(PyObject *const *args, Results *results);
+bool kernel_bitwise_and(PyObject *const *args, Results *results);
+bool kernel_bitwise_or(PyObject *const *args, Results *results);
+bool kernel_bitwise_xor(PyObject *const *args, Results *results);
+bool kernel_bitwise_not(PyObject *const *args, Results *results);
+bool kernel_maximum(PyObject *const *args, Results *results);
+bool kernel_minimum(PyObject *const *args, Results *results);
+bool kernel_add(PyObject *const *args, Results *results);
+bool kernel_sub(PyObject *const *args, Results *results);
+bool kernel_mul(PyObject *const *args, Results *results);
+bool kernel_floor_divide(PyObject *const *args, Results *results);
+bool kernel_remainder(PyObject *const *args, Results *results);
 bool kernel_sum(PyObject *const *args, Results *results);
 bool kernel_mean(PyObject *const *args, Results *results);
 bool kernel_amax(PyObject *const *args, Results *results);
@@ -23,27 +44,6 @@ bool kernel_attention(PyObject *const *args, Results *results);
 bool kernel_attention_backward(PyObject *const *args, Results *results);
 bool kernel_cross_entropy(PyObject *const *args, Results *results);
 bool kernel_cross_entropy_backward(PyObject *const *args, Results *results);
-bool kernel_eq(PyObject *const *args, Results *results);
-bool kernel_ne(PyObject *const *args, Results *results);
-bool kernel_lt(PyObject *const *args, Results *results);
-bool kernel_le(PyObject *const *args, Results *results);
-bool kernel_gt(PyObject *const *args, Results *results);
-bool kernel_ge(PyObject *const *args, Results *results);
-bool kernel_logical_and(PyObject *const *args, Results *results);
-bool kernel_logical_or(PyObject *const *args, Results *results);
-bool kernel_logical_xor(PyObject *const *args, Results *results);
-bool kernel_bitwise_and(PyObject *const *args, Results *results);
-bool kernel_bitwise_or(PyObject *const *args, Results *results);
-bool kernel_bitwise_xor(PyObject *const *args, Results *results);
-bool kernel_maximum(PyObject *const *args, Results *results);
-bool kernel_minimum(PyObject *const *args, Results *results);
-bool kernel_add(PyObject *const *args, Results *results);
-bool kernel_sub(PyObject *const *args, Results *results);
-bool kernel_mul(PyObject *const *args, Results *results);
-bool kernel_floor_divide(PyObject *const *args, Results *results);
-bool kernel_remainder(PyObject *const *args, Results *results);
-bool kernel_bitwise_not(PyObject *const *args, Results *results);
-bool kernel_logical_not(PyObject *const *args, Results *results);
 bool kernel_all(PyObject *const *args, Results *results);
 bool kernel_any(PyObject *const *args, Results *results);
 bool kernel_to_dtype(PyObject *const *args, Results *results);
@@ -94,6 +94,27 @@ bool kernel_fill(PyObject *const *args, Results *results);
 
 /* op, arity, whether it makes results, whether it writes a target, function */
 #define KERNEL_ROWS \
+    {"eq", 2, 1, 0, kernel_eq}, \
+    {"ne", 2, 1, 0, kernel_ne}, \
+    {"lt", 2, 1, 0, kernel_lt}, \
+    {"le", 2, 1, 0, kernel_le}, \
+    {"gt", 2, 1, 0, kernel_gt}, \
+    {"ge", 2, 1, 0, kernel_ge}, \
+    {"logical_and", 2, 1, 0, kernel_logical_and}, \
+    {"logical_or", 2, 1, 0, kernel_logical_or}, \
+    {"logical_xor", 2, 1, 0, kernel_logical_xor}, \
+    {"logical_not", 1, 1, 0, kernel_logical_not}, \
+    {"bitwise_and", 2, 1, 0, kernel_bitwise_and}, \
+    {"bitwise_or", 2, 1, 0, kernel_bitwise_or}, \
+    {"bitwise_xor", 2, 1, 0, kernel_bitwise_xor}, \
+    {"bitwise_not", 1, 1, 0, kernel_bitwise_not}, \
+    {"maximum", 2, 1, 0, kernel_maximum}, \
+    {"minimum", 2, 1, 0, kernel_minimum}, \
+    {"add", 2, 1, 0, kernel_add}, \
+    {"sub", 2, 1, 0, kernel_sub}, \
+    {"mul", 2, 1, 0, kernel_mul}, \
+    {"floor_divide", 2, 1, 0, kernel_floor_divide}, \
+    {"remainder", 2, 1, 0, kernel_remainder}, \
     {"sum", 4, 1, 0, kernel_sum}, \
     {"mean", 4, 1, 0, kernel_mean}, \
     {"amax", 3, 1, 0, kernel_amax}, \
@@ -117,27 +138,6 @@ bool kernel_fill(PyObject *const *args, Results *results);
     {"attention_backward", 9, 1, 0, kernel_attention_backward}, \
     {"cross_entropy", 4, 1, 0, kernel_cross_entropy}, \
     {"cross_entropy_backward", 6, 1, 0, kernel_cross_entropy_backward}, \
-    {"eq", 2, 1, 0, kernel_eq}, \
-    {"ne", 2, 1, 0, kernel_ne}, \
-    {"lt", 2, 1, 0, kernel_lt}, \
-    {"le", 2, 1, 0, kernel_le}, \
-    {"gt", 2, 1, 0, kernel_gt}, \
-    {"ge", 2, 1, 0, kernel_ge}, \
-    {"logical_and", 2, 1, 0, kernel_logical_and}, \
-    {"logical_or", 2, 1, 0, kernel_logical_or}, \
-    {"logical_xor", 2, 1, 0, kernel_logical_xor}, \
-    {"bitwise_and", 2, 1, 0, kernel_bitwise_and}, \
-    {"bitwise_or", 2, 1, 0, kernel_bitwise_or}, \
-    {"bitwise_xor", 2, 1, 0, kernel_bitwise_xor}, \
-    {"maximum", 2, 1, 0, kernel_maximum}, \
-    {"minimum", 2, 1, 0, kernel_minimum}, \
-    {"add", 2, 1, 0, kernel_add}, \
-    {"sub", 2, 1, 0, kernel_sub}, \
-    {"mul", 2, 1, 0, kernel_mul}, \
-    {"floor_divide", 2, 1, 0, kernel_floor_divide}, \
-    {"remainder", 2, 1, 0, kernel_remainder}, \
-    {"bitwise_not", 1, 1, 0, kernel_bitwise_not}, \
-    {"logical_not", 1, 1, 0, kernel_logical_not}, \
     {"all", 3, 1, 0, kernel_all}, \
     {"any", 3, 1, 0, kernel_any}, \
     {"to_dtype", 2, 1, 0, kernel_to_dtype}, \

@@ -4,20 +4,12 @@
 #include "runtime/parallel_loops.h"
 KERNEL_FILE
 #include "kernels/pointwise.h"
+#include "kernels/pointwise_loop.h"
 #include "tensor/memory_overlap.h"
 #include "kernels/vector_math.h"
 #include <string.h>
 
-enum { MAX_OPERANDS = 3, GRAIN = 16384 };
-
-/* What a loop reads and writes: elements [begin, end) of each. */
-typedef struct {
-    void *out;
-    const void *in[MAX_OPERANDS];
-    double number[MAX_OPERANDS];
-} Pointwise;
-
-typedef void (*Loop)(const Pointwise *ctx, long begin, long end);
+enum { GRAIN = 16384 };
 
 /* loops[mask][double]: mask has a bit for each argument that is a tensor. */
 typedef struct {

@@ -626,7 +626,7 @@ CLONES static void copysign_sv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void eq_vv_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const float *p0 = ctx->in[0];
     const float *p1 = ctx->in[1];
     LOOP_APART
@@ -640,7 +640,7 @@ CLONES static void eq_vv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void eq_vv_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const double *p0 = ctx->in[0];
     const double *p1 = ctx->in[1];
     LOOP_APART
@@ -654,7 +654,7 @@ CLONES static void eq_vv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void eq_vs_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const float *p0 = ctx->in[0];
     const float x1 = (float)ctx->number[1];
     LOOP_APART
@@ -667,7 +667,7 @@ CLONES static void eq_vs_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void eq_vs_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const double *p0 = ctx->in[0];
     const double x1 = (double)ctx->number[1];
     LOOP_APART
@@ -680,7 +680,7 @@ CLONES static void eq_vs_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void eq_sv_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const float x0 = (float)ctx->number[0];
     const float *p1 = ctx->in[1];
     LOOP_APART
@@ -693,7 +693,7 @@ CLONES static void eq_sv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void eq_sv_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const double x0 = (double)ctx->number[0];
     const double *p1 = ctx->in[1];
     LOOP_APART
@@ -706,7 +706,7 @@ CLONES static void eq_sv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void ne_vv_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const float *p0 = ctx->in[0];
     const float *p1 = ctx->in[1];
     LOOP_APART
@@ -720,7 +720,7 @@ CLONES static void ne_vv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void ne_vv_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const double *p0 = ctx->in[0];
     const double *p1 = ctx->in[1];
     LOOP_APART
@@ -734,7 +734,7 @@ CLONES static void ne_vv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void ne_vs_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const float *p0 = ctx->in[0];
     const float x1 = (float)ctx->number[1];
     LOOP_APART
@@ -747,7 +747,7 @@ CLONES static void ne_vs_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void ne_vs_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const double *p0 = ctx->in[0];
     const double x1 = (double)ctx->number[1];
     LOOP_APART
@@ -760,7 +760,7 @@ CLONES static void ne_vs_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void ne_sv_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const float x0 = (float)ctx->number[0];
     const float *p1 = ctx->in[1];
     LOOP_APART
@@ -773,7 +773,7 @@ CLONES static void ne_sv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void ne_sv_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const double x0 = (double)ctx->number[0];
     const double *p1 = ctx->in[1];
     LOOP_APART
@@ -786,7 +786,7 @@ CLONES static void ne_sv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void lt_vv_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const float *p0 = ctx->in[0];
     const float *p1 = ctx->in[1];
     LOOP_APART
@@ -800,7 +800,7 @@ CLONES static void lt_vv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void lt_vv_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const double *p0 = ctx->in[0];
     const double *p1 = ctx->in[1];
     LOOP_APART
@@ -814,7 +814,7 @@ CLONES static void lt_vv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void lt_vs_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const float *p0 = ctx->in[0];
     const float x1 = (float)ctx->number[1];
     LOOP_APART
@@ -827,7 +827,7 @@ CLONES static void lt_vs_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void lt_vs_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const double *p0 = ctx->in[0];
     const double x1 = (double)ctx->number[1];
     LOOP_APART
@@ -840,7 +840,7 @@ CLONES static void lt_vs_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void lt_sv_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const float x0 = (float)ctx->number[0];
     const float *p1 = ctx->in[1];
     LOOP_APART
@@ -853,7 +853,7 @@ CLONES static void lt_sv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void lt_sv_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const double x0 = (double)ctx->number[0];
     const double *p1 = ctx->in[1];
     LOOP_APART
@@ -866,7 +866,7 @@ CLONES static void lt_sv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void le_vv_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const float *p0 = ctx->in[0];
     const float *p1 = ctx->in[1];
     LOOP_APART
@@ -880,7 +880,7 @@ CLONES static void le_vv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void le_vv_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const double *p0 = ctx->in[0];
     const double *p1 = ctx->in[1];
     LOOP_APART
@@ -894,7 +894,7 @@ CLONES static void le_vv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void le_vs_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const float *p0 = ctx->in[0];
     const float x1 = (float)ctx->number[1];
     LOOP_APART
@@ -907,7 +907,7 @@ CLONES static void le_vs_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void le_vs_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const double *p0 = ctx->in[0];
     const double x1 = (double)ctx->number[1];
     LOOP_APART
@@ -920,7 +920,7 @@ CLONES static void le_vs_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void le_sv_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const float x0 = (float)ctx->number[0];
     const float *p1 = ctx->in[1];
     LOOP_APART
@@ -933,7 +933,7 @@ CLONES static void le_sv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void le_sv_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const double x0 = (double)ctx->number[0];
     const double *p1 = ctx->in[1];
     LOOP_APART
@@ -946,7 +946,7 @@ CLONES static void le_sv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void gt_vv_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const float *p0 = ctx->in[0];
     const float *p1 = ctx->in[1];
     LOOP_APART
@@ -960,7 +960,7 @@ CLONES static void gt_vv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void gt_vv_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const double *p0 = ctx->in[0];
     const double *p1 = ctx->in[1];
     LOOP_APART
@@ -974,7 +974,7 @@ CLONES static void gt_vv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void gt_vs_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const float *p0 = ctx->in[0];
     const float x1 = (float)ctx->number[1];
     LOOP_APART
@@ -987,7 +987,7 @@ CLONES static void gt_vs_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void gt_vs_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const double *p0 = ctx->in[0];
     const double x1 = (double)ctx->number[1];
     LOOP_APART
@@ -1000,7 +1000,7 @@ CLONES static void gt_vs_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void gt_sv_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const float x0 = (float)ctx->number[0];
     const float *p1 = ctx->in[1];
     LOOP_APART
@@ -1013,7 +1013,7 @@ CLONES static void gt_sv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void gt_sv_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const double x0 = (double)ctx->number[0];
     const double *p1 = ctx->in[1];
     LOOP_APART
@@ -1026,7 +1026,7 @@ CLONES static void gt_sv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void ge_vv_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const float *p0 = ctx->in[0];
     const float *p1 = ctx->in[1];
     LOOP_APART
@@ -1040,7 +1040,7 @@ CLONES static void ge_vv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void ge_vv_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const double *p0 = ctx->in[0];
     const double *p1 = ctx->in[1];
     LOOP_APART
@@ -1054,7 +1054,7 @@ CLONES static void ge_vv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void ge_vs_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const float *p0 = ctx->in[0];
     const float x1 = (float)ctx->number[1];
     LOOP_APART
@@ -1067,7 +1067,7 @@ CLONES static void ge_vs_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void ge_vs_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const double *p0 = ctx->in[0];
     const double x1 = (double)ctx->number[1];
     LOOP_APART
@@ -1080,7 +1080,7 @@ CLONES static void ge_vs_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void ge_sv_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const float x0 = (float)ctx->number[0];
     const float *p1 = ctx->in[1];
     LOOP_APART
@@ -1093,7 +1093,7 @@ CLONES static void ge_sv_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void ge_sv_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const double x0 = (double)ctx->number[0];
     const double *p1 = ctx->in[1];
     LOOP_APART
@@ -1106,7 +1106,7 @@ CLONES static void ge_sv_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void logical_not_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const float *p0 = ctx->in[0];
     LOOP_APART
     for (long i = begin; i < end; i++) {
@@ -1118,7 +1118,7 @@ CLONES static void logical_not_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void logical_not_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const double *p0 = ctx->in[0];
     LOOP_APART
     for (long i = begin; i < end; i++) {
@@ -1130,7 +1130,7 @@ CLONES static void logical_not_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void isnan_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const float *p0 = ctx->in[0];
     LOOP_APART
     for (long i = begin; i < end; i++) {
@@ -1142,7 +1142,7 @@ CLONES static void isnan_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void isnan_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const double *p0 = ctx->in[0];
     LOOP_APART
     for (long i = begin; i < end; i++) {
@@ -1154,7 +1154,7 @@ CLONES static void isnan_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void isinf_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const float *p0 = ctx->in[0];
     LOOP_APART
     for (long i = begin; i < end; i++) {
@@ -1166,7 +1166,7 @@ CLONES static void isinf_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void isinf_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const double *p0 = ctx->in[0];
     LOOP_APART
     for (long i = begin; i < end; i++) {
@@ -1178,7 +1178,7 @@ CLONES static void isinf_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void isfinite_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const float *p0 = ctx->in[0];
     LOOP_APART
     for (long i = begin; i < end; i++) {
@@ -1190,7 +1190,7 @@ CLONES static void isfinite_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void isfinite_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const double *p0 = ctx->in[0];
     LOOP_APART
     for (long i = begin; i < end; i++) {
@@ -1202,7 +1202,7 @@ CLONES static void isfinite_v_f64(const Pointwise *ctx, long begin, long end)
 
 CLONES static void signbit_v_f32(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const float *p0 = ctx->in[0];
     LOOP_APART
     for (long i = begin; i < end; i++) {
@@ -1214,7 +1214,7 @@ CLONES static void signbit_v_f32(const Pointwise *ctx, long begin, long end)
 
 CLONES static void signbit_v_f64(const Pointwise *ctx, long begin, long end)
 {
-    unsigned char *out = ctx->out;
+    uint8_t *out = ctx->out;
     const double *p0 = ctx->in[0];
     LOOP_APART
     for (long i = begin; i < end; i++) {

@@ -64,7 +64,7 @@ def register_backend(
 
 
 def writes_at_end(name: str) -> bool:
-    """Whether the backend `name` is registered as one that writes to inputs last. Raises: InvalidBackend."""
+    """Whether the backend `name` is registered with `writes_at_end`. Raises: InvalidBackend."""
     lookup(name)
     return name in _at_end
 

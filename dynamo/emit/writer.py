@@ -363,7 +363,7 @@ class CodeGen:
 
     def _unbacked(self, s: Sym) -> str:
         """An expression for a number that depends on data: an output of the graph, or a size of one."""
-        told = self.cap.data.calls.told[s]
+        told = self.cap.data.calls.places[s]
         name = self.graph_output(told.node)
         return name if told.dim is None else f"{name}.shape[{told.dim}]"
 

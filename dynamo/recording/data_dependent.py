@@ -24,7 +24,7 @@ from eager.base.dtypes import Category
 from eager.base.symint import SymInt
 from fxir.expr.rules import Sym, as_expr
 from fxir.ir.node import Node, NodeInfo
-from fxir.region.data_dependent import DataCalls, Told
+from fxir.region.data_dependent import DataCalls, SymbolPlace
 from fxir.symbols.shapes import MOST, Relation, ShapeEnv, plain
 
 _SIZE: Final = 11  # what a size is taken for where nothing but speed depends on it
@@ -65,11 +65,11 @@ class DataDependence:
     def told_by(self, node: Node, result: Tensor) -> None:
         """Note which symbols the result of a data-dependent call tells."""
         self.calls.fakes[node] = result
-        known, told = self.cap.symbols.shapes.unbacked.symbols, self.calls.told
+        known, told = self.cap.symbols.shapes.unbacked.symbols, self.calls.places
         for dim, n in enumerate(result.shape):
             e = plain(n)
             if isinstance(e, Sym) and e in known:
-                told.setdefault(e, Told(node, dim))
+                told.setdefault(e, SymbolPlace(node, dim))
         for n in (*result.shape, *result.stride()):
             lost = [s for s in getattr(plain(n), "symbols", ()) if s in known and s not in told]
             if lost:
@@ -84,7 +84,7 @@ class DataDependence:
         node = self.cap.graphs.graph.call_function(kind or Tensor.item, (self.cap.graphs.node_of(x),), info=NodeInfo(None, self.cap.origin))
         self.note_call(node)
         symbolic: Any = self.cap.symbols.shapes.create_unbacked(_SIZE if made is int else float(_SIZE))
-        self.calls.told[next(iter(plain(symbolic).symbols))] = Told(node)
+        self.calls.places[next(iter(plain(symbolic).symbols))] = SymbolPlace(node)
         return SymIntValue(symbolic) if made is int else SymFloatValue(symbolic)
 
     def draw(self, kind: type, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
@@ -97,7 +97,7 @@ class DataDependence:
         self.draws.append(node)
         self.note_call(node)
         symbolic: Any = self.cap.symbols.shapes.create_unbacked(_SIZE if kind is int else float(_SIZE))
-        self.calls.told[next(iter(plain(symbolic).symbols))] = Told(node)
+        self.calls.places[next(iter(plain(symbolic).symbols))] = SymbolPlace(node)
         return SymIntValue(symbolic) if kind is int else SymFloatValue(symbolic)
 
     def _may_be_numbers(self, x: TensorValue) -> bool:

@@ -1,7 +1,8 @@
-"""A backward graph for the case that no gradient comes to some of a region's outputs.
+"""A backward graph for calls in which some outputs of a region receive no gradient.
 
-Eager does not run what no gradient comes to. A compiled backward fed with zeros would: at a cost, and with 0 * inf = nan
-where eager has no term at all. So what depends on absent tangents alone is absent too, and a sum loses that term.
+Eager does not run the parts of a backward that receive no gradient. A compiled backward that receives zeros would run
+them, and 0 * inf = nan would appear where eager has no term. So nodes that depend on absent tangents alone are removed, and a
+sum loses the absent term.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _ZERO_FREE = (OPS["add"], OPS["sub"])
 
 
 def without(graph: Graph, absent: Collection[int], tangents: Collection[int]) -> tuple[Graph, list[int | None]]:
-    """(the graph that does not read the `absent` placeholders, for each output its new position, None if it is absent).
+    """(the graph without reads of the `absent` placeholders; for each output its new position, None if it is absent).
 
     absent, tangents: positions of placeholders, which all stay; every output is linear in the tangents.
     """
@@ -39,7 +40,7 @@ def without(graph: Graph, absent: Collection[int], tangents: Collection[int]) ->
 
 
 def _settle(graph: Graph, gone: set[Node], linear: set[Node]) -> None:
-    """Add to `gone` what depends on absent tangents only; where they meet others, take them out."""
+    """Add to `gone` the nodes that depend on absent tangents only; in sums with other terms, remove the absent terms."""
     for n in list(graph.nodes):
         inputs = [i for i in n.inputs if i in linear]
         if n.op == "output" or not inputs:
@@ -64,7 +65,7 @@ def _settle(graph: Graph, gone: set[Node], linear: set[Node]) -> None:
 
 
 def _other_term(graph: Graph, n: Node, gone: set[Node]) -> Node | None:
-    """What a sum of two terms is without the absent one; None if it is no such sum."""
+    """The other term of a sum of two terms; None if the node is not such a sum."""
     if n.target not in _ZERO_FREE:
         return None
     x, y = n.args[:2]

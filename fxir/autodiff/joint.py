@@ -1,6 +1,6 @@
 """The joint graph: a program's forward and the gradients of its outputs, in one graph.
 
-Made by taking the gradients on fakes while the trace is still on: the vjp rules call ops, and those are recorded.
+The gradients are computed on fakes while the trace is active: the vjp rules call ops, which the trace records.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from fxir.trace.trace import TraceMode
 
 @dataclass(slots=True)
 class Joint:
-    """graph: placeholders are primals, then tangents; outputs are forward_outputs, then those grads that are not None.
+    """graph: placeholders are primals, then tangents; outputs are forward_outputs, then the grads that are not None.
 
     forward_outputs: new values of `mutated_inputs` (positions in primals), then the program's results.
-    grads: one per input that wants one, None where the outputs do not depend on it.
-    forward_effects, backward_effects: calls that happen whether or not their value is used, by the pass they belong
-    to. may_write: see GraphSignature.
+    grads: one per input that requires a gradient, None if the outputs do not depend on it.
+    forward_effects, backward_effects: calls that run even if their value is unused, by the pass that they are part of.
+    may_write: see GraphSignature.
     """
 
     graph: Graph
@@ -40,7 +40,7 @@ class Joint:
     may_write: bool = False
 
     def refresh(self) -> None:
-        """Read outputs and effects again from the graph, after passes have replaced nodes."""
+        """Read outputs and effects from the graph again, after passes replaced nodes."""
         n = len(self.forward_outputs)
         outputs = list(self.graph.outputs)
         self.forward_outputs = outputs[:n]
@@ -60,10 +60,10 @@ def add_gradients(
 ) -> tuple[list[Node], list[Node | None]]:
     """Record d(outputs)/d(inputs) into the graph of `mode`: (placeholders of the tangents, gradients).
 
-    The graph of autograd behind `outputs` is freed.
+    Autograd's graph behind `outputs` is freed.
 
-    outputs: traced fakes that require grad. Each gets a tangent of its own spec. A gradient is None where no output
-    depends on the input.
+    outputs: traced fakes that require grad. Each gets a tangent with its spec. A gradient is None if no output depends on the
+    input.
     Raises: RuntimeError as `backward()` does, e.g. for a saved tensor that was written to.
     """
     graph = mode.graph

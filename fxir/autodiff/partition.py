@@ -1,8 +1,7 @@
-"""Cut a joint graph into a forward and a backward graph, keeping as few bytes in between as possible.
+"""Splits a joint graph into a forward and a backward graph with the fewest saved bytes.
 
-What is kept for backward is a minimum cut: every value the backward needs is either kept, at the price of its bytes,
-or computed again from kept ones. Pointwise ops and views are computed again; matmuls, reductions, random draws and
-everything else with a price of its own are not.
+The saved values are a minimum cut: every value that the backward needs is either saved, at the cost of its bytes, or recomputed
+from saved values. Pointwise ops and views are recomputed; matmuls, reductions, random draws and other expensive ops are not.
 Idea: Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016, as a flow problem.
 """
 
@@ -28,9 +27,9 @@ _RECOMPUTABLE: Final = frozenset({Kind.POINTWISE, Kind.VIEW, Kind.CREATION})
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """Where the forward's wrapper finds a value kept for backward: ("input", i), ("output", k) or ("extra", k).
+    """The place where the forward's wrapper finds a saved value: ("input", i), ("output", k) or ("extra", k).
 
-    "output" counts all outputs of the forward graph; "extra" ones are those that it has for this purpose only.
+    "output" counts all outputs of the forward graph; an "extra" output exists only to save a value.
     """
 
     place: str
@@ -39,12 +38,12 @@ class Saved:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """forward: inputs -> outputs and extra ones. backward: kept values and tangents -> gradients.
+    """forward: inputs -> outputs and extra outputs. backward: saved values and tangents -> gradients.
 
-    grads: for each gradient of the joint graph, the backward output or input it is: ("output", k), ("input", k), or
-    None for an input that gets none. saved: one per leading input of the backward graph; its tangents follow, then an
-    int for each of `symbols`, which its tensors do not tell. saved_bytes: of the extras. states: per effect of the
-    forward the position among `saved` of what it gave, None where no gradient needs it.
+    grads: for each gradient of the joint graph, the backward output or input that holds it: ("output", k), ("input", k), or
+    None for an input without a gradient. saved: one per leading input of the backward graph; its tangents follow, then an int
+    for each of `symbols`, which no tensor among its inputs gives. saved_bytes: of the extra outputs. states: per effect of the
+    forward the position among `saved` of the effect's result, None if no gradient needs it.
     """
 
     forward: Graph
@@ -57,7 +56,7 @@ class Partition:
 
 
 def partition(joint: Joint, *, recompute: bool = True) -> Partition:
-    """Cut `joint`. recompute=False keeps every value that backward reads, as eager does."""
+    """Split `joint`. recompute=False saves every value that backward reads, as eager does."""
     cut = _Cut(joint, recompute)
     kept = cut.choose()
     forward, saved, by_node, size = _forward(joint, cut, kept)
@@ -67,7 +66,7 @@ def partition(joint: Joint, *, recompute: bool = True) -> Partition:
 
 
 class _Cut:
-    """The roles of the joint graph's nodes, and the choice of what is kept."""
+    """The roles of the joint graph's nodes, and the choice of the saved values."""
 
     def __init__(self, joint: Joint, recompute: bool) -> None:
         self.joint = joint
@@ -87,7 +86,7 @@ class _Cut:
         self.eager_keeps = {physical_root(n) for n in self.read_by_backward}
 
     def in_place_of(self, node: Node) -> Saved | None:
-        """Where the caller holds `node` anyway, if eager would keep that very tensor (and so watch its version)."""
+        """The place where the caller holds `node` anyway, if eager would save that very tensor (and so check its version)."""
         if node not in self.eager_keeps:
             return None
         if node in self.primals and node not in self.mutated_inputs:
@@ -96,18 +95,18 @@ class _Cut:
         return Saved("output", position) if position >= len(self.joint.mutated_inputs) else None
 
     def shares_memory(self, node: Node) -> bool:
-        """Whether keeping `node` needs a copy, because the caller can write to its memory."""
+        """Whether saving `node` needs a copy, because the caller can write to its memory."""
         root = physical_root(node)
         return root.op == "placeholder" or root in self.output_roots or root is not node
 
     def price(self, node: Node) -> int:
-        """What keeping `node` costs, in bytes."""
+        """The cost of saving `node`, in bytes."""
         if not isinstance(node.info.spec, TensorSpec) or node.op == "get_attr":
             return INFINITE
         root = physical_root(node)
         shapes = self.joint.graph.shapes
         if root is not node and (root.op == "get_attr" or size_bytes(spec(node), shapes) >= size_bytes(spec(root), shapes)):
-            return INFINITE  # computed again from its root, for nothing
+            return INFINITE  # recomputed from its root, at no cost
         return 1 if self.in_place_of(node) is not None else 1 + size_bytes(spec(node), shapes)
 
     def fixed(self, node: Node) -> bool:
@@ -121,7 +120,7 @@ class _Cut:
         return not (isinstance(node.target, Op) and node.target.kind in _RECOMPUTABLE)
 
     def choose(self) -> list[Node]:
-        """Nodes to keep, in program order."""
+        """The nodes to save, in program order."""
         number = {n: i for i, n in enumerate(self.needed)}
         source, sink = 2 * len(number), 2 * len(number) + 1
         network = FlowNetwork(2 * len(number) + 2)
@@ -135,13 +134,13 @@ class _Cut:
                 network.add_edge(2 * i + 1, sink, INFINITE)
         network.max_flow(source, sink)
         late = network.reaching(sink)
-        # A gradient of the gradient computes the forward again from the states that it drew (and asserts nothing again).
+        # A second-order gradient recomputes the forward from the random states that it drew, and repeats no assertion.
         drawn = {n for n in self.joint.forward_effects if not getattr(n.target, "fallible", False)}
         return [n for n, i in number.items() if n in drawn or (2 * i not in late and 2 * i + 1 in late)]
 
 
 def size_bytes(s: TensorSpec, shapes: ShapeEnv | None = None) -> int:
-    """Bytes of a dense tensor of this spec; of a symbolic one those it had when it was captured."""
+    """Bytes of a dense tensor of this spec; for a symbolic spec, bytes at capture."""
     sizes = s.shape if shapes is None else [shapes.hint(n) for n in s.shape]
     return math.prod(sizes) * int(s.dtype.itemsize)
 
@@ -152,7 +151,7 @@ def is_view(node: Node) -> bool:
 
 
 def ancestors(nodes: object) -> set[Node]:
-    """The nodes and all that they are computed from."""
+    """The nodes and all nodes that they depend on."""
     seen: set[Node] = set()
     stack: list[Node] = list(nodes)  # type: ignore[call-overload]
     while stack:
@@ -164,7 +163,7 @@ def ancestors(nodes: object) -> set[Node]:
 
 
 def _backward_only(joint: Joint) -> set[Node]:
-    """What depends on a tangent, or on an effect that happens during backward."""
+    """Nodes that depend on a tangent, or on an effect that happens during backward."""
     found: set[Node] = set(joint.tangents)
     for n in joint.graph.nodes:
         if n.op == "output":
@@ -185,7 +184,7 @@ def _forward(joint: Joint, cut: _Cut, kept: list[Node]) -> tuple[Graph, tuple[Sa
     outputs = [env[n] for n in joint.forward_outputs]
     saved: list[Saved] = []
     extras: list[Node] = []
-    arrives: dict[Node, NodeInfo] = {}  # a view with gaps is kept without them
+    arrives: dict[Node, NodeInfo] = {}  # a view with gaps is saved without them
     for n in kept:
         place = cut.in_place_of(n)
         if place is None:
@@ -216,7 +215,7 @@ def _like(graph: Graph) -> Graph:
 def _backward(
     joint: Joint, kept: dict[Node, NodeInfo]
 ) -> tuple[Graph, tuple[tuple[str, int] | None, ...], tuple[Sym, ...]]:
-    """Kept values and tangents to gradients; a value computed again stands right before its first reader."""
+    """The graph from saved values and tangents to gradients; a recomputed value is placed directly before its first reader."""
     graph = _like(joint.graph)
     env: dict[Node, Node] = {}
     inputs: dict[Node, int] = {}
@@ -259,7 +258,7 @@ def _backward(
 
 
 def _add_symbols(graph: Graph) -> tuple[Sym, ...]:
-    """Int placeholders, after the others, for the symbols that these do not tell."""
+    """Add int placeholders, after the others, for the symbols that no tensor placeholder gives."""
     if graph.shapes is None:
         return ()
     missing = tuple(sorted(graph.find_symbols(), key=lambda s: s.name))
@@ -269,7 +268,7 @@ def _add_symbols(graph: Graph) -> tuple[Sym, ...]:
 
 
 def _infer_again(graph: Graph) -> None:
-    """Specs anew from inputs that came in other strides; a view that these do not allow becomes a reshape."""
+    """Infer specs again from inputs with other strides. A view that the new strides do not allow becomes a reshape."""
     for n in list(graph.nodes):
         if n.op != "call_function":
             continue

@@ -1,6 +1,7 @@
-"""What autograd's own graph says of a traced program: which results lead to which inputs, and which share saved tensors.
+"""Facts from autograd's own graph of a traced program: which results depend on which inputs, and which share saved tensors.
 
-A compiled region is one node for autograd; with this it gives None, and raises for a freed graph, where eager does.
+Autograd sees a compiled region as one node. With these facts the region returns None, and raises for a freed graph, exactly
+when eager does.
 """
 
 from __future__ import annotations
@@ -18,10 +19,9 @@ from eager.tape.node import Node, edge_of
 class Reach:
     """Sets of outputs, as bit masks.
 
-    inputs: per input the outputs that it is reached from. conflicts: per output those that cannot be differentiated
-    after it without retain_graph, for both free the same saved tensors (itself among them, if it frees any). feeding:
-    outputs that others are made of. released: outputs whose graph has been freed already. twice: those that come of a
-    `once_differentiable` backward.
+    inputs: per input the outputs that depend on it. conflicts: per output the outputs that cannot be differentiated after it
+    without retain_graph, for both free the same saved tensors (including itself, if it frees any). feeding: outputs that other
+    outputs depend on. released: outputs whose graph is already freed. twice: outputs of a `once_differentiable` backward.
     """
 
     inputs: tuple[int, ...]
@@ -58,7 +58,7 @@ def reach(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Reach:
 
 
 def _spread(masks: dict[Node, int]) -> None:
-    """Pass the masks of the roots on to all that they lead to."""
+    """Propagate the masks of the roots to every node that they depend on."""
     waiting, order = reachable(list(masks))
     ready = [n for n in order if not waiting[n]]
     while ready:

@@ -1,7 +1,7 @@
-"""`torch.export`: a Module as one functional graph of ops, with the sizes it holds for.
+"""`torch.export`: a Module as one functional graph of ops, with the sizes for which it is valid.
 
-The program is run once on fakes (no bytecode is looked at): what it branches on is fixed, and what data tells cannot be
-branched on. `dims` says which sizes are open, `build` traces, `program` is what comes out.
+The program runs once on fakes (bytecode is not analysed): the branches that it takes are fixed, and it cannot branch on data.
+`dims` describes the open sizes, `build` traces, `program` is the result.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Attributes of modules that a traced program sets: export puts them back, so that exporting changes nothing.
+"""Attributes of modules that a traced program sets: export restores them, so that exporting changes nothing.
 
-Owns the snapshot. Parameters, buffers and submodules are no attributes here.
+Owns the snapshot. It does not include parameters, buffers and submodules.
 """
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Any, Final
 from eager._tensor.tensor import Tensor
 from eager.nn import Module
 
-_OWN: Final = frozenset(vars(Module()))  # what every Module has
+_OWN: Final = frozenset(vars(Module()))  # attributes of every Module
 _DICTS: Final = (dict, OrderedDict, defaultdict)
 _SEQUENCES: Final = (list, deque)
 
 
 class _Snapshot:
-    """The attributes of some modules, and what their containers held."""
+    """The attributes of some modules, and the contents of their containers."""
 
     def __init__(self, mod: Module) -> None:
         self._attributes = [(f"self.{name}." if name else "self.", m, dict(vars(m))) for name, m in mod.named_modules()]
@@ -40,7 +40,7 @@ class _Snapshot:
         return self._contents.get(id(container), (None, container))[1]
 
     def assigned_tensors(self) -> Iterator[str]:
-        """Paths of attributes that are other tensors now."""
+        """Paths of attributes that now hold other tensors."""
         for prefix, m, before in self._attributes:
             for name, value in vars(m).items():
                 if name not in _OWN:
@@ -73,7 +73,7 @@ class _Snapshot:
 
 @contextlib.contextmanager
 def restored_attributes(mod: Module, warn: bool) -> Iterator[None]:
-    """A block that may set attributes of `mod` and its submodules: they have their former values afterwards.
+    """A block that may set attributes of `mod` and its submodules: their former values are restored at its end.
 
     warn: whether to warn about attributes that the block set to tensors.
     """

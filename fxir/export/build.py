@@ -1,4 +1,4 @@
-"""`export`: run a Module once on fakes of its parameters, buffers and inputs, and keep the ops it calls."""
+"""`export`: runs a Module once on fakes of its parameters, buffers and inputs, and records the ops that it calls."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def export(mod: Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = N
            ) -> ExportedProgram:  # fmt: skip
     """`mod` as one functional graph of ops, for calls like `mod(*args, **kwargs)`.
 
-    dynamic_shapes: which sizes are open (see `fxir.export.dims.wanted`); all others, and all arguments that are no tensors,
-    are checked at each call. strict: torch's other tracer, which gives the same graph. Exporting changes no
-    tensor and no attribute of `mod`; without strict, it warns about attributes that the program sets to tensors.
-    Raises: ValueError unless `mod` is a Module; UserError (a ValueError) where the program needs a size that was to be open, or
-    branches on data; NotImplementedError for preserve_module_call_signature; whatever the program raises.
+    dynamic_shapes: the open sizes (see `fxir.export.dims.wanted`); all other sizes, and all arguments that are not tensors, are
+    checked at each call. strict: selects torch's other tracer, and gives the same graph here. Exporting changes no tensor and
+    no attribute of `mod`; with strict=False it warns about attributes that the program sets to tensors.
+    Raises: ValueError unless `mod` is a Module; UserError (a ValueError) if the program needs the value of an open size, or
+    branches on data; NotImplementedError for preserve_module_call_signature; any error that the program raises.
     """
     if not isinstance(mod, Module):
         raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
@@ -82,7 +82,7 @@ class _Export:
         signature = self._signature(graph, written, results)
         constants = {k: v for k, v in self.buffers.items() if k not in self.state}
         ranges = {s: ValueRange(max(size.lo, 0 if size.name else 2), size.hi) for s, (size, _) in self.open.items() if self._is_open(s)}
-        relations = tuple(r for r in self.shapes.relations if r.symbols <= ranges.keys())  # a size that is fixed is checked by itself
+        relations = tuple(r for r in self.shapes.relations if r.symbols <= ranges.keys())  # a fixed size is checked separately
         call = Call(self.in_spec, out_spec, tuple(self._inputs()), tuple(None if isinstance(r, Tensor) else (r,) for r in results),
                     ranges, relations)  # fmt: skip
         gm = GraphModule(graph.root, graph, type(self.mod).__name__)
@@ -95,7 +95,7 @@ class _Export:
             return None
         shape = tuple(self._size(asked[d], n, t, d) if d in asked else n for d, n in enumerate(t.shape))
         if not t.is_contiguous():
-            raise NotImplementedError("export: an input with an open size that is not contiguous; call contiguous() on the example")
+            raise NotImplementedError("export: an input with an open size is not contiguous; call contiguous() on the example")
         return TensorSpec(shape, t.dtype, contiguous_strides(shape), t.device)
 
     def _size(self, size: Size, n: int, t: Tensor, d: int) -> Any:
@@ -106,7 +106,7 @@ class _Export:
         if size.name in self.named:
             known = self.named[size.name]
             if known.hint != n:
-                raise UserError(f"Constraints violated ({size.name})! {where} is {n} in the example, another size of that name is "
+                raise UserError(f"Constraints violated ({size.name})! {where} is {n} in the example, the other size with that name is "
                                 f"{known.hint}")  # fmt: skip
             return known
         made = self.shapes.create(n, where, max(size.lo, 2), size.hi)
@@ -149,7 +149,7 @@ class _Export:
         try:
             run_traced(run, stand_ins, mode)
         except DataDependentError as error:
-            raise UserError(f"Could not guard on data-dependent expression: {error}. What the program does must not depend on the values "
+            raise UserError(f"Could not guard on data-dependent expression: {error}. Control flow must not depend on the values "
                             "of its tensors; write the choice as tensor code (torch.where)") from error  # fmt: skip
         results, out_spec = box
         built = OutputBuilder(graph)
@@ -206,7 +206,7 @@ class _Export:
 
 
 def _parameters(mod: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[str], list[Any]]:
-    """The names of forward's parameters that the call fills, and what it gives them, as `dynamic_shapes` counts them."""
+    """The names of forward's parameters that the call fills, and their arguments, in the order of `dynamic_shapes`."""
     bound = inspect.signature(mod.forward).bind(*args, **kwargs)
     names: list[str] = []
     values: list[Any] = []
@@ -222,7 +222,7 @@ def _parameters(mod: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> t
 
 
 def _leaf_names(names: list[str], arguments: list[Any]) -> dict[int, str]:
-    """Each leaf's name as a guard says it: `x`, `batch['mask']`, `xs[0]`; by identity."""
+    """The name of each leaf in guards, by identity: `x`, `batch['mask']`, `xs[0]`."""
     found: dict[int, str] = {}
     for name, argument in zip(names, arguments, strict=True):
         for path, leaf in pytree.tree_flatten_with_path(argument)[0]:
@@ -239,9 +239,9 @@ def _input_name(name: str, is_parameter: bool) -> str:
 
 
 def _keep_assignment(mod: Module, name: str, before: Any) -> None:
-    """Where the program put another tensor in the place of a parameter or buffer: write it into the one that is there.
+    """If the program replaced a parameter or buffer by another tensor, write its value into the original.
 
-    Raises: UserError where it has another shape or dtype.
+    Raises: UserError if it has another shape or dtype.
     """
     value: Any = mod
     for part in name.split("."):
@@ -249,5 +249,5 @@ def _keep_assignment(mod: Module, name: str, before: Any) -> None:
     if value is before:
         return
     if not isinstance(value, Tensor) or value.dtype is not before.dtype or tuple(value.shape) != tuple(before.shape):
-        raise UserError(f"export: the program sets {name} to something of another shape or dtype; allowed: a tensor like the one before")
+        raise UserError(f"export: the program sets {name} to a value with another shape or dtype; allowed: a tensor like the former value")
     before.copy_(value)

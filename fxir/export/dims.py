@@ -1,4 +1,4 @@
-"""`Dim` and `dynamic_shapes`: which sizes of an exported program's inputs are open, and within which bounds."""
+"""`Dim` and `dynamic_shapes`: the open sizes of an exported program's inputs, and their bounds."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class _Hint(Enum):
 
 
 class UserError(ValueError):
-    """What was asked for does not hold for the program: torch._dynamo.exc.UserError."""
+    """A request does not hold for the program: torch._dynamo.exc.UserError."""
 
 
 class Dim:
-    """A named open size between `min` and `max` inclusive. Sizes of one name are equal.
+    """A named open size between `min` and `max` inclusive. Sizes with one name are equal.
 
     `Dim.AUTO`, `Dim.DYNAMIC` and `Dim.STATIC` are sizes without a name.
-    Raises: ValueError unless min <= max; TypeError for a name that is no identifier.
+    Raises: ValueError unless min <= max; TypeError for a name that is not an identifier.
     """
 
     AUTO: Final = _Hint.AUTO
@@ -65,7 +65,7 @@ def dims(*names: str, min: int | None = None, max: int | None = None) -> tuple[D
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What was asked for one size. name: shared by equal sizes, "" for none. strict: it must stay open."""
+    """The request for one size. name: shared by equal sizes, "" for no name. strict: it must stay open."""
 
     name: str = ""
     lo: int = 0
@@ -76,9 +76,9 @@ class Size:
 def wanted(dynamic_shapes: Any, names: list[str], arguments: list[Any]) -> dict[int, dict[int, Size]]:
     """{id of a tensor: {dim: Size}} for the open sizes.
 
-    dynamic_shapes: by parameter name or position; for each argument None, or a structure like the argument's with, for
-    each tensor, a dict or sequence of Dim, hint, int or None. names, arguments: of the call's parameters, in order.
-    Raises: UserError for something else, or a name that there is not.
+    dynamic_shapes: by parameter name or position; for each argument None, or a structure like the argument's with, for each
+    tensor, a dict or sequence of Dim, hint, int or None. names, arguments: of the call's parameters, in order.
+    Raises: UserError for any other form, or for a name that no parameter has.
     """
     if dynamic_shapes is None:
         return {}
@@ -138,12 +138,12 @@ def _size(where: str, d: int, t: Tensor, entry: Any) -> Size | None:
         return None
     if type(entry) is int:
         if entry != n:
-            raise UserError(f"dynamic_shapes: {where}.size({d}) is {n} in the example, and {entry} was asked for")
+            raise UserError(f"dynamic_shapes: {where}.size({d}) is {n} in the example, but dynamic_shapes states {entry}")
         return None
     if isinstance(entry, _Hint):
         return Size(strict=entry is Dim.DYNAMIC) if n > 1 or entry is Dim.DYNAMIC else None
     if not isinstance(entry, Dim):
-        raise UserError(f"dynamic_shapes: {where}.size({d}) is to be {entry!r}; allowed: a Dim, Dim.AUTO, Dim.DYNAMIC, Dim.STATIC, an "
+        raise UserError(f"dynamic_shapes: {where}.size({d}) is set to {entry!r}; allowed: a Dim, Dim.AUTO, Dim.DYNAMIC, Dim.STATIC, an "
                         "int or None")  # fmt: skip
     if not entry.min <= n <= entry.max:
         raise UserError(f"dynamic_shapes: {where}.size({d}) is {n} in the example, outside of {entry!r}")

@@ -15,5 +15,5 @@ def save(ep: ExportedProgram, f: Any, **options: Any) -> None:
 
 def load(f: Any, **options: Any) -> ExportedProgram:
     """Raises: NotImplementedError."""
-    raise NotImplementedError("torch.export.load: programs with their signature are not in files yet; "
+    raise NotImplementedError("torch.export.load: programs with their signature are not read from files yet; "
                               "fxir.ir.graph_file.load reads a graph")  # fmt: skip

@@ -1,4 +1,4 @@
-"""`ExportedProgram`: the graph, the tensors it reads, and which calls it holds for; `module()` makes it callable."""
+"""`ExportedProgram`: the graph, the tensors it reads, and the calls for which it is valid; `module()` makes it callable."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fxir.symbols.shapes import MOST, Relation
 
 @dataclass(frozen=True, slots=True)
 class ValueRange:
-    """The values of a symbol, inclusive."""
+    """The range of a symbol's values, inclusive."""
 
     lower: int
     upper: int
@@ -33,8 +33,9 @@ class ValueRange:
 
 @dataclass(frozen=True, slots=True)
 class UserInput:
-    """One leaf of the call. name: as a guard names it. dtype, shape: of a tensor, with a Sym for an open size; constant: of
-    another leaf, which must be equal at every call."""
+    """One leaf of the call. name: in guards. dtype, shape: of a tensor, with a Sym for an open size; constant: the value of
+    another leaf, which must be equal at every call.
+    """
 
     name: str
     dtype: dtype | None = None
@@ -44,19 +45,19 @@ class UserInput:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a call of the program looks like. in_spec: of ((args), {kwargs}); out_spec: of the result."""
+    """The form of the program's calls. in_spec: of ((args), {kwargs}); out_spec: of the result."""
 
     in_spec: Any
     out_spec: Any
     inputs: tuple[UserInput, ...]
-    results: tuple[Any, ...]  # of each leaf of the result: None where it is a tensor, else (value,)
+    results: tuple[Any, ...]  # per leaf of the result: None for a tensor, else (value,)
     ranges: dict[Sym, ValueRange] = field(default_factory=dict)
     relations: tuple[Relation, ...] = ()
 
     def flatten(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The leaves of a call, checked.
 
-        Raises: ValueError for another structure; AssertionError for a leaf that the program does not hold for.
+        Raises: ValueError for another structure; AssertionError for a leaf for which the program is not valid.
         """
         leaves, spec = pytree.tree_flatten((args, {k: kwargs[k] for k in sorted(kwargs)}))
         if spec != self.in_spec:
@@ -71,8 +72,8 @@ class Call:
                 low = values[s] < bounds.lower
                 raise AssertionError(f"Guard failed: {name} {'>=' if low else '<='} {bounds.lower if low else bounds.upper}")
         for relation in self.relations:
-            if relation.symbols <= values.keys() and not relation.holds(values):  # others are those of equal sizes
-                raise AssertionError(f"Guard failed: {relation} (needed at {relation.origin or 'a line that is not known'})")
+            if relation.symbols <= values.keys() and not relation.holds(values):  # the other symbols follow from equal sizes
+                raise AssertionError(f"Guard failed: {relation} (needed at {relation.origin or 'an unknown line'})")
         return [leaf for leaf, i in zip(leaves, self.inputs, strict=True) if i.dtype is not None]
 
     def _check(self, leaf: Any, expected: UserInput, values: dict[Sym, int]) -> None:
@@ -96,15 +97,15 @@ class Call:
 
 
 class ExportedModule(GraphModule):
-    """A GraphModule that is called as the original was, with its parameters and buffers under their names.
+    """A GraphModule that is called like the original, with its parameters and buffers under their names.
 
-    The graph takes the tensors of a call, reads parameters and buffers as attributes, writes what the program writes, and
+    The graph takes the tensors of a call, reads parameters and buffers as attributes, performs the program's writes, and
     returns the tensors of the result; `forward` checks and flattens a call, and rebuilds the structure of the result.
     """
 
     def __init__(self, program: ExportedProgram) -> None:
         root = Module()
-        for name, value in program.state_dict.items():  # a shared parameter stands there under each of its names
+        for name, value in program.state_dict.items():  # a shared parameter is stored under each of its names
             if isinstance(value, Parameter):
                 _place(root, name).register_parameter(name.rpartition(".")[2], value)
             else:
@@ -112,7 +113,8 @@ class ExportedModule(GraphModule):
         for name, value in program.constants.items():
             _place(root, name).register_buffer(name.rpartition(".")[2], value, persistent=False)
         super().__init__(root, _unlifted(program))
-        for registry in ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"):  # those that the graph does not read, too
+        # including tensors that the graph does not read
+        for registry in ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"):
             self.__dict__[registry] = root.__dict__[registry]
         self.__dict__["_program"] = program
 
@@ -133,14 +135,14 @@ class ExportedModule(GraphModule):
 
 
 def _unlifted(program: ExportedProgram) -> Graph:
-    """The program's graph with reads of parameters and buffers in place of inputs, and writes in place of outputs."""
+    """The program's graph with reads of parameters and buffers instead of inputs, and writes instead of outputs."""
     old, signature = program.graph, program.graph_signature
     graph = Graph()
     graph.shapes = old.shapes
     env: dict[Node, Node] = {}
     tensors = (s for s in signature.input_specs if isinstance(s.arg, TensorArgument))
     inputs = dict(zip(old.placeholders, tensors, strict=True))
-    written: dict[str, Node] = {}  # what an output may be written to, by the name that the signature gives
+    written: dict[str, Node] = {}  # targets of the writes, by their name in the signature
     for node in sorted(old.placeholders, key=lambda n: inputs[n].kind is not InputKind.USER_INPUT):
         spec = inputs[node]
         if spec.kind is InputKind.USER_INPUT:
@@ -180,11 +182,11 @@ def _place(root: Module, name: str) -> Module:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExportedProgram:
-    """What `export` gives.
+    """The result of `export`.
 
-    graph_module: takes parameters, buffers, then the call's tensors, and gives new values of what the program writes,
-    then its results. state_dict: parameters and persistent buffers, shared with the exported module. constants: the other
-    buffers. range_constraints: of the open sizes.
+    graph_module: takes parameters, buffers, then the call's tensors, and returns new values of the tensors that the program
+    writes, then its results. state_dict: parameters and persistent buffers, shared with the exported module. constants: the
+    other buffers. range_constraints: of the open sizes.
     """
 
     graph_module: GraphModule
@@ -228,18 +230,18 @@ class ExportedProgram:
         return ((n, self.constants[n] if n in temporary else self.state_dict[n]) for n in self.graph_signature.buffers)
 
     def module(self, check_guards: bool = True) -> ExportedModule:
-        """The program as a Module that is called as the original was. Raises: NotImplementedError for check_guards=False."""
+        """The program as a Module that is called like the original. Raises: NotImplementedError for check_guards=False."""
         if not check_guards:
             raise NotImplementedError("ExportedProgram.module: check_guards=False is not supported: other sizes could give wrong results")
         return ExportedModule(self)
 
     def run_decompositions(self, decomp_table: Any = None, decompose_custom_triton_ops: bool = False) -> ExportedProgram:
-        """The same program: the export has taken its composite ops apart already.
+        """The same program: export has already decomposed its composite ops.
 
-        Raises: NotImplementedError for a table of torch's, whose ops are not this project's.
+        Raises: NotImplementedError for a decomposition table, whose ops are torch's.
         """
         if decomp_table:
-            raise NotImplementedError("run_decompositions: decomp_table is not supported; without it composite ops are taken apart")
+            raise NotImplementedError("run_decompositions: decomp_table is not supported; without it composite ops are decomposed")
         return replace(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What the inputs and outputs of an exported graph are: `ExportGraphSignature` and its parts, under torch's names."""
+"""The roles of the inputs and outputs of an exported graph: `ExportGraphSignature` and its parts, under torch's names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class InputKind(Enum):
-    """Where a placeholder's value comes from."""
+    """The source of a placeholder's value."""
 
     USER_INPUT = auto()
     PARAMETER = auto()
@@ -19,7 +19,7 @@ class InputKind(Enum):
 
 
 class OutputKind(Enum):
-    """What becomes of an output."""
+    """The destination of an output."""
 
     USER_OUTPUT = auto()
     BUFFER_MUTATION = auto()
@@ -29,14 +29,14 @@ class OutputKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TensorArgument:
-    """A node that gives a tensor, by name."""
+    """A node whose value is a tensor, by name."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class ConstantArgument:
-    """A value that is no tensor: the same at every call."""
+    """A value that is not a tensor: equal at every call."""
 
     name: str
     value: Any
@@ -57,20 +57,20 @@ class InputSpec:
 
 @dataclass(frozen=True, slots=True)
 class OutputSpec:
-    """One output. target: the parameter, buffer or input that takes the value, None for the caller's."""
+    """One output. target: the parameter, buffer or input that takes the value, None for an output to the caller."""
 
     kind: OutputKind
     arg: Argument
     target: str | None = None
 
 
-def _told(arg: Argument) -> Any:
+def _in_signature(arg: Argument) -> Any:
     return arg.name if isinstance(arg, TensorArgument) else arg.value
 
 
 @dataclass(frozen=True, slots=True)
 class ExportGraphSignature:
-    """input_specs: of all inputs, parameters and buffers first. output_specs: new values first, then the caller's."""
+    """input_specs: of all inputs, parameters and buffers first. output_specs: new values first, then outputs to the caller."""
 
     input_specs: list[InputSpec]
     output_specs: list[OutputSpec]
@@ -79,10 +79,10 @@ class ExportGraphSignature:
         return tuple(s.target for s in self.input_specs if s.kind is kind and s.target is not None)
 
     def _by_name(self, kind: InputKind) -> Mapping[str, str]:
-        return MappingProxyType({_told(s.arg): s.target for s in self.input_specs if s.kind is kind and s.target is not None})
+        return MappingProxyType({_in_signature(s.arg): s.target for s in self.input_specs if s.kind is kind and s.target is not None})
 
     def _written(self, kind: OutputKind) -> Mapping[str, str]:
-        return MappingProxyType({_told(s.arg): s.target for s in self.output_specs if s.kind is kind and s.target is not None})
+        return MappingProxyType({_in_signature(s.arg): s.target for s in self.output_specs if s.kind is kind and s.target is not None})
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -98,11 +98,11 @@ class ExportGraphSignature:
 
     @property
     def user_inputs(self) -> tuple[Any, ...]:
-        return tuple(_told(s.arg) for s in self.input_specs if s.kind is InputKind.USER_INPUT)
+        return tuple(_in_signature(s.arg) for s in self.input_specs if s.kind is InputKind.USER_INPUT)
 
     @property
     def user_outputs(self) -> tuple[Any, ...]:
-        return tuple(_told(s.arg) for s in self.output_specs if s.kind is OutputKind.USER_OUTPUT)
+        return tuple(_in_signature(s.arg) for s in self.output_specs if s.kind is OutputKind.USER_OUTPUT)
 
     @property
     def inputs_to_parameters(self) -> Mapping[str, str]:

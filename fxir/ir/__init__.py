@@ -1,4 +1,4 @@
-"""The graph and everything that reads or rewrites one without running autograd.
+"""The graph, and the code that reads or rewrites graphs without running autograd.
 
 - `node`, `node_sequence`, `graph`: the data structure (start there); `names` and `effects` serve them.
 - `graph_module` makes a graph callable; `interpreter` runs it node by node.

@@ -1,4 +1,4 @@
-"""`torch.fx._pytree`: containers flattened by a spec that is known, as the arguments of a traced function are."""
+"""`torch.fx._pytree`: flattens containers by a known spec, as the arguments of a traced function are flattened."""
 from __future__ import annotations
 
 from collections import namedtuple
@@ -17,13 +17,13 @@ SUPPORTED_NODES_EXACT_MATCH: dict[Any, FlattenFnExactMatchSpec | None] = {}
 
 def register_pytree_flatten_spec(cls: Any, flatten_fn_spec: FlattenFnSpec,
                                  flatten_fn_exact_match_spec: FlattenFnExactMatchSpec | None = None) -> None:  # fmt: skip
-    """`flatten_fn_spec(container, spec)` gives the children of a container of this class."""
+    """Register `flatten_fn_spec(container, spec)`, which returns the children of a container of this class."""
     SUPPORTED_NODES[cls] = flatten_fn_spec
     SUPPORTED_NODES_EXACT_MATCH[cls] = flatten_fn_exact_match_spec
 
 
 def tree_flatten_spec(pytree: PyTree, spec: TreeSpec) -> list[Any]:
-    """The leaves of `pytree` in the order of `spec`. Raises: RuntimeError for a container that has another spec."""
+    """The leaves of `pytree` in the order of `spec`. Raises: RuntimeError if the container has another spec."""
     if spec.is_leaf():
         return [pytree]
     if spec.type in SUPPORTED_NODES:

@@ -1,7 +1,7 @@
-"""How a graph is written as a function: `CodeGen`, torch.fx's hook for a program's own form of `forward`.
+"""The form of a graph as a function: `CodeGen`, torch.fx's hook for programs that print `forward` in another form.
 
-Owns the default form, which every part of this package uses. A subclass changes the definition line, the output line, or
-how the inputs and outputs of a run are laid out; it is set with `Graph.set_codegen`.
+Owns the default form, which this project uses throughout. A subclass changes the definition line, the output line, or the
+layout of the inputs and outputs of a run; `Graph.set_codegen` installs it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class CodeGen:
         self._func_name = "forward"
 
     def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str) -> str:
-        """The definition line, and lines that read the placeholders from the arguments, indented by four blanks.
+        """The definition line, and lines that read the placeholders from the arguments, indented by four spaces.
 
-        free_vars: the placeholders as parameters; "self" is put before them.
+        free_vars: the placeholders as parameters; "self" is inserted before them.
         """
         if not free_vars or free_vars[0] != "self":
             free_vars.insert(0, "self")
@@ -33,15 +33,15 @@ class CodeGen:
         return f"return {output_args!r}"
 
     def process_inputs(self, *args: Any) -> Any:
-        """The values of the placeholders, from the arguments of a run."""
+        """Convert the arguments of a run to the values of the placeholders."""
         return args
 
     def process_outputs(self, outputs: Any) -> Any:
-        """The result of a run, from the graph's output."""
+        """Convert the graph's output to the result of a run."""
         return outputs
 
     def additional_globals(self) -> list[tuple[str, Any]]:
-        """Names that the written lines refer to, with their values."""
+        """Names that the printed lines use, with their values."""
         return []
 
 

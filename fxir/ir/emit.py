@@ -1,4 +1,4 @@
-"""Add op calls to a functional graph with their specs inferred, and the few idioms made of several ops."""
+"""Adding op calls to a functional graph with inferred specs, and idioms made of several ops."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from fxir.symbols.shapes import ShapeEnv, lifted, plain, simplified
 
 
 def infer(op: Op, args: tuple[Argument, ...], shapes: ShapeEnv | None = None) -> Any:
-    """The spec(s) of op(*args), nodes standing for their specs. Raises what the op's meta rule raises.
+    """The spec(s) of op(*args), for nodes by their specs. Raises: the error of the op's meta rule.
 
-    shapes: who decides about the symbols in `args`, where there are any.
+    shapes: the environment of the symbols in `args`, if there are any.
     """
     specs = map_nodes(args, lambda n: n.info.spec)
     return op.infer(*specs) if shapes is None else plain(op.infer(*lifted(specs, shapes)))
 
 
 def emit(graph: Graph, op: Op, *args: Argument, origin: Origin | None = None, name: str | None = None) -> Node:
-    """A call of `op` at the cursor; `args` in full, in schema order."""
+    """Add a call of `op` at the cursor. args: all arguments, in schema order."""
     if graph.shapes is not None:
         args = plain(args)
     return graph.call_function(op, args, name=name, info=NodeInfo(infer(op, args, graph.shapes), origin))
@@ -40,9 +40,9 @@ def spec(node: Node) -> TensorSpec:
 
 
 def emit_reshape(graph: Graph, x: Node, shape: tuple[int, ...]) -> Node:
-    """x's elements, in row-major order, as `shape`: a view, behind a copy where the layout asks for one."""
+    """The elements of `x` in row-major order as `shape`: a view if the layout allows it, else a view of a copy."""
     have = spec(x)
-    if have.shape == shape:  # as expressions, where they are: what is not provably equal is left to the view's rule
+    if have.shape == shape:  # symbolic sizes compare as expressions; if equality is not provable, the view's rule decides
         return x
     if not is_contiguous(have.shape, have.strides):
         try:
@@ -71,10 +71,10 @@ def emit_layout(graph: Graph, x: Node, strides: tuple[int, ...]) -> Node:
 
 
 def _packed_order(shape: tuple[int, ...], strides: tuple[int, ...], shapes: ShapeEnv | None) -> tuple[int, ...] | None:
-    """The dims from the outermost in, if the strides are those of packing in this order whatever the symbols are.
+    """The dims from the outermost in, if the strides are a packed tensor's in this order for all values of the symbols.
 
-    The order is guessed from their values now and then proved, so that nothing needs to be decided: a guard on which of
-    two strides is the greater comes too late for a graph that is made from another one, and says nothing otherwise.
+    The order is guessed from the current values and then proved, so that no decision is needed. A guard on the order of two
+    strides would come too late for a graph that is derived from another graph, and without that it carries no information.
     """
     if shapes is None:
         return None
@@ -88,17 +88,17 @@ def _packed_order(shape: tuple[int, ...], strides: tuple[int, ...], shapes: Shap
 
 
 def _falling(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
-    """Dims by falling stride; among equal strides the larger extent is the outer one."""
+    """Dims by falling stride; among equal strides the larger extent is outer."""
     return tuple(sorted(range(len(shape)), key=lambda d: (-strides[d], -shape[d], d)))
 
 
 def same_layout(shape: tuple[int, ...], a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    """Whether two stride tuples place the elements alike (dims of extent 1, and empty tensors, do not matter)."""
+    """Whether two stride tuples place the elements equally (dims of extent 1, and empty tensors, do not matter)."""
     return math.prod(shape) == 0 or all(n == 1 or x == y for n, x, y in zip(shape, a, b, strict=True))
 
 
 def physical_root(node: Node) -> Node:
-    """The node whose memory `node` lies in: views followed down to what is no view."""
+    """The node that owns the memory of `node`: follows view ops to a node that is not a view."""
     while node.op == "call_function" and isinstance(node.target, Op) and node.target.kind.name == "VIEW":
         node = node.args[0]
     return node

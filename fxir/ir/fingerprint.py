@@ -1,13 +1,12 @@
-"""A graph as text that depends on what it computes and on nothing else: the core of a cache key.
+"""A graph as text that depends on the graph's computation alone: the core of a cache key.
 
-The text contains order, targets, arguments, specs, the signature, the values of small carried tensors, and which node
-reads which carried tensor. It contains no node names, user lines or addresses. The same graph gives the same text in
-every process; two graphs that differ in anything that code depends on give different texts. Symbols are named by the
-order of the inputs that define them: their bounds and the relations that the capture relies on are in the text, their
-values at capture are not.
+The text contains order, targets, arguments, specs, the signature, the values of small carried tensors, and the carried tensor
+that each node reads. It contains no node names, user lines or addresses. The same graph gives the same text in every process;
+two graphs that differ in a property that code depends on give different texts. Symbols are named by the order of the inputs
+that define them: the text has their bounds and the relations of the capture, but not their values at capture.
 
-Carried tensors are numbered in the order in which the nodes first read them, twice: by their key in `graph.root`, since
-a compiled plan binds its constants by key, and by object, since two keys may name one tensor.
+Carried tensors are numbered twice, in the order of their first reader: by their key in `graph.root`, since a compiled plan
+binds its constants by key, and by object, since two keys may name one tensor.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ from fxir.ir.printer import dotted_name
 from fxir.symbols.bounds_from_relations import tightened
 from fxir.symbols.shapes import Relation, SymbolSource, map_ints
 
-# A backend may bake values of this size into code, so they are part of what is computed; larger ones may not be.
+# A backend may compile values of at most this size into code, so the text contains them. Larger values stay arguments.
 SMALL_BYTES: Final = 4096
 
-# Packages whose functions the import path identifies; a function of any other module counts by its content.
+# Functions in these packages are identified by their import path; other functions by their content.
 _STABLE: Final = frozenset({"dynamo", "eager", "fxir", "inductor", "framejit", "operator", "builtins", "math"})
 
 
@@ -48,7 +47,7 @@ def graph_hash(graph: Graph) -> str:
 def canonical_form(graph: Graph) -> str:
     """One line a node: `%3 = call_function op:mul (%1, 2) : float32[3, 4]s[4, 1]@cpu`.
 
-    Raises: NotImplementedError for an argument or carried value that has no stable text.
+    Raises: NotImplementedError for an argument or carried value without a stable text.
     """
     text = _Text(graph)
     names = canonical_symbols(graph)
@@ -76,9 +75,10 @@ def _node(graph: Graph, node: Node, text: _Text, names: dict[Sym, Sym]) -> str:
 
 # -- symbols -----------------------------------------------------------------------------------------------------
 def canonical_symbols(graph: Graph) -> dict[Sym, Sym]:
-    """Each symbol of the graph with the one that stands for it wherever its name must not matter: `n<k>`, in the order
-    of the inputs that they are read from, with its bounds as close as the relations make them
-    (see `fxir.symbols.bounds_from_relations`)."""
+    """symbol -> its canonical symbol `n<k>`, numbered in the order of the inputs that give the symbols.
+
+    The canonical symbol has the bounds that the relations imply (see `fxir.symbols.bounds_from_relations`).
+    """
 
     def place(entry: tuple[Sym, SymbolSource]) -> tuple[int, str, int]:
         return entry[1].input, entry[1].kind, entry[1].dim
@@ -92,14 +92,14 @@ def canonical_symbols(graph: Graph) -> dict[Sym, Sym]:
 
 
 def relied_upon(graph: Graph) -> list[Relation]:
-    """What the capture of this graph relies on about its symbols (and so guards)."""
+    """The relations over its symbols that the graph's capture guards."""
     if graph.shapes is None:
         return []
     return [r for r in graph.shapes.relations if r.symbols <= graph.symbols.keys()]
 
 
 def renamed(x: Any, names: dict[Sym, Sym]) -> Any:
-    """`x` with symbols replaced in every expression in it."""
+    """`x` with symbols replaced in all its expressions."""
     if not names:
         return x
     if isinstance(x, Relation):
@@ -118,7 +118,7 @@ def _spec(s: Any) -> str:
 
 
 def _content(x: Tensor) -> str:
-    """A digest of the elements of a small tensor; empty for a larger one and for one without elements."""
+    """A digest of the elements of a small tensor; empty for a larger tensor and for a tensor without elements."""
     if x.is_fake or x.nbytes > SMALL_BYTES:
         return ""
     content = np.ascontiguousarray(x.detach().cpu()._array).tobytes()
@@ -132,7 +132,7 @@ class _Text:
         self.numbers: dict[Node, int] = {} if graph is None else {node: i for i, node in enumerate(graph.nodes)}
         self._keys: dict[str, int] = {}
         self._tensors: dict[int, int] = {}
-        self._kept: list[Tensor] = []  # an id is unique only while its tensor is alive
+        self._kept: list[Tensor] = []  # an id is unique only while its tensor exists
         self._functions: dict[types.FunctionType, int] = {}
 
     def key_number(self, key: str) -> int:
@@ -147,7 +147,7 @@ class _Text:
         if x is None or isinstance(x, bool | int | str | bytes | types.EllipsisType):
             return f"{type(x).__name__}:{x!r}"
         if isinstance(x, float):
-            # repr tells 0.0 from -0.0; the payload of a NaN has no effect on what is computed.
+            # repr distinguishes 0.0 from -0.0; the payload of a NaN does not affect results
             return "float:nan" if math.isnan(x) else f"float:{x!r}"
         if isinstance(x, complex):
             return f"complex:({self.value(x.real)}, {self.value(x.imag)})"
@@ -179,7 +179,7 @@ class _Text:
         body = ", ".join(map(self.value, x))
         if isinstance(x, list):
             return f"[{body}]"
-        # A named tuple is another value than the tuple of its fields; a Size is not.
+        # A named tuple differs from the tuple of its fields; a Size does not.
         return f"{type(x).__module__}.{type(x).__qualname__}({body})" if hasattr(x, "_fields") else f"({body})"
 
     def _tensor(self, x: Tensor) -> str:
@@ -189,7 +189,7 @@ class _Text:
         return f"tensor:{number} {_spec(spec_of(x))}{_content(x)}"
 
     def callable(self, target: Callable[..., Any]) -> str:
-        """The import path of a function of this project or a library; the content of a function of the user."""
+        """The import path of a function of this project or of a library; the content of a function of the user."""
         if isinstance(target, Op):
             return f"op:{target.schema.text}"
         where = dotted_name(target)
@@ -205,7 +205,7 @@ class _Text:
         raise NotImplementedError(f"canonical_form: the call target {target!r} has no stable text")
 
     def _function(self, fn: types.FunctionType) -> str:
-        """Everything that a local function computes with: bytecode, constants, defaults, globals, closed-over values."""
+        """The parts of a local function that decide its result: bytecode, constants, defaults, globals, closed-over values."""
         cells = [self.value(c.cell_contents) for c in fn.__closure__ or ()]
         read = {name: fn.__globals__[name] for name in sorted(_names(fn.__code__)) if name in fn.__globals__}
         return f"{self._code(fn.__code__)} {self.value(fn.__defaults__)} {self.value(fn.__kwdefaults__)} {cells} {self.value(read)}"
@@ -218,6 +218,6 @@ class _Text:
 
 
 def _names(code: types.CodeType) -> set[str]:
-    """The names that `code` and the functions in it may look up in their globals."""
+    """The names that `code` and the functions in it may read from their globals."""
     inner = (c for c in code.co_consts if isinstance(c, types.CodeType))
     return set(code.co_names).union(*map(_names, inner))

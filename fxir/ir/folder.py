@@ -1,4 +1,4 @@
-"""A GraphModule as a folder: a package whose class runs the printed source, beside files of the values it carries."""
+"""A GraphModule as a folder: a package whose class runs the printed source, with files of the values it carries."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from eager import nn
 from eager.nn import Module
 from fxir.ir.printer import PythonCode
 
-# Modules whose repr is their constructor's call.
+# Modules whose repr is a call of their constructor.
 _BY_REPR: Final = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
 
 def write_folder(module: Module, code: PythonCode, root: dict[str, Any] | None, folder: Path, class_name: str) -> None:
     """Write `module`, whose source is `code`, as the package `folder` with a class of that name.
 
-    root: the values that the source reads by key; None if it reads attributes of the module.
+    root: the values that the source reads by key; None if the source reads attributes of the module.
+    Raises: NotImplementedError if the source reads values that cannot be imported.
     """
     if code.globals:
         raise NotImplementedError(f"to_folder: the source reads {', '.join(sorted(code.globals))}, which cannot be imported; "
@@ -45,7 +46,7 @@ def write_folder(module: Module, code: PythonCode, root: dict[str, Any] | None, 
 
 
 def _parts(module: Module, folder: Path, pickled: list[str]) -> list[str]:
-    """Statements that make the module's submodules, buffers and parameters. Adds to `pickled` the names of pickled ones."""
+    """Statements that create the module's submodules, buffers and parameters. The names of pickled parts are added to `pickled`."""
     lines = []
     for name, child in module.named_children():
         if type(child) in _BY_REPR:

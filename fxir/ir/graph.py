@@ -59,8 +59,8 @@ class Graph(NodeSequence):
     def on_generate_code(self, make_transformer: Callable[[TransformCode | None], TransformCode]) -> AbstractContextManager[None]:
         """Install a transformer of the printed function body's lines.
 
-        make_transformer: takes the current transformer or None, returns the new one. Result: a context manager whose exit
-        restores the previous transformer; without `with` the new one stays installed.
+        make_transformer: takes the current transformer or None, returns the new transformer. Result: a context manager whose exit
+        restores the previous transformer; without `with` the new transformer stays.
         """
         codegen, before = self._codegen, self._codegen._body_transformer
         codegen._body_transformer = make_transformer(before)
@@ -261,7 +261,7 @@ class Graph(NodeSequence):
         return node
 
     def find_symbols(self) -> set[Sym]:
-        """Fill `symbols` from the sizes and strides of the placeholders (`add_number_input` enters those of numbers).
+        """Fill `symbols` from the sizes and strides of the placeholders (`add_number_input` enters number inputs).
 
         Returns the used symbols that no placeholder gives.
         """

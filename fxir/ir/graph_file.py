@@ -1,8 +1,8 @@
-"""A graph in one file: save it, load it elsewhere, run it, without the source it came from.
+"""A graph in one file, which loads and runs without the source of its program.
 
-The file is a zip of `graph.json` (nodes, specs, signature) and the carried tensors' raw bytes, each with its SHA-256.
-It holds data only: call targets are named, and only ops of the table and functions of the modules in `_MODULES` are
-looked up on loading, so opening a file runs no code of its author's.
+The file is a zip of `graph.json` (nodes, specs, signature) and the raw bytes of the carried tensors, each with its SHA-256. It
+holds data only. Call targets are stored by name; only ops of the table and functions of the modules in `_MODULES` are looked
+up, so that loading a file runs no code from it.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _GRAPH: Final = "graph.json"
 
 
 class ExportError(RuntimeError):
-    """A graph cannot be written to a file, or a file is no graph this version can read."""
+    """A graph cannot be written to a file, or a file is not a graph that this version can read."""
 
 
 def save(gm: GraphModule, path: str | os.PathLike[str]) -> None:
-    """Write `gm` to `path`, replacing what is there in one step.
+    """Write `gm` to `path`, replacing an existing file in one step.
 
     Raises: ExportError for a call target or argument that has no name outside this process.
     """
@@ -70,7 +70,7 @@ def save(gm: GraphModule, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> GraphModule:
     """Read a graph that `save` wrote.
 
-    Raises: FileNotFoundError; ExportError for a damaged file, another format, or an op this version does not have.
+    Raises: FileNotFoundError; ExportError for a damaged file, another format, or an op that this version does not have.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -79,7 +79,7 @@ def load(path: str | os.PathLike[str]) -> GraphModule:
                 raise ExportError(f"load: {path} has format {document.get('format')!r}; this version reads {FORMAT}")
             root = {key: _read_carried(key, value, archive) for key, value in document["root"].items()}
     except (zipfile.BadZipFile, json.JSONDecodeError, KeyError) as e:
-        raise ExportError(f"load: {path} is damaged or no saved graph ({e})") from e
+        raise ExportError(f"load: {path} is damaged or not a saved graph ({e})") from e
     graph = Graph(root)
     nodes: list[Node] = []
     for entry in document["nodes"]:
@@ -151,7 +151,7 @@ def _read_target(entry: dict[str, str], node: str) -> Any:
     if "op" in entry:
         op = OPS.get(entry["op"])
         if op is None or op.schema.text != entry["schema"]:
-            have = "there is none" if op is None else f"here it is {op.schema.text}"
+            have = "this version has no such op" if op is None else f"here it is {op.schema.text}"
             raise ExportError(f"load: node {node} calls the op {entry['schema']}; {have}")
         return op
     if entry["module"].split(".")[0] not in _MODULES:
@@ -181,7 +181,7 @@ def _read_spec(entry: Any) -> Any:
 
 
 def _value(x: Any, numbers: dict[Node, int], who: str) -> Any:
-    """JSON for an argument. Plain scalars are themselves; everything else is {kind: ...}."""
+    """JSON for an argument: plain scalars unchanged, every other value as {kind: ...}."""
     if x is None or isinstance(x, bool | int | str):
         return x
     if isinstance(x, Node):

@@ -1,4 +1,4 @@
-"""A graph one can call: `GraphModule` compiles the printed source once and again after each edit."""
+"""A callable graph: `GraphModule` compiles the printed source once, and again after each edit of the graph."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _serial = itertools.count()
 
 
 class _Carried(dict[str, Any]):
-    """The values of a graph over a Module: whatever name the module has for a key."""
+    """The values of a graph over a Module: every attribute path of the module is a key."""
 
     def __init__(self, owner: Module) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class _Carried(dict[str, Any]):
 
 
 class _Parts(Module):
-    """The parts of a GraphModule over a Module, for a pickle."""
+    """The parts of a GraphModule over a Module, for pickling."""
 
     def __init__(self, owner: Module) -> None:
         super().__init__()
@@ -70,14 +70,14 @@ def _unpickled(root: Any, nodes: Any, name: str, codegen: CodeGen | None = None)
 class GraphModule(Module):
     """A graph with the values it carries, callable with one argument per placeholder.
 
-    root: what get_attr and call_module nodes name, by key (then it is the same dict as `graph.root`), or a Module that
-    has it, whose parts become this module's. The printed source is in `code` (and in linecache, so that tracebacks
-    show it); an edit of the graph shows at once, `recompile()` need not be called.
+    root: the values that get_attr and call_module nodes name, as a dict by key (which becomes `graph.root`), or as a Module,
+    whose parts become parts of this module. The printed source is in `code` (and in linecache, so that tracebacks show it). An
+    edit of the graph takes effect at the next call without `recompile()`.
     """
 
     def __init__(self, root: dict[str, Any] | Module, graph: Graph, class_name: str = "GraphModule") -> None:
         super().__init__()
-        # Past Module.__setattr__: what is kept here changes no compiled function that runs this module.
+        # These attributes bypass Module.__setattr__: they change no compiled function that runs this module.
         self.__dict__.update(_graph=graph, name=class_name, _code=None, _forward=None, _version=-1)
         if isinstance(root, Module):
             self._adopt(root)
@@ -105,7 +105,7 @@ class GraphModule(Module):
 
     @graph.setter
     def graph(self, graph: Graph) -> None:
-        if "_graph" not in self.__dict__:  # of a subclass that makes its parts itself
+        if "_graph" not in self.__dict__:  # of a subclass that creates its parts itself
             self.__dict__.update(_graph=graph, name=type(self).__name__, _code=None, _forward=None)
             graph.root = _Carried(self)
         carried = self.graph.root
@@ -118,13 +118,13 @@ class GraphModule(Module):
 
     @property
     def code(self) -> str:
-        """The source that runs."""
+        """The source of the compiled function."""
         self._compiled()
         return self._code.source  # type: ignore[no-any-return]
 
     @property
     def forward(self) -> Callable[..., Any]:  # type: ignore[override]
-        """The compiled function, bound: one argument per placeholder."""
+        """The compiled function, bound: it takes one argument per placeholder."""
         return MethodType(self._compiled(), self)
 
     def _compiled(self) -> Callable[..., Any]:
@@ -133,7 +133,7 @@ class GraphModule(Module):
         return self._forward  # type: ignore[no-any-return]
 
     def recompile(self) -> PythonCode:
-        """Print and compile the graph as it is now."""
+        """Print and compile the current graph."""
         code = print_python(self.graph, free=True)
         filename = f"<{self.name}.{next(_serial)}>"
         linecache.cache[filename] = (len(code.source), None, code.source.splitlines(True), filename)
@@ -149,7 +149,7 @@ class GraphModule(Module):
         return print_python(self.graph, annotate=True).source
 
     def print_readable(self, print_output: bool = True, **style: Any) -> str:
-        """Print `readable()` (unless print_output is False), and return it. style: torch's, with no meaning here."""
+        """Print `readable()` (unless print_output is False), and return it. style: torch's options, which have no effect here."""
         text = f"# {self.name}\n{self.readable()}"
         if print_output:
             print(text)
@@ -158,14 +158,14 @@ class GraphModule(Module):
     def to_folder(self, folder: str | os.PathLike[str], module_name: str = "FxModule") -> None:
         """Write the module as a package: `from folder import FxModule` gives its class, which loads the values it carries.
 
-        Warns of the submodules that are stored as pickles. Raises: NotImplementedError if the source reads a value that
-        has no importable name.
+        Warns of submodules that are stored as pickles. Raises: NotImplementedError if the source reads a value without an
+        importable name.
         """
         code = print_python(self.graph, attributes=isinstance(self.graph.root, _Carried))
         write_folder(self, code, None if isinstance(self.graph.root, _Carried) else dict(self.graph.root), Path(folder), module_name)
 
     def add_submodule(self, target: str, m: Module) -> bool:
-        """Put `m` under the dotted name `target`, where call_module nodes find it; False where the way is barred."""
+        """Add `m` under the dotted name `target`, for call_module nodes. Result: False if part of the path is not a Module."""
         if not isinstance(self.graph.root, _Carried):
             self.graph.root[target] = m
             return True
@@ -179,7 +179,7 @@ class GraphModule(Module):
         return True
 
     def delete_submodule(self, target: str) -> bool:
-        """Take the submodule of that dotted name away; False where there is none."""
+        """Delete the submodule with that dotted name. Result: False if it does not exist."""
         if not isinstance(self.graph.root, _Carried):
             return isinstance(self.graph.root.get(target), Module) and self.graph.root.pop(target) is not None
         parent, _, name = target.rpartition(".")
@@ -193,14 +193,14 @@ class GraphModule(Module):
         return True
 
     def delete_all_unused_submodules(self) -> None:
-        """Take every submodule away that no node names, and that holds nothing that a node names."""
+        """Delete every submodule that no node names and that contains no module or tensor that a node names."""
         used = [str(n.target) for n in self.graph.nodes if n.op in ("call_module", "get_attr")]
         for name in [n for n, _ in self.named_modules() if n]:
             if not any(f"{target}.".startswith(f"{name}.") or f"{name}.".startswith(f"{target}.") for target in used):
                 self.delete_submodule(name)
 
     def lint(self) -> None:
-        """Raise GraphError where the graph is not well formed."""
+        """Raise GraphError if the graph is not well formed."""
         verify(self.graph)
 
     def __getattr__(self, name: str) -> Any:
@@ -229,7 +229,7 @@ class GraphModule(Module):
         return new
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """By the nodes and what they name. The module's own parts, where it has any, go with it."""
+        """Pickled by the nodes and the values they name, and by the module's own parts if it has any."""
         root = self.graph.root
         carried: Any = _Parts(self) if isinstance(root, _Carried) else dict(root)
         codegen = self.graph._codegen
@@ -243,13 +243,13 @@ class GraphModule(Module):
         return f"GraphModule({self.name}, {len(self.graph)} nodes, {len(self.root)} carried values)"
 
 
-# torch.fx's names for what subclasses elsewhere build on.
+# torch.fx's names, which subclasses in other libraries use.
 
-_USER_PRESERVED_ATTRIBUTES_KEY: Final = "_user_preserved_attributes"  # of `meta`: attributes that a copy keeps
+_USER_PRESERVED_ATTRIBUTES_KEY: Final = "_user_preserved_attributes"  # keys of `meta` that a copy keeps
 
 
 class _CodeOnlyModule(Module):
-    """A module that has these attributes and nothing else: what a GraphModule is copied from."""
+    """A module with these attributes only: the source from which unpickling and copying make a GraphModule."""
 
     def __init__(self, body: dict[str, Any]) -> None:
         super().__init__()
@@ -257,7 +257,7 @@ class _CodeOnlyModule(Module):
 
 
 def _copy_attr(from_module: Module, to_module: Module, target: str) -> None:
-    """Give `to_module` what `from_module` has as `target`, "part.of.it", with empty modules on the way to it."""
+    """Set the attribute `target` ("part.of.it") of `from_module` on `to_module`, creating empty modules on the path."""
     *path, name = target.split(".")
     for part in path:
         from_module = getattr(from_module, part)

@@ -1,4 +1,4 @@
-"""`torch.fx.immutable_collections`: a list and a dict that refuse to be changed, as the arguments of a node do."""
+"""`torch.fx.immutable_collections`: a list and a dict that raise when they are changed, like the arguments of a node."""
 from __future__ import annotations
 
 from typing import Any, NoReturn
@@ -15,7 +15,7 @@ def _refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
 
 
 class immutable_list(list[Any]):  # noqa: N801 - torch's name
-    """A list whose items stay."""
+    """A list that cannot be changed."""
 
     __delitem__ = __iadd__ = __imul__ = __setitem__ = append = clear = extend = insert = pop = remove = reverse = sort = _refuse
 
@@ -27,7 +27,7 @@ class immutable_list(list[Any]):  # noqa: N801 - torch's name
 
 
 class immutable_dict(dict[Any, Any]):  # noqa: N801 - torch's name
-    """A dict whose items stay."""
+    """A dict that cannot be changed."""
 
     __delitem__ = __ior__ = __setitem__ = clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
 

@@ -1,4 +1,4 @@
-"""Run a graph node by node. Subclass and override one method per node kind to do something else with it."""
+"""Runs a graph node by node. A subclass overrides one method per node kind to change what a node does."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from fxir.symbols.shapes import bound
 class Interpreter:
     """Executes a graph over real (or fake) values.
 
-    Values are dropped after their last use. While a node runs, `self.node` is that node.
+    A value is dropped after its last use. While a node runs, `self.node` is that node.
 
-    garbage_collect_values: False keeps all of them in `self.env` until the next run. graph: run this one instead of the
+    garbage_collect_values: False keeps all values in `self.env` until the next run. graph: the graph to run, by default the
     module's.
     """
 
@@ -30,17 +30,17 @@ class Interpreter:
         self.env: dict[Node, Any] = {}
         self.node: Node | None = None
         self._args: Iterator[Any] = iter(())
-        self._symbols: dict[Sym, Any] = {}  # their values, read from the inputs of this run
+        self._symbols: dict[Sym, Any] = {}  # symbol -> value, read from the inputs of this run
         self._dead: dict[Node, list[Node]] = {}
         self._dead_version = -1
 
     def run(self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True) -> Any:
-        """The graph's output for `args`, one per placeholder (defaults fill in for missing ones).
+        """The graph's output for `args`, one per placeholder (a missing argument gets the placeholder's default).
 
-        initial_env: values that nodes have already; these do not run. enable_io_processing: whether the graph's CodeGen lays
-        out the arguments and the result.
+        initial_env: values of nodes that do not need to run. enable_io_processing: whether the graph's CodeGen converts the
+        arguments and the result.
 
-        Raises: TypeError for a wrong number of arguments; whatever a node raises.
+        Raises: TypeError for a wrong number of arguments; any error that a node raises.
         """
         if enable_io_processing:
             args = tuple(self.graph.process_inputs(*args))
@@ -71,7 +71,7 @@ class Interpreter:
             self.node = None
 
     def run_node(self, node: Node) -> Any:
-        """Dispatch on the node's kind with its arguments looked up."""
+        """Run a node by its kind, with its arguments replaced by their values."""
         args = tuple(self.fetch(a) for a in node.args)
         kwargs = {k: self.fetch(v) for k, v in node.kwargs.items()}
         return getattr(self, node.op)(node.target, args, kwargs)
@@ -81,7 +81,7 @@ class Interpreter:
         return tuple(map(self.fetch, n.args)), {k: self.fetch(v) for k, v in n.kwargs.items()}
 
     def fetch_attr(self, target: str) -> Any:
-        """What the graph carries under `target`."""
+        """The value that the graph carries under `target`."""
         return self.graph.root[target]
 
     def fetch(self, arg: Argument) -> Any:
@@ -115,7 +115,7 @@ class Interpreter:
 
 
 def _last_uses(graph: Graph) -> dict[Node, list[Node]]:
-    """For each node, the nodes whose values nobody needs after it ran (itself, when nobody ever does)."""
+    """For each node, the nodes whose last reader it is (including itself, if it has no readers)."""
     seen: set[Node] = set()
     dead: dict[Node, list[Node]] = {}
     for node in reversed(graph):

@@ -1,7 +1,7 @@
-"""`torch.fx.wrap` and `has_side_effect`: functions that a symbolic tracer keeps whole, and calls that a graph keeps.
+"""`torch.fx.wrap` and `has_side_effect`: functions that a symbolic tracer does not enter, and calls that a graph keeps.
 
-This project captures bytecode (dynamo), which needs no such marks: a marked function is followed like any other, as
-torch.compile does. The marks are kept for tracers that users bring.
+The capture of bytecode (dynamo) needs no such marks: it follows a marked function like any other function, as torch.compile
+does. The marks serve the user's own tracers.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ LEAVES: Final[set[tuple[str, str]]] = set()  # (module, name)
 
 
 def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
-    """Mark a function of the calling module, itself or by name; gives the argument back, so it works as a decorator.
+    """Mark a function of the calling module, itself or by name. Returns the argument, so that it can be a decorator.
 
-    Raises: RuntimeError for something that is neither a callable nor a string; NotImplementedError where it is called
-    elsewhere than at the top level of a module.
+    Raises: RuntimeError for an argument that is neither a callable nor a string; NotImplementedError if it is not called at the
+    top level of a module.
     """
     if not callable(fn_or_name) and not isinstance(fn_or_name, str):
         raise RuntimeError("Unsupported type for global function! Must be either a callable or string name")
@@ -31,6 +31,6 @@ def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
 
 
 def has_side_effect(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a function whose calls dead code elimination keeps; gives the function back, so it works as a decorator."""
+    """Mark a function whose calls dead code elimination keeps. Returns the function, so that it can be a decorator."""
     SIDE_EFFECTS.add(fn)
     return fn

@@ -80,6 +80,6 @@ def _row(node: Node) -> tuple[str, str, str, str]:
 
 
 def _aligned(row: tuple[str, str, str, str], widths: list[int]) -> str:
-    # A column has a largest width, so that one long call does not push every spec off the screen.
+    # The width of a column is limited, so that one long call does not push every spec off the screen.
     name, op, call = (text.ljust(min(width, _COLUMN_WIDTH)) for text, width in zip(row, widths, strict=False))
     return f"{name} = {op} {call}  # {row[3]}" if row[3] else f"{name} = {op} {row[2]}"

@@ -1,6 +1,6 @@
-"""Names of nodes: valid Python identifiers, each used once in a graph.
+"""Names of nodes: valid Python identifiers, unique in their graph.
 
-Owns `NodeNames` and `name_hint`. Knows nothing of nodes.
+Owns `NodeNames` and `name_hint`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import keyword
 import re
 from typing import Any
 
-# Names that the printed source needs for itself: Python's own, and those that its header binds.
+# Names that the printed source uses itself: Python's own names, and names that its header binds.
 _RESERVED = frozenset([*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "self", "OPS", "eager"])
 _NOT_IDENTIFIER = re.compile(r"\W+", re.ASCII)
 _TRAILING_NUMBER = re.compile(r"_\d+$")

@@ -1,7 +1,7 @@
-"""One node of a graph: what is called, with what, and who uses the result.
+"""One node of a graph: its target, its arguments and its users.
 
-Owns `Node`, its typed facts (`NodeInfo`) and the walk over nested arguments (`map_nodes`).
-Knows nothing of what targets mean: that is the interpreter's and the backends' business.
+Owns `Node`, its typed facts (`NodeInfo`) and the walk over nested arguments (`map_nodes`). The meaning of targets belongs to
+the interpreter and the backends.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
 from eager.base.fake import fake
 from fxir.base.origin import Origin
-from fxir.ir.leaves import has_side_effect  # noqa: F401 - torch.fx.node has it
+from fxir.ir.leaves import has_side_effect  # noqa: F401 - a name of torch.fx.node
 
 if TYPE_CHECKING:
     from eager.base.spec import TensorSpec
@@ -30,7 +30,7 @@ Target: TypeAlias = "Callable[..., Any] | str"
 
 @dataclass(frozen=True, slots=True)
 class NodeInfo:
-    """What is known about a node's value: the spec of its tensor(s) and where the user wrote it."""
+    """Facts about a node's value: the spec of its tensor(s) and the user's line that computes it."""
 
     spec: Spec = None
     origin: Origin | None = None
@@ -49,7 +49,7 @@ def map_nodes(arg: Argument, fn: Callable[[Node], Argument]) -> Argument:
 
 
 def map_instances(arg: Any, kind: type[T], fn: Callable[[T], Any]) -> Any:
-    """`map_nodes` for what stands in the place of nodes: everything of the class `kind`."""
+    """`map_nodes` for other leaves: every instance of the class `kind` is replaced by fn(instance)."""
     if isinstance(arg, kind):
         return fn(arg)
     if isinstance(arg, tuple):
@@ -117,14 +117,14 @@ class Node:
     - "call_function": target(*args, **kwargs), target a callable (an Op in functional graphs);
     - "call_method": args[0].target(*args[1:], **kwargs), target a str;
     - "call_module": graph.root[target](*args, **kwargs);
-    - "output": args[0] is what the graph returns.
+    - "output": the graph returns args[0].
 
-    `args` and `kwargs` are read-only values: assign a new one to change them, which keeps `users` right.
-    `type` is the annotation that whoever made the node gave it, or None; nothing here reads it.
-    `users` is an insertion-ordered dict of the nodes that read this one.
+    `args` and `kwargs` are read-only: assign a new value to change them, which keeps `users` consistent. `type` is an
+    annotation from the node's maker, or None; this project does not read it. `users` is an insertion-ordered dict of the nodes
+    that read this node.
     """
 
-    __slots__ = (  # "__dict__" for the marks that rewriters of graphs put on nodes
+    __slots__ = (  # "__dict__" for attributes that a user's rewriter sets on nodes
         "__dict__",
         "__weakref__",
         "_args",
@@ -194,13 +194,13 @@ class Node:
 
     @property
     def inputs(self) -> tuple[Node, ...]:
-        """The nodes this one reads, each once, in order of first appearance."""
+        """The nodes that this node reads, without repeats, in order of first appearance."""
         return self._inputs
 
     def _set_arguments(self, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> None:
         for old in self._inputs:
             old.users.pop(self, None)
-        # map_nodes copies every container, so a list the caller keeps and changes cannot change the graph.
+        # map_nodes copies every container, so that a later change to the caller's list does not change the graph.
         self._args = map_nodes(tuple(args), lambda n: n)
         self._kwargs = map_nodes(dict(kwargs), lambda n: n)
         self._inputs = tuple(dict.fromkeys(walk_nodes((self._args, self._kwargs))))
@@ -225,10 +225,10 @@ class Node:
         propagate_meta: bool = False,
         except_: Node | None = None,
     ) -> list[Node]:
-        """Make every user of this node (but `except_`) read `replace_with`; returns the users changed.
+        """Make every user of this node (except `except_`) read `replace_with`; returns the changed users.
 
-        delete_user_cb: asked for each user whether to change it. propagate_meta: `replace_with`, a node whose `meta` is
-        empty, gets a copy of this node's. Raises: ValueError if it is not empty.
+        delete_user_cb: decides for each user whether to change it. propagate_meta: copy this node's `meta` to `replace_with`, a
+        node with empty `meta`. Raises: ValueError if its `meta` is not empty.
         """
         if propagate_meta:
             if not isinstance(replace_with, Node) or replace_with._meta:
@@ -264,15 +264,15 @@ class Node:
 
     @property
     def all_input_nodes(self) -> list[Node]:
-        """torch.fx's form of `inputs`."""
+        """torch.fx's name of `inputs`, as a list."""
         return list(self._inputs)
 
     @property
     def meta(self) -> dict[str, Any]:
-        """A dict for whoever rewrites the graph from outside; this project's own passes use `info`.
+        """A dict for rewriters outside this project; this project's own passes use `info`.
 
-        It begins with what torch puts there: "example_value" and "val", fakes of the node's value, where its spec is
-        known, and "stack_trace", the user's line.
+        It starts with torch's entries: "example_value" and "val", fakes of the node's value, if its spec is known, and
+        "stack_trace", the user's line.
         """
         if self._meta is None:
             self._meta = {}
@@ -288,14 +288,14 @@ class Node:
 
     @property
     def stack_trace(self) -> str | None:
-        """The user's line as a traceback shows it, or None where it is not known."""
+        """The user's line in the form of a traceback, or None if it is not known."""
         origin = self.info.origin
         if origin is None:
             return None
         return f'  File "{origin.file}", line {origin.line}, in {origin.function}\n    {origin.source_line}\n'
 
     def is_impure(self, impure_random: bool = True) -> bool:
-        """Whether dead code elimination keeps this node if it has no users. impure_random: random ops count."""
+        """Whether dead code elimination keeps this node if it has no users. impure_random: random ops are impure."""
         kind = getattr(getattr(self.target, "kind", None), "name", None)
         return (impure_random and kind == "RANDOM") or self.graph.is_effectful(self)
 
@@ -334,7 +334,7 @@ def _fakes(spec: Any) -> Any:
 
 
 def _percent(arg: Argument) -> str:
-    """An argument as torch.fx prints it: nodes as %name."""
+    """An argument in torch.fx's notation: nodes as %name."""
     if isinstance(arg, Node):
         return f"%{arg.name}"
     if isinstance(arg, tuple):

@@ -22,16 +22,16 @@ from fxir.symbols.shapes import ShapeEnv, SymbolSource, symbols_in
 
 @dataclass(frozen=True, slots=True)
 class GraphSignature:
-    """How the flat inputs and outputs of a functional graph map to those of the captured program.
+    """How the flat inputs and outputs of a functional graph map to the inputs and outputs of the captured program.
 
     mutated_inputs: output k (for k < len(mutated_inputs)) is the new value of placeholder mutated_inputs[k].
     n_user_outputs: the number of outputs for the caller, which follow. n_saved: the number of outputs for the backward graph,
     which come last.
     parameters: placeholders that are nn.Parameters (their storage lives as long as the compiled call).
 
-    may_write: a backend may write the mutated inputs itself. The callable it returns then has an attribute
-    `writes_inputs = True`: it copies each new value into its input, increments the input's version counter, and omits
-    those leading outputs from its result.
+    may_write: a backend may write the mutated inputs itself. The callable it returns then has an attribute `writes_inputs =
+    True`: it copies each new value into its input, increments the input's version counter, and omits the new values from its
+    result.
     """
 
     mutated_inputs: tuple[int, ...] = ()
@@ -66,7 +66,7 @@ class NodeSequence:
         self._sentinel.name = "<end>"
         self._sentinel._prev = self._sentinel._next = self._sentinel
         self._sentinel._erased = False
-        self._cursor = self._sentinel  # new nodes are inserted before this one
+        self._cursor = self._sentinel  # the insertion point: new nodes are linked before this node
 
     @property
     def nodes(self) -> NodeList:
@@ -97,7 +97,7 @@ class NodeSequence:
 
     @property
     def output_node(self) -> Node:
-        """The output node. Raises: ValueError if the graph has none yet."""
+        """The output node. Raises: ValueError if the graph has no output node."""
         last = self._sentinel._prev
         if last is self._sentinel or last.op != "output":
             raise ValueError("Graph: there is no output node yet; call graph.output(value) last")

@@ -1,6 +1,6 @@
 """A graph as plain values, for pickle and copy: nodes refer to one another by name.
 
-Targets are pickled by reference, as functions are. For files that outlive the program there is `fxir.ir.graph_file`.
+Targets are pickled by reference, like functions. `fxir.ir.graph_file` writes files that other programs can read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fxir.ir.node import NodeInfo, map_instances, map_nodes
 
 @dataclass(frozen=True, slots=True)
 class _Reference:
-    """A node, by name; or an op of the table."""
+    """A reference to a node by name, or to an op of the table."""
 
     name: str
     is_op: bool = False
@@ -23,7 +23,7 @@ class _Reference:
 
 @dataclass(frozen=True, slots=True)
 class PackedNode:
-    """What makes a node."""
+    """The fields of a node."""
 
     op: str
     target: Any

@@ -1,7 +1,7 @@
-"""Graph to Python source. The source runs: executing it gives a `forward(self, ...)` equal to the graph.
+"""Graph to Python source. The source runs: executing it defines a `forward(self, ...)` equal to the graph.
 
-Owns how targets and argument values are written. `self` is any object whose `.root` maps the graph's keys to values
-(a GraphModule). What has no importable name goes into `globals` under a made-up one.
+Owns the text of targets and argument values. `self` is any object whose `.root` maps the graph's keys to values (a
+GraphModule). A value without an importable name is put into `globals` under a generated name.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class PythonCode:
 def print_python(graph: NodeSequence, *, annotate: bool = False, free: bool = False, attributes: bool = False) -> PythonCode:
     """Print `graph` as an import header and a function `forward(self, <placeholders>)`.
 
-    annotate: add specs and user lines as comments. free: drop each value after its last use, as a running
-    graph should, at the price of noise. attributes: read the values that the graph names as attributes of `self`.
+    annotate: add specs and user lines as comments. free: delete each value after its last use, which a running graph needs but
+    which makes the text longer. attributes: read the values that the graph names as attributes of `self`.
     """
     return _Printer(graph, annotate, free, attributes).run()
 
@@ -68,7 +68,7 @@ class _Printer:
         self.imports: set[str] = set()
         self.globals: dict[str, Any] = {}
         self.names = {n.name for n in graph.nodes}
-        self.symbols: dict[Sym, str] = {}  # the variable that holds each
+        self.symbols: dict[Sym, str] = {}  # symbol -> the variable that holds it
 
     def run(self) -> PythonCode:
         last_use = self._last_uses() if self.free else {}
@@ -96,7 +96,7 @@ class _Printer:
         return PythonCode(f"{imports}{head}\n{body}\n", self.globals)
 
     def _function(self, lines: list[str]) -> tuple[str, str]:
-        """The definition line and the body, as the graph's CodeGen writes them."""
+        """The definition line and the body, written by the graph's CodeGen."""
         codegen = self.graph._codegen
         if type(codegen) is not CodeGen:
             self.globals.update({"torch": eager, "inf": math.inf, "nan": math.nan, "NoneType": type(None), "device": eager.device})
@@ -107,7 +107,7 @@ class _Printer:
         return head.lstrip("\n"), "\n".join(f"    {line}" if line else line for line in lines)
 
     def _symbol_lines(self) -> list[str]:
-        """Each symbol read from the input that tells it."""
+        """Lines that read each symbol from an input."""
         names = [n.name for n in self.graph.placeholders]
         lines = []
         for s, source in self.graph.symbols.items():
@@ -174,7 +174,7 @@ class _Printer:
             module, name = where
             if module == "builtins":
                 return name if name not in self.names else self._global(value, hint)
-            # A node named like the module's first part would shadow the import inside forward.
+            # A node with the name of the module's first part would shadow the import inside forward.
             if module.split(".")[0] not in self.names:
                 self.imports.add(module)
                 return f"{module}.{name}"
@@ -231,7 +231,7 @@ class _Printer:
 
 
 def is_op(target: Any) -> bool:
-    """Whether a call target is an op of eager's table (told by its face, so that a printed graph needs no table)."""
+    """Whether a call target is an op of eager's table. It is recognised by its attributes, so that a printed graph needs no table."""
     return hasattr(target, "schema") and hasattr(target, "kind") and isinstance(getattr(target, "name", None), str)
 
 

@@ -1,4 +1,4 @@
-"""Is a graph well formed? `verify` raises `GraphError` naming the node and the rule it breaks."""
+"""Verification of graphs: `verify` raises `GraphError`, which names the node and the rule that it breaks."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ G = TypeVar("G", bound=NodeSequence)
 
 
 class GraphError(RuntimeError):
-    """A graph breaks one of its invariants: a bug of the pass that last touched it."""
+    """A graph breaks one of its invariants: a bug in the pass that last edited it."""
 
 
 def verify(graph: G, *, functional: bool = False, specs: bool = False, carried: bool = True) -> G:
-    """Check every invariant of `graph`; returns it, so a call can be wrapped around a pass.
+    """Check every invariant of `graph`; returns it, so that a call can wrap a pass.
 
-    functional: also hold the contract of graphs given to backends (targets are Ops, none in place, no kwargs,
-    every node has a spec, flat tuple output, a signature that fits the outputs).
-    carried: also that root has what nodes name.
+    functional: also check the contract of graphs that backends receive (targets are Ops, none in place, no kwargs, every node
+    has a spec, flat tuple output, a signature that fits the outputs).
+    carried: also check that `root` has every value that nodes name.
     specs: also recompute each Op's spec from its arguments; it must be equal, strides included.
     Raises: GraphError.
     """
@@ -60,7 +60,7 @@ def _check_links(graph: NodeSequence) -> None:
         if node.name in names:
             _fail(node, "another node has the same name")
         if not node.name.isidentifier():
-            _fail(node, "its name is no Python identifier")
+            _fail(node, "its name is not a Python identifier")
         names.add(node.name)
         count += 1
         node = node._next
@@ -74,10 +74,10 @@ def _check_order(graph: NodeSequence) -> None:
     outputs = 0
     for node in graph.nodes:
         if outputs:
-            _fail(node, "it stands after the output node")
+            _fail(node, "it comes after the output node")
         if node.op == "placeholder":
             if body:
-                _fail(node, "a placeholder stands after other nodes")
+                _fail(node, "a placeholder comes after other nodes")
         else:
             body = True
         outputs += node.op == "output"
@@ -92,7 +92,7 @@ def _check_order(graph: NodeSequence) -> None:
                 _fail(node, "it reads the output node")
         seen.add(node)
     if outputs != 1:
-        _fail(None, f"a graph has one output node, this one has {outputs}")
+        _fail(None, f"there are {outputs} output nodes; allowed: 1")
 
 
 def _check_node(graph: NodeSequence, node: Node) -> None:
@@ -133,12 +133,12 @@ def _check_functional(graph: NodeSequence) -> None:
         _fail(graph.output_node, "the output of a functional graph is a flat tuple of nodes (or of sizes)")
     unknown = graph.used_symbols() - graph.symbols.keys()
     if unknown:
-        _fail(None, f"nothing tells where the symbols {', '.join(sorted(s.name for s in unknown))} come from")
+        _fail(None, f"no input gives the symbols {', '.join(sorted(s.name for s in unknown))}")
     signature = graph.signature
     if signature is not None:
         total = len(signature.mutated_inputs) + signature.n_user_outputs + signature.n_saved
         if total != len(value):
-            _fail(graph.output_node, f"the signature tells of {total} outputs, there are {len(value)}")
+            _fail(graph.output_node, f"the signature names {total} outputs, there are {len(value)}")
         if any(not 0 <= i < len(graph.placeholders) for i in signature.mutated_inputs):
             _fail(graph.output_node, "the signature names a mutated input that does not exist")
 

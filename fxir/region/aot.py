@@ -1,9 +1,8 @@
-"""From a captured graph to a callable: trace, functionalise, differentiate, cut, compile, wrap.
+"""From a captured graph to a callable: trace, functionalise, differentiate, partition, compile, wrap.
 
-`aot_compile` is what a backend that can only compile functional graphs calls. The backend's part is
-`compile_graph(graph, kind, options)`: it gets a functional graph (see `fxir.ir.verifier`, functional=True; outputs of
-inference and forward graphs each in memory of their own, none an input) and returns a callable from real tensors to a
-tuple of results, which pays no attention to autograd.
+A backend that compiles only functional graphs calls `aot_compile` and passes `compile_graph(graph, kind, options)`. That
+function receives a functional graph (see `fxir.ir.verifier`, functional=True; each output of an inference or forward graph is
+in separate memory and is not an input) and returns a callable from real tensors to a tuple of results, which ignores autograd.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from fxir.ir.passes import run_passes
 from fxir.ir.verifier import verify
 from fxir.region import repro
 from fxir.region.double_backward import UNABLE, SecondOrder, Shape
-from fxir.region.interior_gradients import Inside, inside
+from fxir.region.interior_gradients import Rerun, plan_rerun
 from fxir.region.runtime import (
     Backward,
     FloatInput,
@@ -74,13 +73,13 @@ def aot_compile(
     options: CompileOptions | None = None,
     decompositions: Decompositions = DEFAULT,
 ) -> Callable[..., Any]:
-    """Compile `gm` for real tensors like `inputs` (fakes; is_leaf and requires_grad count, and shared storages too).
+    """Compile `gm` for real tensors like `inputs` (fakes; is_leaf, requires_grad and shared storages are significant).
 
-    The callable takes one tensor per placeholder and returns what `gm` returns, as a tuple (bare, if gm's output is a
-    single value). It is right for the grad mode it was compiled in. The forward is compiled now, the backward at its
+    The callable takes one tensor per placeholder and returns the outputs of `gm` as a tuple (as a bare value, if gm's output is
+    a single value). It is valid for the grad mode in which it was compiled. The forward is compiled now, the backward at its
     first call.
-    Raises: what running `gm` raises (shape errors are eager's own); what compile_graph raises;
-    NotImplementedError for aliasing it cannot express.
+    Raises: errors of running `gm` (shape errors are eager's own); errors of compile_graph; NotImplementedError for aliasing
+    that it cannot express.
     """
     return _compile_traced(
         lambda fakes: _trace(gm, fakes, decompositions), gm, list(inputs), compile_graph, options or CompileOptions()
@@ -90,24 +89,24 @@ def aot_compile(
 def _compile_traced(
     trace: Trace, plain: Callable[..., Any], inputs: list[Any], compile_graph: CompileGraph, options: CompileOptions
 ) -> Callable[..., Any]:
-    """What `trace` traces, compiled for fakes like `inputs`. plain: the same, uncompiled."""
+    """The program that `trace` traces, compiled for fakes like `inputs`. plain: the same program, uncompiled."""
     grad_mode, autocast = _native.grad_enabled(), thread_state.autocast_number()
     try:
         program = trace(inputs)
-    finally:  # a program may end with other modes than it begins with: who compiles it must not find them switched
+    finally:  # a program may end in other modes than it begins in; the caller's modes must not change
         _native.set_grad_enabled(grad_mode)
         thread_state.switch_autocast(autocast)
     program.examples = inputs
     symbolic = program.mode.graph.shapes is not None
-    program.again = _Elsewhere(plain, lambda fakes: _compile_traced(trace, plain, fakes, compile_graph, options), symbolic)
+    program.again = _OtherPlacements(plain, lambda fakes: _compile_traced(trace, plain, fakes, compile_graph, options), symbolic)
     if not program.differentiable:
         return _compile_inference(program, compile_graph, options)
     return _compile_training(program, compile_graph, options, _second_order(trace, compile_graph, options))
 
 
 @dataclass(slots=True)
-class _Elsewhere:
-    """The same program for arguments that lie otherwise in memory: compiled once per constellation, for the first few."""
+class _OtherPlacements:
+    """The same program for arguments with another sharing of memory: compiled once per placement, for the first few placements."""
 
     plain: Callable[..., Any]
     compile: Callable[[list[Tensor]], Callable[..., Any]]
@@ -117,7 +116,7 @@ class _Elsewhere:
     def __call__(self, *args: Any) -> Any:
         tensors = [t for t in args if isinstance(t, Tensor)]
         key: Any = places(tensors)
-        if self.symbolic:  # what is compiled here is static
+        if self.symbolic:  # these variants are compiled for static sizes
             key = key, tuple((t.shape, t.stride()) if isinstance(t, Tensor) else t for t in args)
         found = self.variants.get(key)
         if found is None:
@@ -128,8 +127,8 @@ class _Elsewhere:
             except Exception as e:
                 if not settings.current().capture.suppress_errors:
                     raise
-                # Nobody above a call can fall back: it is said, and gm runs.
-                _AOT.warning(f"inputs that lie otherwise in memory run uncompiled: {type(e).__name__}: {e}")
+                # No caller can fall back to eager here, so a warning is logged and gm runs.
+                _AOT.warning(f"a call whose inputs share memory differently runs uncompiled: {type(e).__name__}: {e}")
                 found = self.plain
             self.variants[key] = found
         return found(*args)
@@ -139,10 +138,9 @@ class _Elsewhere:
 class _Inputs:
     """The inputs of one trace.
 
-    args: what gm is called with, lifted tensors last. graph_inputs, traced, leaves: per placeholder of the graph, where
-    its value comes from, the fake whose memory it is, and the tensor that gradients are taken with respect to (the last
-    two of tensors only: placeholders of symbolic ints stand behind theirs). parameters: placeholders that are
-    nn.Parameters.
+    args: the arguments of gm, lifted tensors last. graph_inputs, traced, leaves: per placeholder of the graph, the source of
+    its value, the fake that owns its memory, and the tensor that gradients are taken with respect to (the last two for tensors
+    only: placeholders of symbolic ints follow the tensors). parameters: placeholders that are nn.Parameters.
     """
 
     args: list[Tensor] = field(default_factory=list)
@@ -154,7 +152,7 @@ class _Inputs:
 
 @dataclass(slots=True)
 class _Program:
-    """A traced program. computed: the fakes its graph computes, in order, after the new values of inputs."""
+    """A traced program. computed: the fakes that its graph computes, in order, after the new values of inputs."""
 
     mode: TraceMode
     inputs: _Inputs
@@ -169,7 +167,7 @@ class _Program:
     again: Callable[..., Any] | None = None
 
     def placed(self) -> tuple[int, ...]:
-        """Arguments whose place in memory the program relies on."""
+        """Arguments whose placement in memory the program relies on."""
         n = len(self.inputs.args) - len(self.bound)
         args = self.inputs.args[:n]
         return tuple(i for i, t in enumerate(args) if isinstance(t, Tensor) and self.mode.memory.is_placed(t))
@@ -181,16 +179,16 @@ class _Program:
 
     @property
     def differentiable(self) -> list[int]:
-        """Positions of graph outputs that want a gradient; and may get one."""
+        """Positions of graph outputs that require a gradient and may receive one."""
         wanting = [k for k, t in enumerate(self.results()) if t is not None and t._requires_grad and not is_leaf_made_inside(t)]
         return [k for k in wanting if k not in self.refused]
 
     def wanting(self) -> list[int]:
-        """Graph inputs that want a gradient."""
+        """Graph inputs that require a gradient."""
         return [i for i, leaf in enumerate(self.inputs.leaves) if leaf._requires_grad]
 
     def reach(self) -> Reach:
-        """What leads where, among outputs and inputs that want gradients."""
+        """The dependences among outputs and inputs that require gradients."""
         results = self.results()
         outputs = [t for k in self.differentiable if (t := results[k]) is not None]
         return reach(outputs, [self.inputs.leaves[i] for i in self.wanting()])
@@ -200,9 +198,9 @@ class _Program:
         return tuple(w.graph_input for w in self.writes)
 
     def region(self, called: Graph, **more: Any) -> Region:
-        """What the runtime has to know; `called` is the graph that it calls."""
+        """The description of the program for the runtime; `called` is the graph that the runtime calls."""
         shapes = self.mode.graph.shapes
-        # A size in them may have been fixed since they were made.
+        # A size in a float input may have become a constant since the input was made.
         floats = [FloatInput(simplified(e, shapes)) for e in self.mode.float_inputs] if shapes is not None else []
         return Region(
             n_args=len(self.inputs.args) - len(self.bound),
@@ -227,7 +225,7 @@ Groups: TypeAlias = "dict[int, list[int]]"  # by storage: the inputs over it
 
 # -- tracing -----------------------------------------------------------------------------------------------------
 def _trace(gm: GraphModule, inputs: list[Tensor], decompositions: Decompositions) -> _Program:
-    """Trace as simply as possible first: tensors from outside as constants, memory shared by inputs ignored."""
+    """Trace in the simplest form first: tensors from outside as constants, memory shared by inputs ignored."""
     lifted: list[str] = []
     merged: Groups = {}
     while True:
@@ -257,7 +255,7 @@ def _trace_once(
     grad_mode, autocast = _native.grad_enabled(), thread_state.autocast_number()
     try:
         result = run_traced(_with_inputs(gm, lifted), made.args, mode)
-    finally:  # a block of no_grad or autocast at the program's end is left open: nothing after it needs it closed
+    finally:  # a no_grad or autocast block at the program's end may be left open, so the modes are restored here
         _native.set_grad_enabled(grad_mode)
         thread_state.switch_autocast(autocast)
     single = not isinstance(result, tuple | list)
@@ -273,7 +271,7 @@ def _trace_once(
 
 
 def _refuse_freed(program: _Program) -> _Program:
-    """Note the results whose graph the program has freed, or whose gradient may not be differentiated."""
+    """Record the results whose graph the program has freed, or whose gradient may not be differentiated."""
     known, outputs = program.reach(), program.differentiable
     for mask, text in ((known.twice, TWICE), (known.released, RELEASED)):
         program.refused.update((k, text) for i, k in enumerate(outputs) if mask >> i & 1)
@@ -281,7 +279,7 @@ def _refuse_freed(program: _Program) -> _Program:
 
 
 def _with_inputs(gm: GraphModule, lifted: list[str]) -> GraphModule:
-    """`gm` with carried tensors read from inputs of these names, after its own."""
+    """`gm` with the carried tensors of these names read from new inputs, which follow its own inputs."""
     if not lifted:
         return gm
     graph = gm.graph.copy()
@@ -296,7 +294,7 @@ def _with_inputs(gm: GraphModule, lifted: list[str]) -> GraphModule:
 
 
 def _make_inputs(mode: TraceMode, inputs: list[Tensor], names: list[str], merged: Groups) -> _Inputs:
-    """Fresh fakes like `inputs`, defined in the trace's memory. One object given twice is one input."""
+    """New fakes like `inputs`, defined in the trace's memory. One object given twice is one input."""
     made = _Inputs()
     bases: dict[int, tuple[Tensor, int]] = {}
     first: dict[int, Tensor] = {}
@@ -336,7 +334,7 @@ def _plain_input(mode: TraceMode, made: _Inputs, t: Tensor, i: int, name: str) -
         arg._requires_grad = t.requires_grad
         leaf = arg
     if t.requires_grad and not t.is_leaf:
-        # A tensor with a history, so that writes to it are legal; its gradient is that of `leaf`.
+        # A tensor with a history, so that writes to it are legal; its gradient is the gradient of `leaf`.
         leaf = fake(spec_of(t), True)
         arg._requires_grad = False
         attach([arg], [leaf], lambda gs: gs, "Input")
@@ -352,7 +350,7 @@ def _plain_input(mode: TraceMode, made: _Inputs, t: Tensor, i: int, name: str) -
 def _base_input(
     mode: TraceMode, made: _Inputs, group: list[int], inputs: list[Tensor], name: str
 ) -> tuple[Tensor, int]:
-    """One flat input for all that share a storage: (its fake, its first element's place in the storage)."""
+    """One flat input for all inputs that share a storage: (its fake, the offset of its first element in the storage)."""
     members = [inputs[i] for i in group]
     if any(t.requires_grad for t in members) or len({t.dtype for t in members}) > 1:
         raise NotImplementedError(
@@ -382,8 +380,7 @@ def _member(mode: TraceMode, t: Tensor, base: Tensor, low: int) -> Tensor:
 
 
 def _repeats(t: Tensor) -> bool:
-    """Whether elements of `t` may share a place, as those of expanded tensors and of windows do; of symbolic sizes, as they
-    are now."""
+    """Whether elements of `t` may share a place in memory, as in expanded tensors and windows. Symbolic sizes count with their\nhints."""
     sizes, steps = tuple(t.shape), tuple(t.stride())
     if (shapes := environment_of((sizes, steps))) is not None:
         sizes, steps = (tuple(shapes.hint(plain(n)) for n in numbers) for numbers in (sizes, steps))
@@ -434,7 +431,7 @@ def _with_repro(compile_graph: CompileGraph, graph: Graph, kind: GraphKind, opti
 
 
 def _outside_autocast(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """`fn` with autocast off: its casts are in the graph already, and must not come again where ops are decomposed."""
+    """`fn` with autocast off: the graph contains the casts already, and a decomposition must not add them again."""
 
     def call(*args: Any) -> Any:
         before = thread_state.set_autocast(None)
@@ -447,14 +444,14 @@ def _outside_autocast(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _compile_backward(graph: Graph, compile_graph: CompileGraph, options: CompileOptions) -> Callable[..., Any]:
-    """Nobody above a `.backward()` call can fall back to eager, so under suppress_errors this does."""
+    """Compile a backward graph. Under suppress_errors a failure falls back to eager here, since no caller of `.backward()` can."""
     if not settings.current().capture.suppress_errors:
         return _compile(graph, GraphKind.BACKWARD, compile_graph, options)
     try:
         return _compile(graph, GraphKind.BACKWARD, compile_graph, options)
     except NeedsStatic:
         raise
-    except Exception as e:  # noqa: BLE001 - whatever a backend raises; it is said and the ops run one by one
+    except Exception as e:  # noqa: BLE001 - any error of a backend; it is logged, and the ops run one by one
         _AOT.warning(f"the backward graph was not compiled and runs op by op: {type(e).__name__}: {e}")
         return interpret(graph, GraphKind.BACKWARD, options)
 
@@ -492,10 +489,10 @@ def _compile_training(
     )
     if known.feeding:
         backward.feeding = known.feeding
-        backward.inside = _inside(program, wanting, joint)
+        backward.inside = _plan_rerun(program, wanting, joint)
         backward.draws = bool(joint.forward_effects)
     if cut.backward.symbols:
-        backward.run()  # now: what it cannot do with a symbol must be known while the capture can still make it static
+        backward.run()  # compiled now, so that a failure on a symbol is raised while the capture can still make the symbol static
     region = program.region(
         cut.forward,
         differentiable=tuple(program.differentiable),
@@ -507,8 +504,8 @@ def _compile_training(
     return wrap(forward, region)
 
 
-def _inside(program: _Program, wanting: list[int], joint: Joint) -> Inside:
-    plain = program.again.plain if isinstance(program.again, _Elsewhere) else None
+def _plan_rerun(program: _Program, wanting: list[int], joint: Joint) -> Rerun:
+    plain = program.again.plain if isinstance(program.again, _OtherPlacements) else None
     n_args = len(program.inputs.args) - len(program.bound)
 
     def argument(graph_input: int) -> int | None:
@@ -518,15 +515,15 @@ def _inside(program: _Program, wanting: list[int], joint: Joint) -> Inside:
     written = [None if w.recorded else argument(w.graph_input) for w in program.writes]
     read = ancestors(joint.forward_outputs[len(written) :])
     kept = [a for a, w in zip(written, program.writes, strict=True) if a is not None and joint.primals[w.graph_input] in read]
-    once = plain if isinstance(plain, GraphModule) else None  # no program of gradients, which would be compiled again
-    return inside(once, program.outputs, program.differentiable, written, [argument(i) for i in wanting], kept)
+    once = plain if isinstance(plain, GraphModule) else None  # not a program of gradients, which would be compiled again
+    return plan_rerun(once, program.outputs, program.differentiable, written, [argument(i) for i in wanting], kept)
 
 
 def _watched(program: _Program, joint: Joint, cut: Partition) -> tuple[int, ...]:
     """Arguments that the gradients depend on, though the backward does not read them."""
     known = {s.index for s in cut.saved if s.place == "input"} | set(joint.mutated_inputs)
     needed = ancestors([g for g in joint.grads if g is not None])
-    places_ = zip(program.inputs.graph_inputs, joint.primals, strict=False)  # floats behind them never change
+    places_ = zip(program.inputs.graph_inputs, joint.primals, strict=False)  # the floats, which follow, never change
     found = [at for i, (at, n) in enumerate(places_) if n in needed and i not in known]
     n_args = len(program.inputs.args) - len(program.bound)
     return tuple(a for a in found if isinstance(a, int) and a < n_args)
@@ -535,10 +532,10 @@ def _watched(program: _Program, joint: Joint, cut: Partition) -> tuple[int, ...]
 def _backward_compiler(
     cut: Partition, known: Reach, compile_graph: CompileGraph, options: CompileOptions
 ) -> Callable[[int], tuple[Callable[..., Any], GradientPlaces]]:
-    """See `Backward.compile`. It keeps nothing of the trace but the backward graph."""
+    """The function for `Backward.compile`. It keeps only the backward graph of the trace."""
     whole, places_, inputs = cut.backward, cut.grads, known.inputs
     first, count = len(cut.saved), len(known.conflicts)
-    frame_id = current_frame()  # the backward is compiled later, outside of the frame that it belongs to
+    frame_id = current_frame()  # the backward is compiled later, outside the compilation of its frame
 
     def compile_backward(absent: int) -> tuple[Callable[..., Any], GradientPlaces]:
         graph, found = (whole.copy() if count > 1 else whole), places_
@@ -546,7 +543,7 @@ def _backward_compiler(
             gone = {first + i for i in range(count) if absent >> i & 1}
             graph, kept = without(whole, gone, range(first, first + count))
             found = tuple(
-                None if at is None or not mask & ~absent else _left(at, kept, gone)
+                None if at is None or not mask & ~absent else _place_after_removal(at, kept, gone)
                 for at, mask in zip(places_, inputs, strict=True)
             )
         with frame(frame_id) if frame_id is not None else nullcontext(), full_collections_postponed():
@@ -555,8 +552,8 @@ def _backward_compiler(
     return compile_backward
 
 
-def _left(at: tuple[str, int], kept: list[int | None], gone: set[int]) -> tuple[str, int] | None:
-    """Where a gradient is after the outputs that hang on the placeholders `gone` were taken out."""
+def _place_after_removal(at: tuple[str, int], kept: list[int | None], gone: set[int]) -> tuple[str, int] | None:
+    """The place of a gradient after the outputs that depend on the placeholders `gone` were removed."""
     place, k = at
     new = kept[k] if place == "output" else None if k in gone else k
     return None if new is None else (place, new)
@@ -564,7 +561,7 @@ def _left(at: tuple[str, int], kept: list[int | None], gone: set[int]) -> tuple[
 
 # -- gradients of gradients --------------------------------------------------------------------------------------
 def _second_order(trace: Trace, compile_graph: CompileGraph, options: CompileOptions) -> SecondOrder:
-    """The region again, for gradients of its gradients, under the grad mode and autocast that it is compiled under."""
+    """The gradients of the region as a program, compiled under the region's own grad mode and autocast."""
     grad_mode, autocast = _native.grad_enabled(), thread_state.autocast_number()
 
     def compile_gradients(shape: Shape, inputs: list[Any]) -> Callable[..., Any]:
@@ -587,7 +584,7 @@ def _second_order(trace: Trace, compile_graph: CompileGraph, options: CompileOpt
 
 
 def _gradients_of(trace: Trace, fakes: list[Any], shape: Shape) -> _Program:
-    """The program of the gradients of what `trace` traces. Its results: one per input that wants one, None for none."""
+    """The program of the gradients of the program that `trace` traces. Results: one per input that requires a gradient, or None."""
     program = trace(fakes[: shape.arguments])
     mode, made, extra = program.mode, program.inputs, len(fakes) - shape.arguments
     graph, wanting, results = mode.graph, program.wanting(), program.results()
@@ -606,7 +603,7 @@ def _gradients_of(trace: Trace, fakes: list[Any], shape: Shape) -> _Program:
     computed = [g for g in found if g is not None]
     for g in computed:
         built.add(mode.value(g))
-    _draw_no_more(graph, drawn, dict(zip(shape.draws, graph.placeholders[-len(shape.draws) :], strict=False)))
+    _replace_draws(graph, drawn, dict(zip(shape.draws, graph.placeholders[-len(shape.draws) :], strict=False)))
     needed = ancestors(built.nodes)
     if any(graph.placeholders[i] in needed for i in program.mutated_inputs):
         raise NotImplementedError(UNABLE)
@@ -615,8 +612,8 @@ def _gradients_of(trace: Trace, fakes: list[Any], shape: Shape) -> _Program:
     return _refuse_freed(_Program(mode, made, program.bound, plan, computed, False, [], built))
 
 
-def _draw_no_more(graph: Graph, drawn: Sequence[Node], states: dict[int, Node]) -> None:
-    """Put given random states in place of those that the forward drew; what has none is not needed."""
+def _replace_draws(graph: Graph, drawn: Sequence[Node], states: dict[int, Node]) -> None:
+    """Replace the random states that the forward drew by the given states. A draw without a given state is not needed."""
     for k, n in enumerate(drawn):
         if k not in states:
             with graph.inserting_before(n):
@@ -626,7 +623,7 @@ def _draw_no_more(graph: Graph, drawn: Sequence[Node], states: dict[int, Node]) 
 
 
 def _joint(program: _Program) -> tuple[Joint, list[int], Reach]:
-    """(the joint graph after the passes, graph inputs that want a gradient, what leads where)."""
+    """(the joint graph after the passes, graph inputs that require a gradient, the dependences among outputs and inputs)."""
     known = program.reach()
     mode, inputs = program.mode, program.inputs
     graph = mode.graph
@@ -658,22 +655,22 @@ def _joint(program: _Program) -> tuple[Joint, list[int], Reach]:
 
 
 def interpret(graph: Graph, kind: GraphKind, options: CompileOptions) -> Callable[..., Any]:
-    """A `compile_graph` that compiles nothing: the graph's ops run one by one in eager."""
+    """A `compile_graph` without compilation: the graph's ops run one by one in eager."""
     gm = GraphModule(graph.root, graph, f"{kind.value}_graph")
     forward = gm.forward
 
     def run(*args: Tensor) -> Any:
         before = _native.set_grad_enabled(False)
         try:
-            return tuple(map(_no_view, forward(*args)))
+            return tuple(map(_without_base, forward(*args)))
         finally:
             _native.set_grad_enabled(before)
 
     return run
 
 
-def _no_view(t: Any) -> Any:
-    """A tensor over the memory of a result that a view op made last: what the program made is no view of what nobody has."""
+def _without_base(t: Any) -> Any:
+    """A tensor over the memory of `t` that autograd does not treat as a view: its base may be an intermediate of the graph."""
     if not isinstance(t, Tensor) or note_base(t) is None:
         return t
     return _native.alias(t, tuple(t.shape), t.stride(), t.storage_offset())

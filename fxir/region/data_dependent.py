@@ -1,12 +1,12 @@
-"""Graphs whose sizes depend on data, as a chain of graphs whose sizes do not.
+"""Graphs with data-dependent sizes, as a chain of graphs without them.
 
-A call that makes a size or a number out of data (`x.nonzero()`, `n.item()`) runs as it is, between compiled graphs. For
-the graphs after it, its results are inputs, whose sizes are symbols like any other: an unbacked symbol (`fxir.symbols.unbacked`)
-is a size of an input of the next stage. So whatever compiles graphs of symbolic sizes compiles these, and gradients,
-writes and aliasing are those of calls made one after another.
+A call that computes a size or a number from data (`x.nonzero()`, `n.item()`) runs uncompiled, between compiled graphs. Its
+results are inputs of the graphs after it, with symbolic sizes: an unbacked symbol (`fxir.symbols.unbacked`) is a size of an
+input of the next stage. So a backend for symbolic sizes compiles these graphs too, and gradients, writes and aliasing are as in
+consecutive calls.
 
-Owns the cut (`staged`) and running the chain (`Staged`). What was assumed about a symbol is checked as soon as the
-symbol is known; AssumptionFailed then tells the caller to run the program uncompiled.
+Owns the cut (`staged`) and running the chain (`Staged`). An assumption about a symbol is checked as soon as the symbol is
+known; AssumptionFailed then makes the caller run the program uncompiled.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ Compile = Callable[[GraphModule, list[Any]], Callable[..., Any]]
 
 
 class CannotStage(Exception):
-    """A graph cannot be cut at its data-dependent calls: the capture has to break there."""
+    """A graph cannot be cut at its data-dependent calls: the capture must break the graph there."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """Where the value of an unbacked symbol is: size `dim` of what `node` gives; dim None: that itself, a number."""
+class SymbolPlace:
+    """The place of an unbacked symbol's value: size `dim` of the result of `node`; the result itself, a number, if dim is None."""
 
     node: Node
     dim: int | None = None
@@ -51,19 +51,20 @@ class Told:
 
 @dataclass(slots=True)
 class DataCalls:
-    """The calls of a graph that make sizes or numbers out of data. fakes: the tensors that they give, by node."""
+    """The calls of a graph that compute sizes or numbers from data. fakes: their tensor results, by node."""
 
     nodes: set[Node] = field(default_factory=set)
-    told: dict[Sym, Told] = field(default_factory=dict)
+    places: dict[Sym, SymbolPlace] = field(default_factory=dict)
     fakes: dict[Node, Tensor] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class _Step:
-    """A run of nodes. graph: what they were compiled to; None: they are run one by one.
+    """A run of nodes. graph: the compiled graph; None: the nodes run one by one.
 
-    inputs, symbols: what the compiled graph is called with. outputs: nodes whose values it returns. dead: nodes that nobody
-    reads after it. grad, autocast: the modes to run in, None for those of the caller. checks: what must hold after it.
+    inputs, symbols: the arguments of the compiled graph. outputs: nodes whose values it returns. dead: nodes without readers
+    after the step. grad, autocast: the modes to run in, None for the caller's modes. checks: assumptions to check after the
+    step.
     """
 
     nodes: list[Node]
@@ -75,16 +76,16 @@ class _Step:
     symbols: list[Sym] = field(default_factory=list)
     outputs: list[Node] = field(default_factory=list)
     dead: list[Node] = field(default_factory=list)
-    told: list[tuple[Sym, Told]] = field(default_factory=list)
+    places: list[tuple[Sym, SymbolPlace]] = field(default_factory=list)
     checks: list[Any] = field(default_factory=list)
 
 
 def staged(
     gm: GraphModule, examples: Sequence[Any], calls: DataCalls, compile_: Compile, faking: Callable[[], AbstractContextManager[Any]]
 ) -> Staged:  # fmt: skip
-    """`gm` cut at its data-dependent calls, what lies between compiled by `compile_(gm, examples)`.
+    """`gm` cut at its data-dependent calls; `compile_(gm, examples)` compiles the parts between them.
 
-    examples: as for a backend. faking: a context in which ops give fakes. Raises: what compile_ raises; CannotStage.
+    examples: as for a backend. faking: a context in which ops return fakes. Raises: errors of compile_; CannotStage.
     """
     cut = _Cut(gm, calls)
     env: dict[Node, Any] = dict(zip(gm.graph.placeholders, examples, strict=True))
@@ -110,7 +111,7 @@ def _compiled(inner: GraphModule, given: list[Any], compile_: Compile, shapes: S
     try:
         return compile_(inner, given)
     except (NotImplementedError, GuardOnDataDependentSymNode) as refusal:
-        # What is between two calls may share memory in ways that inputs do not; a stage may want the number itself.
+        # The part between two calls may share memory in ways that inputs cannot, or may need the number itself.
         LOG.log(f"a part of the graph runs uncompiled: {refusal}")
         return inner.forward
     except NeedsStatic as refusal:
@@ -145,7 +146,7 @@ class _Cut:
         self._connect()
 
     def _connect(self) -> None:
-        """Which values steps take and give, and when each is dropped."""
+        """The values that each step takes and returns, and the step after which each value is dropped."""
         last: dict[Node, int] = {}
         for k, step in enumerate(self.steps):
             inside = set(step.nodes)
@@ -159,10 +160,10 @@ class _Cut:
             inside = set(step.nodes)
             step.outputs = [n for n in step.nodes if n in kept or last.get(n, -1) > k]
             step.dead = [n for n, at in last.items() if at == k and n not in kept and (n not in inside or step.data)]
-            step.told = [(s, t) for s, t in self.calls.told.items() if t.node in inside]
+            step.places = [(s, t) for s, t in self.calls.places.items() if t.node in inside]
 
     def graph(self, step: _Step) -> GraphModule:
-        """The nodes of a step as a graph of their own."""
+        """The nodes of a step as a separate graph."""
         graph = Graph(self.gm.root)
         graph.shapes = self.gm.graph.shapes
         env: dict[Node, Node] = {n: graph.placeholder(n.name, info=n.info) for n in step.inputs}
@@ -179,27 +180,28 @@ class _Cut:
         return GraphModule(graph.root, graph, self.gm.name)
 
     def place_checks(self, shapes: ShapeEnv) -> None:
-        """Every assumption behind the step that tells the last of its symbols. A size that nothing tells never leaves the call
-        that makes it, which runs as it is."""
-        at = {s: k for k, step in enumerate(self.steps) for s, _ in step.told}
+        """Place each assumption behind the step that gives the last of its symbols. A symbol that no step gives is used only
+        inside the call that creates it, which runs uncompiled.
+        """
+        at = {s: k for k, step in enumerate(self.steps) for s, _ in step.places}
         for r in shapes.unbacked.assumed:
             unbacked = r.symbols & shapes.unbacked.symbols
             if unbacked <= at.keys():
                 self.steps[max(at[s] for s in unbacked)].checks.append(r)
 
     def sources(self, shapes: ShapeEnv) -> dict[Sym, SymbolSource]:
-        """How to read the other symbols that are needed."""
-        told = self.gm.graph.input_symbols()
+        """The sources of the other symbols that a step needs."""
+        sources = self.gm.graph.input_symbols()
         needed = {s for step in self.steps for r in step.checks for s in r.symbols}
-        missing = needed - told.keys() - shapes.unbacked.symbols
+        missing = needed - sources.keys() - shapes.unbacked.symbols
         if missing:
-            raise CannotStage(f"no input tells {', '.join(s.name for s in missing)}")
-        return told
+            raise CannotStage(f"no input gives {', '.join(s.name for s in missing)}")
+        return sources
 
 
 @dataclass(slots=True, eq=False)
 class Staged:
-    """A chain of compiled graphs and data-dependent calls. Called as `gm` is."""
+    """A chain of compiled graphs and data-dependent calls. It is called like `gm`."""
 
     gm: GraphModule
     steps: list[_Step]
@@ -209,7 +211,7 @@ class Staged:
         try:
             return self._run(args)
         except AssumptionFailed as failed:
-            LOG.log(f"runs uncompiled: {failed}")
+            LOG.log(f"the call runs uncompiled, since an assumption about its data failed: {failed}")
             raise
 
     def _run(self, args: tuple[Any, ...]) -> Any:
@@ -231,16 +233,16 @@ class Staged:
 
 
 def _learn(step: _Step, env: Mapping[Node, Any], values: dict[Sym, Any]) -> None:
-    """The values of the symbols that a step tells, and whether all is as it was assumed to be."""
-    for s, told in step.told:
-        value = values[s] = told.read(env[told.node])
+    """Read the values of the symbols that a step gives, and check the assumptions about them."""
+    for s, place in step.places:
+        value = values[s] = place.read(env[place.node])
         if isinstance(value, int) and not s.lo <= value <= s.hi:
             raise AssumptionFailed(f"{s.name} = {text(value)}, which is not in {s.lo}..{s.hi}")
     for n in step.nodes:
         if _is_tensor(n) and n in env:
             t, wanted = env[n], bound(n.info.spec, values)
             if t.shape != wanted.shape or t.stride() != wanted.strides or t.dtype is not wanted.dtype:
-                raise AssumptionFailed(f"{n.name} is {list(t.shape)} with strides {t.stride()}, not {wanted}")
+                raise AssumptionFailed(f"{n.name} has shape {list(t.shape)} and strides {t.stride()}; expected {wanted}")
     for r in step.checks:
         if not r.holds(values):
             raise AssumptionFailed(f"{r} does not hold" + (f", needed at {r.origin}" if r.origin else ""))
@@ -272,7 +274,7 @@ def _switched(step: _Step) -> Any:
 
 
 def _modes(step: _Step) -> AbstractContextManager[Any]:
-    """The modes of a step. One that switches them, or runs in others than the caller's, leaves the caller's behind."""
+    """Enter the modes of a step. The caller's modes are restored after a step that switches them or runs in other modes."""
     return _switched(step) if step.grad is not None or step.autocast is not None or _switches(step) else nullcontext()
 
 
@@ -284,4 +286,4 @@ def _is_tensor(n: Any) -> bool:
     return isinstance(n, Node) and isinstance(n.info.spec, TensorSpec)
 
 
-__all__ = ["MOST", "CannotStage", "DataCalls", "Staged", "Told", "staged"]
+__all__ = ["MOST", "CannotStage", "DataCalls", "Staged", "SymbolPlace", "staged"]

@@ -1,8 +1,8 @@
 """Gradients of gradients: the backward of a compiled region as a program that is itself compiled and differentiable.
 
-The backward graph of a region cannot be differentiated, for it starts from values kept by the forward. So, at the first
-backward under `create_graph=True`, the region is traced again and its gradients become a program of its inputs and its
-tangents, the forward computed again inside. That program goes the way of any other, so that a third order works too.
+The backward graph of a region cannot be differentiated, since it starts from values that the forward saved. So the first
+backward under `create_graph=True` traces the region again, and its gradients become a program of its inputs and its tangents,
+which recomputes the forward. That program is compiled like any other, so that a third order works too.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ UNABLE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the inputs of a program of gradients are: `arguments` of the region, then tangents of all outputs that are not
-    `absent` (a bit mask), then the random states of these `draws` of the forward."""
+    """The inputs of a program of gradients: `arguments` of the region, then tangents of all outputs that are not in `absent` (a
+    bit mask), then the random states of these `draws` of the forward.
+    """
 
     arguments: int
     absent: int
@@ -36,29 +37,30 @@ CompileGradients: TypeAlias = Callable[[Shape, list[Any]], Callable[..., Any]]
 
 @dataclass(slots=True)
 class SecondOrder:
-    """The differentiable backward of one region. compile: the program of gradients, for fakes like its inputs."""
+    """The differentiable backward of one region. compile: compiles the program of gradients for fakes like its inputs."""
 
     compile: CompileGradients
     _compiled: dict[Any, Callable[..., Any]] = field(default_factory=dict)
 
     def __call__(self, args: Sequence[Any], tangents: Sequence[Tensor | None], states: Sequence[Tensor | None]) -> Any:
-        """One gradient, with a history, or None per input that wants one.
+        """One gradient per input that requires one: a tensor with a history, or None.
 
-        args: of the call. tangents: None for outputs without one. states: of the generator, per draw of the forward.
-        Raises: NotImplementedError for a region that overwrites what its gradient depends on.
+        args: arguments of the call. tangents: None for outputs without a tangent. states: of the generator, per draw of the
+        forward.
+        Raises: NotImplementedError for a region that overwrites a value that its gradient depends on.
         """
         absent = sum(1 << i for i, t in enumerate(tangents) if t is None)
         draws = tuple(k for k, s in enumerate(states) if s is not None)
         shape = Shape(len(args), absent, draws)
         values = [*args, *(t for t in tangents if t is not None), *(s for s in states if s is not None)]
-        key = shape, tuple(map(_looks, values))
+        key = shape, tuple(map(_metadata, values))
         if key not in self._compiled:
             self._compiled[key] = self.compile(shape, fakes_like(values))
         return self._compiled[key](*values)
 
 
-def _looks(t: Any) -> Any:
-    """What a compilation may depend on, beside the place in memory, which it checks itself."""
+def _metadata(t: Any) -> Any:
+    """The properties of an argument that a compilation may depend on. It checks the placement in memory itself."""
     if not isinstance(t, Tensor):
         return t
     return tuple(t.shape), t.stride(), t.dtype, t.device, t.requires_grad, t.is_leaf

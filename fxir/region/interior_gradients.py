@@ -1,9 +1,9 @@
-"""Gradients that are asked for inside of a compiled region: at a result that other results of the region are made of.
+"""Gradients at an intermediate of a compiled region: a result that other results of the region depend on.
 
-Autograd knows a region as one node, whose results do not lead to one another; so what comes to such a result is only the
-gradient from outside. That is all it gets where nobody looks. A hook on it, `retain_grad()`, or `autograd.grad` with respect to
-it asks for the whole gradient, which passes through the other results: then the program is run once more, op by op, with a
-history, and the gradient goes the way that it goes in eager.
+Autograd sees a region as one node, and its results do not depend on one another. Without a request, such a result receives only
+the gradient from outside the region. A hook on it, `retain_grad()`, or `autograd.grad` with respect to it requests the whole
+gradient, which includes the paths through other results. The program then runs once more, op by op, with a history, and
+autograd computes that gradient as in eager.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from eager.tape.inplace import note_base
 from fxir.trace.output_aliasing import Computed, Derived, Output
 
 _UNABLE: Final = (
-    "a gradient was asked for (a hook, retain_grad() or autograd.grad) at a result of a compiled region that other results of it "
+    "a gradient was requested (by a hook, retain_grad() or autograd.grad) at a result of a compiled region that other results of it "
     "are made of, and the region cannot be run again: it writes to large inputs or to the histories of some, or is a gradient itself. "
     "Ask for it inside of the compiled function, or run that part in eager (compiler.disable)."
 )
-_MOST_KEPT: Final = 1 << 16  # elements of an input that the region writes to, which are copied at every call
+_MOST_KEPT: Final = 1 << 16  # elements of an input that the region writes to, which is copied at every call
 
 
 @dataclass(frozen=True, slots=True)
-class Inside:
-    """A region once more, for one backward.
+class Rerun:
+    """The rerun of a region for one backward.
 
-    plain: the program, uncompiled; None for one that cannot be run again. results: for each output that the backward hangs
-    on, the program's result that it is, and whether it is the base of that. wanting: the arguments that get gradients.
-    written: those that the program writes to. kept: those among them that its results depend on; `call.before` has them as they
-    were. grad_mode, autocast: which the program begins in.
+    plain: the program, uncompiled; None if it cannot be run again. results: for each output that the backward is attached to,
+    the program's result that it is, and whether it is the base of that result. wanting: the arguments that get gradients.
+    written: the arguments that the program writes to. kept: the written arguments that its results depend on; `call.before` has
+    their former values. grad_mode, autocast: the modes in which the program begins.
     """
 
     plain: Callable[..., Any] | None
@@ -48,7 +48,7 @@ class Inside:
 
     def __call__(self, call: Any, tangents: Sequence[Tensor | None], hooks: dict[int, Callable[[Tensor], Tensor]],
                  targets: Sequence[int], wanted: Sequence[bool]) -> tuple[list[Tensor | None], list[Tensor | None]]:  # fmt: skip
-        """(the gradients of arguments, those at `targets`). hooks: what a gradient has to pass, by output."""
+        """(the gradients of arguments, the gradients at `targets`). hooks: by output, a function that its gradient passes through."""
         if self.plain is None or any(t is None for t in call.before):
             raise RuntimeError(_UNABLE)
         create_graph = _native.set_grad_enabled(True)
@@ -68,7 +68,7 @@ class Inside:
             _native.set_grad_enabled(create_graph)
 
     def _arguments(self, call: Any, create_graph: bool) -> list[Any]:
-        """Stand-ins for the arguments of the call: nobody else's history leads to them. One given twice has one."""
+        """Stand-ins for the arguments of the call, without their history. An argument that is given twice has one stand-in."""
         made: dict[int, Any] = {}
         for i in self.written:
             t = call.args[i]
@@ -82,7 +82,9 @@ class Inside:
         return [made[id(t)] for t in call.args]
 
     def _run_again(self, call: Any, args: list[Any]) -> list[Any]:
-        """The outputs that the backward hangs on, with a history: made as the call made them, of the numbers that it drew."""
+        """The outputs that the backward is attached to, with a history: the same computation as in the call, with the same
+        random numbers.
+        """
         assert self.plain is not None
         now, autocast = random.places(), thread_state.autocast_number()
         try:
@@ -101,14 +103,16 @@ class Inside:
 
 
 def copy_of(t: Tensor) -> Tensor | None:
-    """An input as it is before the region writes to it; None for one that is too large to be copied at every call."""
+    """A copy of an input before the region writes to it; None if the input is too large to be copied at every call."""
     return t.detach().clone() if t.numel() <= _MOST_KEPT else None
 
 
-def inside(plain: Callable[..., Any] | None, outputs: Sequence[Output], differentiable: Sequence[int], written: Sequence[Any],
-           wanting: Sequence[Any], kept: Sequence[int]) -> Inside:  # fmt: skip
-    """How to run a region again that begins in the present modes. differentiable: graph outputs, of which the first are the new
-    values of the inputs `written`. Those, and `wanting`, are arguments, or None for what is no argument as it is."""
+def plan_rerun(plain: Callable[..., Any] | None, outputs: Sequence[Output], differentiable: Sequence[int], written: Sequence[Any],
+           wanting: Sequence[Any], kept: Sequence[int]) -> Rerun:  # fmt: skip
+    """The rerun of a region that begins in the current modes. differentiable: graph outputs; the first of them are the new
+    values of the inputs `written`. `written` and `wanting` are arguments, or None for a graph input that is not an unchanged
+    argument.
+    """
     at: dict[int, tuple[int, bool]] = {}
     for i, out in enumerate(outputs):
         if isinstance(out, Computed):
@@ -120,6 +124,6 @@ def inside(plain: Callable[..., Any] | None, outputs: Sequence[Output], differen
             at.setdefault(out.source.index, (i, True))
     modes = _native.grad_enabled(), thread_state.autocast_number()
     if plain is None or None in (*wanting, *written):
-        return Inside(None, (), (), (), (), *modes)
+        return Rerun(None, (), (), (), (), *modes)
     results = tuple(at.get(k - len(written)) for k in differentiable)
-    return Inside(plain, results, tuple(wanting), tuple(written), tuple(kept), *modes)
+    return Rerun(plain, results, tuple(wanting), tuple(written), tuple(kept), *modes)

@@ -1,8 +1,8 @@
-"""Scripts that repeat a failure of a backend: `torch._dynamo.config.repro_after`.
+"""Scripts that reproduce a failure of a backend: `torch._dynamo.config.repro_after`.
 
-Owns when a script is written (`after_dynamo`, `after_aot`), where, and its text. A script rebuilds one graph and its inputs and
-runs the graph under the backend (`fxir.region.repro_run`). A script is written at repro_level 1 and 2 for a graph whose compilation or
-first run raises; at 3 for each graph; at 4 for a graph whose results differ from those of eager code.
+Owns the conditions under which a script is written (`after_dynamo`, `after_aot`), its path and its text. A script rebuilds one
+graph and its inputs and runs the graph under the backend (`fxir.region.repro_run`). At repro_level 1 and 2 a script is written
+for a graph whose compilation or first run raises; at 3 for each graph; at 4 for a graph whose results differ from eager's.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _NOT_REPEATED: Final = ("TORCHDYNAMO_REPRO_AFTER", "TORCHDYNAMO_REPRO_LEVEL", "T
 
 
 def after_dynamo(gm: GraphModule, args: Sequence[Any], compile_: Compile, backend: Any, options: CompileOptions) -> Callable[..., Any]:
-    """The result of compile_(), checked on copies of the real inputs `args` as repro_level says.
+    """The result of compile_(), checked on copies of the real inputs `args` at repro_level.
 
-    Raises: what compile_ or the compiled function raises, after a script is written; AccuracyError at level 4.
+    Raises: errors of compile_ or of the compiled function, after a script is written; AccuracyError at level 4.
     """
     debug = settings.current().debug
 
@@ -61,7 +61,7 @@ def after_dynamo(gm: GraphModule, args: Sequence[Any], compile_: Compile, backen
 
 def after_aot(graph: Graph, kind: GraphKind, options: CompileOptions,
               compile_graph: Callable[[Graph, GraphKind, CompileOptions], Callable[..., Any]]) -> Callable[..., Any]:  # fmt: skip
-    """compile_graph's result, whose first run is checked as repro_level says. A graph that fails to compile has random inputs."""
+    """compile_graph's result, whose first run is checked at repro_level. The script of a failed compilation has random inputs."""
     gm = GraphModule(graph.root, graph, f"{kind.value}_graph")
     backend = BACKEND_NAMES.get(compile_graph, compile_graph)
     compiled = _guarded(lambda: compile_graph(graph, kind, options), gm, _specs(graph), backend, options, kind.value)
@@ -92,7 +92,7 @@ def after_aot(graph: Graph, kind: GraphKind, options: CompileOptions,
 
 
 def _guarded(call: Callable[[], Any], gm: GraphModule, args: Sequence[Any], backend: Any, options: CompileOptions, kind: str) -> Any:
-    """call(), with a script if it raises. Raises: what it raises."""
+    """call(); if it raises, a script is written and the error is raised again."""
     level = settings.current().debug.repro_level
     is_first_run = not any(isinstance(x, TensorSpec) for x in args)
     if level == 3 and is_first_run:
@@ -104,7 +104,7 @@ def _guarded(call: Callable[[], Any], gm: GraphModule, args: Sequence[Any], back
     except Exception as error:
         is_wrong = isinstance(error, AccuracyError)
         if is_wrong or level < 3 or (level == 3 and not is_first_run):
-            event = "gives other results than eager code" if is_wrong else f"raised {type(error).__name__}"
+            event = "gives results that differ from eager's" if is_wrong else f"raised {type(error).__name__}"
             path = _write_or_warn(gm, args, backend, options, f"the compiled {kind} graph {event}", is_wrong)
             if path is not None:
                 error.minifier_path = str(path)  # type: ignore[attr-defined] # torch's attribute
@@ -115,7 +115,7 @@ def _write_or_warn(gm: GraphModule, args: Sequence[Any], backend: Any, options: 
     try:
         path = _write(gm, args, backend, options, event, accuracy)
     except Exception as error:  # noqa: BLE001 - a script that cannot be written must not hide the failure
-        _LOG.warning(f"compile: {event}; no script could be written: {type(error).__name__}: {error}")
+        _LOG.warning(f"compile: {event}; no script was written: {type(error).__name__}: {error}")
         return None
     _LOG.warning(f"compile: {event}; to repeat it, run: python {path}")
     return path
@@ -134,7 +134,7 @@ def _hinted(spec: Any, hints: Any) -> Any:
 
 
 def _folder() -> Path:
-    """A fresh folder, named as torch names its own."""
+    """A new folder, named as torch names its folders."""
     now = datetime.datetime.now().strftime("%Y_%m_%d_%H_%M_%S_%f")
     folder = settings.current().debug.dir.absolute() / f"run_{now}-pid_{os.getpid()}-{next(_serial)}" / "minifier"
     folder.mkdir(parents=True)
@@ -203,7 +203,7 @@ if __name__ == "__main__":
 
 
 def _load_args(gm: GraphModule, args: Sequence[Any]) -> tuple[str, list[Any] | None]:
-    """Statements that make the inputs, and their values; None where only specs are known."""
+    """Statements that create the inputs, and their values; None if only specs are known."""
     lines: list[str] = []
     storages: dict[int, str] = {}
     for name, x in zip([n.name for n in gm.graph.placeholders], args, strict=True):
@@ -242,7 +242,7 @@ def _backend(backend: Any) -> tuple[str, str]:
 
 
 def _compile_options(gm: GraphModule, options: CompileOptions, accuracy: bool) -> str:
-    """The arguments of `run` beside the defaults."""
+    """The arguments of `run` that differ from the defaults."""
     debug = settings.current().debug
     given: dict[str, Any] = {
         "accuracy": accuracy, "forward_only": debug.repro_forward_only, "ignore_non_floats": debug.repro_ignore_non_fp,
@@ -254,5 +254,5 @@ def _compile_options(gm: GraphModule, options: CompileOptions, accuracy: bool) -
 
 
 def _paths() -> str:
-    """The folders that this program imports from, beside those of the installation."""
+    """The folders that this program imports from, except the folders of the installation."""
     return repr([str(Path(p).absolute()) for p in sys.path if not Path(p).absolute().is_relative_to(sys.base_prefix)])

@@ -1,7 +1,4 @@
-"""What a script of `fxir.region.repro` imports: its inputs, a run of its graph under a backend, and the comparison with eager.
-
-Must not know how the script is written.
-"""
+"""The functions that a script of `fxir.region.repro` imports: its inputs, a run of its graph, and a comparison with eager."""
 
 from __future__ import annotations
 
@@ -20,18 +17,18 @@ __all__ = ["AccuracyError", "Inputs", "Outcome", "check_same", "copied", "outcom
 
 
 class AccuracyError(Exception):
-    """Compiled code gives other values than eager code."""
+    """The values from compiled code differ from eager's."""
 
 
 class Inputs:
-    """The inputs of a script, made one after another into `args`. saved: the values, or None for random ones."""
+    """The inputs of a script, appended to `args` in order. saved: the values, or None for random values."""
 
     def __init__(self, saved: Sequence[Any] | None = None) -> None:
         self.args: list[Any] = []
         self._saved = saved
 
     def storage(self, size_bytes: int, device: str = "cpu") -> Tensor:
-        """Memory for tensors: inputs that are made of one storage share it."""
+        """Memory for tensors: inputs that are made from one storage share it."""
         return eager.empty(size_bytes, dtype=eager.uint8, device=device)
 
     def tensor(self, storage: Tensor, shape: Sequence[int], stride: Sequence[int], dtype: Any, *, offset: int = 0,
@@ -70,7 +67,7 @@ def _with_history(x: Tensor, requires_grad: bool, is_leaf: bool, is_parameter: b
 
 
 def copied(args: Sequence[Any]) -> list[Any]:
-    """Inputs of the same values and strides in memory of their own, which they share as `args` do."""
+    """Inputs with the same values and strides in new memory, which they share in the same way as `args`."""
     storages: dict[int, Any] = {}
     made: dict[int, Any] = {}
     for x in args:
@@ -86,7 +83,7 @@ def copied(args: Sequence[Any]) -> list[Any]:
 
 
 class Outcome:
-    """What a run gave, by name: the leaves of its result, the tensors that it was given, as they are after it, their gradients."""
+    """The effects of a run, by name: the leaves of its result, its arguments after the run, and their gradients."""
 
     def __init__(self, results: list[Any], inputs: list[Any], gradients: list[Any]) -> None:
         self.values = {f"output {i}": x for i, x in enumerate(results)}
@@ -95,7 +92,7 @@ class Outcome:
 
 
 def outcome(fn: Callable[..., Any], args: Sequence[Any], *, forward_only: bool = False) -> Outcome:
-    """Run `fn` on copies of the inputs, and its backward pass if it has one. The state of the random numbers stays as it is."""
+    """Run `fn` on copies of the inputs, and its backward pass if it has one. The state of the random number generator is restored."""
     state = eager.get_rng_state()
     try:
         given = copied(args)
@@ -118,7 +115,7 @@ def _plain(x: Any) -> Any:
 
 
 def check_same(found: Outcome, wanted: Outcome, tolerance: float, *, ignore_non_floats: bool = False) -> None:
-    """Raises: AccuracyError, naming the value, where two runs differ by more than `tolerance`, relative and absolute."""
+    """Raises: AccuracyError, naming the value, if two runs differ by more than `tolerance`, relative and absolute."""
     for (name, x), y in zip(found.values.items(), wanted.values.values(), strict=True):
         if not isinstance(y, Tensor) or not isinstance(x, Tensor):
             if x is not y and (x is None or y is None or (x != y and x == x)):
@@ -138,9 +135,10 @@ def check_same(found: Outcome, wanted: Outcome, tolerance: float, *, ignore_non_
 
 def run(module: Module, load_args: Callable[[Inputs], None], *, backend: Any, values: Path, accuracy: bool = False,
         forward_only: bool = False, ignore_non_floats: bool = False, tolerance: float = 0.001, **compile_options: Any) -> None:  # fmt: skip
-    """The command line of a script: run the module under the backend, forward and backward, and compare if asked to.
+    """The command line of a script: run the module under the backend, forward and backward, and compare with eager on request.
 
-    values: the file of saved inputs; random values where it is missing. Raises: what the backend or its code raises; AccuracyError.
+    values: the file of saved inputs; random values if it does not exist. Raises: errors of the backend or of its code;
+    AccuracyError.
     """
     parser = argparse.ArgumentParser(description="Run a captured graph under a backend.")
     parser.add_argument("--backend", default=backend, help="a name of torch._dynamo.list_backends() instead of the script's backend")

@@ -1,7 +1,7 @@
-"""What stands between a caller and a compiled graph, and only that: written as source for each case.
+"""The code between a caller and a compiled graph, written as source for each case.
 
-Writes new values into mutated inputs, replays views, hands over the very objects, and hangs the backward on the
-results. A case that needs none of it gets the compiled callable itself.
+It writes new values into mutated inputs, replays views, returns inputs that are results as the same objects, and attaches the
+backward to the results. If a program needs none of that, the caller gets the compiled callable itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fxir.autodiff.partition import Saved
 from fxir.expr.printing import to_python
 from fxir.expr.rules import Expr, Sym
 from fxir.region.double_backward import SecondOrder
-from fxir.region.interior_gradients import Inside, copy_of
+from fxir.region.interior_gradients import Rerun, copy_of
 from fxir.symbols.floats import FloatExpr, to_text
 from fxir.symbols.shapes import SymbolSource, symbols_in
 from fxir.trace.output_aliasing import Computed, Derived, FromInput, Literal, Output, Repeat, Step
@@ -35,7 +35,7 @@ NODE_NAME: Final = "CompiledFunctionBackward"
 
 @dataclass(frozen=True, slots=True)
 class InputBase:
-    """One flat tensor over the memory that several inputs share: `span` elements from `low` before input `index`."""
+    """A flat tensor over the memory that several inputs share: `span` elements, starting `low` elements before input `index`."""
 
     index: int
     low: int
@@ -54,7 +54,7 @@ GraphInput: TypeAlias = "int | InputBase | FloatInput"
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Leading output `position` goes into graph input `graph_input`; recorded: in the autograd history too."""
+    """Leading output `position` is written into graph input `graph_input`; recorded: autograd records the write."""
 
     position: int
     graph_input: int
@@ -63,16 +63,16 @@ class Write:
 
 @dataclass(slots=True)
 class Region:
-    """A compiled program as the runtime needs it.
+    """A compiled program, described for the runtime.
 
-    n_args: tensors the caller passes; bound: further arguments, held by the region, numbered after them.
-    graph_inputs: what the graph is called with: an argument, a base shared by some, or (last) a float. outputs: see
+    n_args: tensors that the caller passes; bound: further arguments, held by the region and numbered after them.
+    graph_inputs: the arguments of the graph: an argument, a base shared by several arguments, or (last) a float. outputs: see
     `fxir.trace.output_aliasing`.
-    single: the program returns its one output bare. differentiable: graph outputs that the backward hangs on.
-    refused: those whose backward is an error, with its text. wanting: graph inputs that get a gradient. saved: what is kept
-    for backward. watched: arguments that only a gradient of the gradient needs. placed: arguments whose place in
-    memory the program relies on (shared storages, as_strided); unless `places` of them is as here, `again` is called.
-    symbols: how to read them from the graph inputs. float_arguments: the arguments that are symbols in expressions of floats.
+    single: the program returns its one output as a bare value. differentiable: graph outputs that the backward is attached to.
+    refused: outputs whose backward raises, with the error's text. wanting: graph inputs that get a gradient. saved: the values
+    saved for backward. watched: arguments that only a gradient of the gradient needs. placed: arguments whose placement in
+    memory the program relies on (shared storages, as_strided); if their `places` differ, `again` is called.
+    symbols: their sources among the graph inputs. float_arguments: the arguments that are symbols in expressions of floats.
     """
 
     n_args: int
@@ -96,13 +96,14 @@ class Region:
 
 @dataclass(slots=True)
 class Backward:
-    """The backward of a region, compiled at its first call: once for each set of outputs that no gradient comes to.
+    """The backward of a region, compiled at its first call: once for each set of outputs that receive no gradient.
 
-    specs: of the tangents. compile: for the absent tangents, a bit mask, the graph from what is kept and all
-    tangents (it does not read absent ones), and where each wanted gradient is: ("output" of the graph or "input" to it, index), or None.
-    conflicts: see `fxir.autodiff.reachability`. symbols: whose values it gets after the tangents. states: positions of random states
-    among what is kept. feeding: outputs that others are made of, a bit mask; then `inside` runs the region again where a
-    gradient is asked for at one of them, after it went back to where the forward began to draw, if it `draws`.
+    specs: of the tangents. compile: for the absent tangents, a bit mask, returns the graph from the saved values and all
+    tangents (it does not read absent tangents), and the place of each requested gradient: ("output" of the graph or "input" to
+    it, index), or None. conflicts: see `fxir.autodiff.reachability`. symbols: their values follow the tangents. states:
+    positions of random states among the saved values. feeding: outputs that other outputs depend on, a bit mask. A request for
+    a gradient at such an output runs the region again with `inside`, from the generator's state before the forward if it
+    `draws`.
     """
 
     specs: tuple[TensorSpec, ...]
@@ -112,28 +113,28 @@ class Backward:
     symbols: tuple[Sym, ...] = ()
     states: tuple[int | None, ...] = ()
     feeding: int = 0
-    inside: Inside | None = None
+    inside: Rerun | None = None
     draws: bool = False
     _runs: dict[int, tuple[Callable[..., Any], GradientPlaces]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self, absent: int = 0) -> tuple[Callable[..., Any], GradientPlaces]:
-        """The compiled backward graph without the `absent` tangents, and where the gradients are."""
+        """The compiled backward graph without the `absent` tangents, and the places of the gradients."""
         if absent not in self._runs:
             with self._lock:
                 if absent not in self._runs:
                     assert self.compile is not None
                     self._runs[absent] = self.compile(absent)
                     if len(self.specs) == 1:
-                        self.compile = None  # lets go of the graph
+                        self.compile = None  # drops the reference to the graph
         return self._runs[absent]
 
 
 class Call:
-    """What one call of a region keeps for its backward; the callable that autograd attaches.
+    """The values that one call of a region saves for its backward; autograd calls the object as the backward.
 
-    args: of the call. versions: of the watched ones. present, spent: outputs (bit masks) that the last backward came
-    from, and those whose graph is freed.
+    args: arguments of the call. versions: of the watched arguments. present: outputs (a bit mask) with a gradient in the last
+    backward. spent: outputs whose graph is freed.
     """
 
     __slots__ = ("args", "before", "drawn", "ints", "present", "region", "saved", "specs", "spent", "versions")
@@ -148,12 +149,12 @@ class Call:
         self.versions = versions
         self.specs = specs  # of the tangents in this call
         self.ints = ints
-        self.drawn: Any = ()  # where the generators stood
-        self.before: tuple[Tensor | None, ...] = ()  # arguments that the region writes to, as they were
+        self.drawn: Any = ()  # states of the random number generators before the forward
+        self.before: tuple[Tensor | None, ...] = ()  # former values of arguments that the region writes to
         self.present = self.spent = 0
 
     def release(self) -> None:
-        """Free what no backward may need any more: outputs with a graph of their own can still be differentiated."""
+        """Free the values that no later backward needs. Outputs that share no saved tensors with these can still be differentiated."""
         self.spent |= self.present
         if all(c & self.spent for c in self.region.conflicts):
             self.saved, self.args, self.versions, self.before = None, (), (), ()
@@ -172,7 +173,7 @@ class Call:
         return tuple([None if at is None else results[at[1]] if at[0] == "output" else values[at[1]] for at in places])
 
     def _begin(self, grads: Sequence[Any]) -> int:
-        """The absent gradients, a bit mask. Raises RuntimeError where what the others need is freed."""
+        """The absent gradients, a bit mask. Raises RuntimeError if saved values that the others need are freed."""
         absent = 0
         for i, g in enumerate(grads):
             if g is None:
@@ -191,18 +192,18 @@ class Call:
         return self.region.inside(self, grads, hooks, targets, wanted)
 
     def _is_freed(self) -> bool:
-        """Whether a present output shares saved tensors with one that was differentiated without retain_graph."""
+        """Whether a present output shares saved tensors with an output that was differentiated without retain_graph."""
         return any(self.present >> i & 1 and c & self.spent for i, c in enumerate(self.region.conflicts))
 
     def _differentiably(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Gradients that can be differentiated themselves (the backward runs under `create_graph=True`)."""
+        """Gradients that can themselves be differentiated (the backward runs under `create_graph=True`)."""
         region = self.region
         kept = self._check_versions()
         tangents = [None if g is None else _tangent(g, s) for g, s in zip(grads, self.specs, strict=True)]
         return tuple(region.second(self.args, tangents, [None if k is None else kept[k] for k in region.states]))
 
     def _check_versions(self) -> list[Any]:
-        """What is kept. Raises RuntimeError, with eager's text, where any of it or a watched argument was written to."""
+        """The saved values. Raises RuntimeError, with eager's text, if a saved value or a watched argument was written to."""
         assert self.saved is not None
         kept = [_unpack(s) if type(s) is SavedTensor else s for s in self.saved]
         for t, version in self.versions:
@@ -214,7 +215,7 @@ class Call:
 
 
 class _Name:
-    """Stands for the node in the message about a saved tensor that was written to."""
+    """The node's name for the message about a saved tensor that was written to."""
 
     @staticmethod
     def name() -> str:
@@ -230,19 +231,19 @@ def _unpack(s: SavedTensor) -> Tensor:
 
 
 def _keep(t: Tensor) -> Tensor | SavedTensor:
-    """A tensor of the graph's own, of which nobody else knows: kept as it is, unless there are hooks for it."""
+    """A tensor that only the graph refers to is saved without a version check, unless saved-tensor hooks are installed."""
     return SavedTensor(t, False) if per_thread.saved_hooks else t
 
 
 def _tangent(g: Any, s: TensorSpec) -> Tensor:
-    """A gradient as the graph was compiled for it: copied where it lies otherwise in memory."""
+    """A gradient in the layout that the graph was compiled for: copied if its layout differs."""
     if tuple(g.stride()) == s.strides and g.dtype is s.dtype:
         return g  # type: ignore[no-any-return]
     return OPS["copy_"](empty(s), g)  # type: ignore[no-any-return]
 
 
 def _refuse(result: Tensor, text: str) -> None:
-    """Give a result a history that cannot be run."""
+    """Attach a history that raises when backward runs it."""
 
     def refuse(_: tuple[Any, ...]) -> tuple[Any, ...]:
         raise RuntimeError(text)
@@ -251,7 +252,7 @@ def _refuse(result: Tensor, text: str) -> None:
 
 
 def _replay(t: Tensor, steps: Sequence[Step]) -> Tensor:
-    """In the grad mode that each view was made in: a region may be called in another one than it ends in."""
+    """Replay view ops, each in the grad mode of its recording: a region may be called in another mode than it ends in."""
     before = _native.grad_enabled()
     try:
         for step in steps:
@@ -263,7 +264,7 @@ def _replay(t: Tensor, steps: Sequence[Step]) -> Tensor:
 
 
 def _with_history(view: Tensor, result: Tensor) -> Tensor:
-    """A view that a custom function gave, with the history of the result that was computed for it."""
+    """A view that a custom function returned, with the history of the result that was computed for it."""
     node = result.grad_fn
     if node is not None:
         view._set_history(node, result.output_nr)
@@ -281,7 +282,7 @@ def _number(value: float) -> Tensor:
 
 
 def places(args: Sequence[Tensor]) -> tuple[tuple[int, int], ...]:
-    """Where tensors lie: (first of them over the same storage, storage offset) each."""
+    """The placement of tensors in memory: for each, (the first of them over the same storage, its storage offset)."""
     first: dict[int, int] = {}
     return tuple((first.setdefault(id(t.untyped_storage().root), i), t.storage_offset()) for i, t in enumerate(args))
 
@@ -324,7 +325,7 @@ class _Writer:
         self._read_symbols(inputs)
         inputs += [self._float(i, g) for i, g in enumerate(region.graph_inputs) if isinstance(g, FloatInput)]
         if region.backward is not None:
-            self._look_before(region.backward)
+            self._record_state(region.backward)
         self.lines.append(f"o = run({', '.join(inputs)})")
         if region.backward is not None:
             self._attach(inputs)
@@ -387,8 +388,8 @@ class _Writer:
             self.lines.append("call.before = was")
         self.lines.append(f"attach([{outs}], [{ins}], call, {NODE_NAME!r}, call.release){feeding}")
 
-    def _look_before(self, backward: Backward) -> None:
-        """What `fxir.region.interior_gradients` has to know of the time before the region ran."""
+    def _record_state(self, backward: Backward) -> None:
+        """Source that records the state before the region runs, for `fxir.region.interior_gradients`."""
         if backward.draws:
             self.env["drawing"] = random.places
             self.lines.append("drawn = drawing()")
@@ -435,7 +436,7 @@ class _Writer:
 
     # -- symbols -----------------------------------------------------------------------------------------------
     def _read_symbols(self, inputs: list[str]) -> None:
-        """Local variables for the symbols that results or the backward need."""
+        """Source that reads the symbols that results or the backward need into local variables."""
         region = self.region
         if not region.symbols:
             return

@@ -279,7 +279,7 @@ class ShapeEnv:
         if self.closed:
             raise LateDecision(f"shapes: {what} was decided after the guards were made")
 
-    # -- asking ------------------------------------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------------------------
     def hint(self, expr: IntLike) -> int:
         """The value of `expr` at capture, without a guard: for messages and heuristics only."""
         return evaluate(expr, self.hints)

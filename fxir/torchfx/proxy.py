@@ -1,4 +1,4 @@
-"""Values of a symbolic trace: a Proxy stands for what a node will compute, and whatever is done to it makes a node."""
+"""Values of a symbolic trace: a Proxy stands for the value of a node, and each operation on a Proxy makes a node."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-import eager.overrides  # noqa: F401 - switches on __torch_function__, by which functions meet proxies
+import eager.overrides  # noqa: F401 - switches on __torch_function__, through which functions receive proxies
 from fxir.ir.graph import Graph
 from fxir.ir.node import Argument, Node
 
 
 class TraceError(ValueError):
-    """The program asks a proxy for what only a value can tell."""
+    """The program needs the value of a proxy."""
 
 
 class Proxy:
@@ -69,10 +69,10 @@ class Proxy:
 
 
 class TracerBase:
-    """What proxies ask: it makes the nodes, in `graph`, and says what a proxy is where Python wants a value."""
+    """The maker of nodes for proxies: it adds them to `graph` and decides the value of a proxy where Python needs a value."""
 
     graph: Graph
-    check_mutable_operations: bool = False  # whether a call that writes to an argument is refused
+    check_mutable_operations: bool = False  # whether a call that writes to an argument raises
 
     def create_node(self, kind: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None,
                     type_expr: Any = None) -> Node:  # fmt: skip
@@ -83,7 +83,7 @@ class TracerBase:
 
     def create_proxy(self, kind: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None,
                      type_expr: Any = None, proxy_factory_fn: Callable[[Node], Proxy] | None = None) -> Proxy:  # fmt: skip
-        """A new node, and the proxy for its value. proxy_factory_fn: makes the proxy, in the place of `self.proxy`."""
+        """A new node, and the proxy for its value. proxy_factory_fn: makes the proxy instead of `self.proxy`."""
         if self.check_mutable_operations and _writes(kind, target, kwargs):
             raise RuntimeError(f"Tried to trace mutable operation {getattr(target, '_schema', target)}. FX only supports functional code, "
                                "so operations that mutate operands in-place (e.g. via `out` arguments) are not supported")  # fmt: skip
@@ -109,12 +109,12 @@ class TracerBase:
         raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
 
     def iter(self, obj: Proxy) -> Iterator[Any]:
-        """`iter(obj)`, where it is not unpacked into a known number of names. Raises: TraceError."""
+        """`iter(obj)`, if the items are not unpacked into a known number of names. Raises: TraceError."""
         raise TraceError("Proxy object cannot be iterated. This can be attempted when the Proxy is used in a loop or as a *args or "
                          "**kwargs function argument")  # fmt: skip
 
     def keys(self, obj: Proxy) -> Any:
-        """`obj.keys()`, which a call with **obj begins with."""
+        """`obj.keys()`, which a call with **obj evaluates first."""
         return Attribute(obj, "keys")()
 
 
@@ -137,14 +137,14 @@ _INPLACE_OPERATORS: Final = frozenset(
 
 
 class GraphAppendingTracer(TracerBase):
-    """The tracer of a proxy that was made by hand: what is done to it goes to the end of its node's graph."""
+    """The tracer of a proxy that was made by hand: it appends to the graph of the proxy's node."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
 
 
 class Attribute(Proxy):
-    """An attribute of a proxy that was not used yet: a method call makes one node, a read another."""
+    """An unused attribute of a proxy: a method call makes one node, a read another node."""
 
     def __init__(self, root: Proxy, attr: str) -> None:
         self.root = root
@@ -176,7 +176,7 @@ def _proxies(value: Any) -> Iterator[Proxy]:
 
 
 def holds_proxy(value: Any) -> bool:
-    """Whether a proxy is in `value` or in the containers in it."""
+    """Whether `value`, or a container in it, contains a proxy."""
     return next(_proxies(value), None) is not None
 
 

@@ -1,7 +1,7 @@
-"""`torch.fx.replace_pattern`: find a small graph within a graph, and put another in its place.
+"""`torch.fx.replace_pattern`: finds a small graph within a graph and replaces it by another graph.
 
-A pattern is matched from its output backwards, by the kind, target and arguments of its nodes; its placeholders stand for
-any value, the same wherever they occur. What the pattern computes on the way must be read by nobody else.
+A pattern is matched from its output backwards, by the kind, target and arguments of its nodes; a placeholder matches any value,
+the same value wherever it occurs. Only the pattern's result may have readers outside the match.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Match", "ReplacedPatterns", "replace_pattern", "replace_pattern_with
 
 
 class Match(NamedTuple):
-    """One place of a pattern. anchor: the node that its output is. nodes_map: node of the pattern -> what it is there."""
+    """One match of a pattern. anchor: the node that matches the pattern's output. nodes_map: pattern node -> matched node."""
 
     anchor: Node
     nodes_map: dict[Node, Any]
@@ -28,7 +28,7 @@ class Match(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReplacedPatterns:
-    """One replacement, with the nodes that came in."""
+    """One replacement, with the inserted nodes."""
 
     anchor: Node
     nodes_map: dict[Node, Any]
@@ -39,10 +39,10 @@ MatchFilter = Callable[[Match, Graph, Graph], bool]
 
 
 def replace_pattern(gm: GraphModule, pattern: Any, replacement: Any) -> list[Match]:
-    """Put `replacement` wherever `pattern` occurs in `gm`, which is changed; the places.
+    """Replace every match of `pattern` in `gm` by `replacement`, in place; returns the matches.
 
-    pattern, replacement: functions, Modules or GraphModules of as many arguments as one another, with one tensor as result.
-    Raises: RuntimeError where their arguments are not as many; NotImplementedError for a pattern of several results.
+    pattern, replacement: functions, Modules or GraphModules with equally many arguments and one tensor as result.
+    Raises: RuntimeError if their numbers of arguments differ; NotImplementedError for a pattern with several results.
     """
     return [Match(r.anchor, r.nodes_map) for r in replace_pattern_with_filters(gm, pattern, replacement)]
 
@@ -51,16 +51,16 @@ def replace_pattern_with_filters(
     gm: GraphModule, pattern: Any, replacement: Any = None, match_filters: Sequence[MatchFilter] | None = None,
     ignore_literals: bool = False, replacement_callback: Callable[..., Any] | None = None,
 ) -> list[ReplacedPatterns]:  # fmt: skip
-    """As `replace_pattern`, where every filter (match, graph, pattern's graph) -> bool agrees.
+    """As `replace_pattern`, for matches that every filter (match, graph, pattern's graph) -> bool accepts.
 
-    ignore_literals: numbers in the pattern stand for any number. replacement_callback: (match, graph, pattern's graph) -> the
-    graph to put there, in the place of `replacement`.
+    ignore_literals: a number in the pattern matches any number. replacement_callback: (match, graph, pattern's graph) -> the
+    graph to insert instead of `replacement`.
     """
     wanted = _graph(pattern)
     given = None if replacement is None else _graph(replacement)
     if given is not None and len(given.placeholders) != len(wanted.placeholders):
         counts = f"the pattern has {len(wanted.placeholders)} arguments, the replacement {len(given.placeholders)}"
-        raise RuntimeError(f"replace_pattern: {counts}; allowed: as many")
+        raise RuntimeError(f"replace_pattern: {counts}; allowed: equal numbers")
     made: list[ReplacedPatterns] = []
     taken: set[Node] = set()
     for match in _matches(gm.graph, wanted, ignore_literals):
@@ -104,7 +104,7 @@ def _matches(graph: Graph, pattern: Graph, ignore_literals: bool) -> list[Match]
 
 
 def _same(pattern: Any, value: Any, bound: dict[Node, Any], ignore_literals: bool) -> bool:
-    """Whether `value` is what `pattern` says; fills `bound`."""
+    """Whether `value` matches `pattern`; adds the matched nodes to `bound`."""
     if isinstance(pattern, Node):
         if pattern in bound:
             return bound[pattern] is value or (not isinstance(value, Node) and bound[pattern] == value)
@@ -128,14 +128,14 @@ def _same(pattern: Any, value: Any, bound: dict[Node, Any], ignore_literals: boo
 
 
 def _same_target(pattern: Node, node: Node) -> bool:
-    """Modules are the same by their class, since a pattern's are its own."""
+    """Modules match by their class, since the pattern has its own module objects."""
     if pattern.op == "call_module":
         return type(pattern.graph.root[str(pattern.target)]) is type(node.graph.root[str(node.target)])
     return bool(pattern.target == node.target)
 
 
 def _is_closed(bound: dict[Node, Any], result: Node) -> bool:
-    """Whether nobody outside reads what the pattern computes on the way to its result."""
+    """Whether no node outside the match reads an intermediate value of the pattern."""
     inside = {v for p, v in bound.items() if p.op != "placeholder"}
     return all(u in inside for p, v in bound.items() if p.op != "placeholder" and p is not result for u in v.users)
 

@@ -1,7 +1,7 @@
-"""`torch.fx.symbolic_trace`: run a program on proxies, and keep the graph of what it does to them.
+"""`torch.fx.symbolic_trace`: runs a program on proxies and records its operations on them as a graph.
 
-Unlike capture (dynamo) it sees no control flow and guards nothing: the graph is what the program did once. It is here
-for code that rewrites models by graphs; `compile()` does not use it.
+Unlike capture (dynamo) it sees no control flow and makes no guards: the graph is one run of the program. It exists for code
+that rewrites models as graphs; `compile()` does not use it.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ class PHBase:
         return "PH"
 
 
-PH = PHBase()  # in `concrete_args`: this argument stays an input
+PH = PHBase()  # a value in `concrete_args`: this argument stays an input
 
 
 def check_concrete(given: Any, traced: Any, name: str) -> None:
-    """Raises: AssertionError where an argument is not what the graph was traced for (`concrete_args`)."""
+    """Raises: AssertionError if an argument differs from its value in the trace (`concrete_args`)."""
     if given is not traced and (type(given) is not type(traced) or given != traced):
         raise AssertionError(f"{name} has been specialized to have value {traced!r} but got another value")
 
 
 class Tracer(TracerBase):
-    """Traces a Module or function into a Graph. Subclass it to say which modules are leaves (`is_leaf_module`)."""
+    """Traces a Module or function into a Graph. A subclass decides which modules are leaves (`is_leaf_module`)."""
 
     def __init__(self, autowrap_modules: tuple[Any, ...] = (), autowrap_functions: tuple[Callable[..., Any], ...] = (),
                  param_shapes_constant: bool = False) -> None:  # fmt: skip
@@ -55,34 +55,34 @@ class Tracer(TracerBase):
 
     # -- what subclasses change --------------------------------------------------------------------------------
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
-        """Whether calls of `m` become nodes: modules of torch.nn do, but Sequential is looked into."""
+        """Whether calls of `m` become nodes: true of modules of torch.nn except Sequential."""
         return type(m).__module__.startswith(("eager.nn", "torch.nn")) and not isinstance(m, Sequential)
 
     def path_of_module(self, mod: Module) -> str:
-        """The name of `mod` in the root. Raises: NameError for a module that is not in it."""
+        """The name of `mod` in the root. Raises: NameError if the root does not contain the module."""
         for name, module in self.root.named_modules(remove_duplicate=False):
             if module is mod:
                 return name
         raise NameError("module is not installed as a submodule")
 
     def call_module(self, m: Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What a call of the module `m` gives: a node for a leaf, what its forward does for any other."""
+        """The result of a call of the module `m`: a node for a leaf, else the result of its forward."""
         name = self.path_of_module(m)
         if self.is_leaf_module(m, name):
             return self.create_proxy("call_module", name, args, kwargs)
         return forward(*args, **kwargs)
 
     def create_arg(self, a: Any) -> Argument:
-        """`a` as an argument of a node: a tensor is read from the root."""
+        """`a` as an argument of a node; a tensor becomes a read from the root."""
         if isinstance(a, Tensor):
             return self.create_node("get_attr", self._name_of(a), (), {})
         return super().create_arg(a)
 
     # -- tracing -----------------------------------------------------------------------------------------------
     def trace(self, root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> Graph:
-        """The graph of `root`. concrete_args: parameters that are not traced, with their values; calls may leave them out.
+        """The graph of `root`. concrete_args: parameters that are not traced, with their values; calls may omit them.
 
-        Raises: TraceError where the program branches on a traced value; whatever the program raises.
+        Raises: TraceError if the program branches on a traced value; any error that the program raises.
         """
         self.root = root if isinstance(root, Module) else Module()
         self.graph = Graph()
@@ -104,7 +104,7 @@ class Tracer(TracerBase):
                 given = self.create_proxy("placeholder", p.name, (value,), {})
                 self.create_proxy("call_function", check_concrete, (given, value, p.name), {})
             elif p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
-                continue  # nothing is passed: a graph has a fixed number of inputs
+                continue  # no value is passed, since a graph has a fixed number of inputs
             else:
                 value = self.create_proxy("placeholder", p.name, () if p.default is p.empty else (p.default,), {})
             if p.kind is p.KEYWORD_ONLY:
@@ -129,13 +129,13 @@ class Tracer(TracerBase):
 
     @contextmanager
     def _patched(self) -> Iterator[None]:
-        """Calls of modules, reads of parameters and wrapped functions come to this tracer in the block."""
+        """In the block, calls of modules, reads of parameters and wrapped functions are recorded by this tracer."""
         tracer, call, read = self, Module.__call__, Module.__getattr__
         proxies: dict[int, Proxy] = {}
         names = {id(p): name for name, p in self.root.named_parameters()}
 
         def module_getattr(module: Module, name: str) -> Any:
-            """A parameter is read in the graph, once: what is computed of parameters alone is part of it too."""
+            """A parameter is read in the graph, once, so that computations on parameters alone are part of the graph."""
             value = read(module, name)
             if id(value) not in names:
                 return value
@@ -180,9 +180,9 @@ class Tracer(TracerBase):
 
 
 def symbolic_trace(root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> GraphModule:
-    """The GraphModule of a Module or function: what it does to its inputs, without its control flow.
+    """The GraphModule of a Module or function: its operations on its inputs, without its control flow.
 
-    concrete_args: parameters to hold fixed, with their values.
+    concrete_args: parameters with a fixed value.
     """
     tracer = Tracer()
     graph = tracer.trace(root, concrete_args)

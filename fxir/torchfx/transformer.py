@@ -1,4 +1,4 @@
-"""`torch.fx.Transformer`: an Interpreter over proxies, which makes a new graph out of an old one."""
+"""`torch.fx.Transformer`: an Interpreter over proxies, which makes a new graph from an old graph."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fxir.torchfx.tracer import Tracer
 
 
 class Transformer(Interpreter):
-    """Subclass it and override a method per kind of node; `transform()` gives the new GraphModule."""
+    """Subclass it and override a method per kind of node; `transform()` returns the new GraphModule."""
 
     def __init__(self, module: GraphModule) -> None:
         super().__init__(module)

@@ -1,10 +1,10 @@
-"""Mutation and aliasing out of a program: which node holds the value of which tensor, write by write.
+"""Functionalisation: which node holds the current value of which tensor, after each write.
 
-A `Memory` follows the fake storages of a program being traced. Every storage is a buffer with a base (the tensor it
-was made with) and a generation that grows with each write. A tensor is found by its geometry over its storage, so two
-tensor objects over the same elements are one value. A write through a view puts the new part into the base
-(`slice_scatter` and its like); other views are computed again from the base when they are next read.
-Knows nothing of modes or autograd: `fxir.trace.trace` calls it.
+A `Memory` follows the fake storages of a traced program. Every storage is a buffer with a base (the tensor it was created with)
+and a generation that grows with each write. A tensor is identified by its geometry over its storage, so that two tensor objects
+over the same elements are one value. A write through a view inserts the new part into the base (`slice_scatter` and similar
+ops); other views are recomputed from the base at their next read. `fxir.trace.trace` calls this module, which does not depend
+on modes or autograd.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from fxir.ir.graph import Graph
 from fxir.ir.node import Node
 from fxir.symbols.shapes import lifted, plain, simplified
 
-# dtype code, sizes, strides, offset; expressions where these are symbolic, which compare by their normal form
+# dtype code, sizes, strides, offset; symbolic values as expressions, which compare by their normal form
 Geometry: TypeAlias = tuple[int, tuple[int, ...], tuple[int, ...], int]
 
 
 def geometry(t: Tensor) -> Geometry:
-    """Where the elements of `t` lie in its storage, and as what."""
+    """The place and dtype of the elements of `t` in its storage."""
     return t.dtype.code, tuple(t.shape), tuple(t.stride()), t.storage_offset()
 
 
 @dataclass(slots=True, eq=False)
 class View:
-    """One way to look at a buffer: `op` of the parent view, or the base itself (op None)."""
+    """One view of a buffer: `op` of the parent view, or the base itself (op None)."""
 
     geometry: Geometry
     parent: View | None
@@ -45,7 +45,7 @@ class View:
 
 @dataclass(slots=True, eq=False)
 class Buffer:
-    """One storage. `storage` is held so that its id stays its own."""
+    """One storage. The reference `storage` keeps its id unique."""
 
     storage: object
     base: Tensor
@@ -53,12 +53,12 @@ class Buffer:
     views: dict[Geometry, View]
     placed: bool = False  # counted from the start of the storage
     generation: int = 0
-    settled: int = 0  # version of the symbols' environment that the geometries are written in
+    settled: int = 0  # version of the symbols' environment in which the geometries are written
 
 
 @dataclass(slots=True)
 class Derivation:
-    """How a tensor object came to be: `op(parent, *args)`, a view. Holds both, so that ids stay unique."""
+    """The origin of a view object: `op(parent, *args)`. The references keep ids unique."""
 
     tensor: Tensor
     parent: Tensor
@@ -75,16 +75,16 @@ class Memory:
     _buffers: dict[int, Buffer] = field(default_factory=dict)
     _derivations: dict[int, Derivation] = field(default_factory=dict)
 
-    # -- asking ------------------------------------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------------------------
     def buffer(self, t: Tensor) -> Buffer | None:
-        """The buffer `t` lies in, or None for a tensor this memory has not seen the storage of."""
+        """The buffer of `t`, or None if this memory has not seen the storage of `t`."""
         return self._buffers.get(id(t.untyped_storage().root))
 
     def value(self, t: Tensor) -> Node:
-        """The node that holds t's elements as they are now. Raises KeyError for an unknown storage."""
+        """The node that holds the current elements of `t`. Raises: KeyError for an unknown storage."""
         buffer = self.buffer(t)
         if buffer is None:
-            raise KeyError(f"fxir: a tensor of {list(t.shape)} over a storage that is not part of the program")
+            raise KeyError(f"fxir: a tensor of {list(t.shape)} over a storage from outside the program")
         return self._read(buffer, self._find(buffer, t))
 
     def is_placed(self, t: Tensor) -> bool:
@@ -93,12 +93,12 @@ class Memory:
         return buffer is not None and buffer.placed
 
     def writes(self, t: Tensor) -> int:
-        """How often the storage of `t` was written to."""
+        """The number of writes to the storage of `t`."""
         buffer = self.buffer(t)
         return 0 if buffer is None else buffer.generation
 
     def derivation(self, t: Tensor) -> tuple[Tensor, list[Derivation]]:
-        """(tensor that is no view, steps from it to `t`)."""
+        """(a tensor that is not a view, the view ops from it to `t`)."""
         steps: list[Derivation] = []
         while id(t) in self._derivations:
             step = self._derivations[id(t)]
@@ -106,15 +106,15 @@ class Memory:
             t = step.parent
         return t, steps[::-1]
 
-    # -- telling -----------------------------------------------------------------------------------------------
+    # -- records -----------------------------------------------------------------------------------------------
     def define(self, t: Tensor, node: Node) -> None:
-        """`t` is a new tensor over a storage of its own, holding `node`."""
+        """Record `t`, a new tensor over a new storage, with the value `node`."""
         storage = t.untyped_storage().root
         root = View(self._geometry(t), None, None, (), node, 0)
         self._buffers[id(storage)] = Buffer(storage, t, root, {root.geometry: root})
 
     def view(self, result: Tensor, parent: Tensor, op: Op, args: tuple[Any, ...]) -> None:
-        """`result` is the view `op(parent, *args)`."""
+        """Record that `result` is the view `op(parent, *args)`."""
         buffer = self.buffer(parent)
         assert buffer is not None
         if op is OPS["as_strided"] and args[2] is not None:
@@ -126,7 +126,7 @@ class Memory:
             buffer.views[at] = View(at, source, op, args, None, -1)
 
     def write(self, t: Tensor, node: Node) -> None:
-        """The elements of `t` become `node` (of t's shape and dtype), and everything that shares them with it."""
+        """Set the elements of `t`, and of all tensors that share them, to `node` (of t's shape and dtype)."""
         buffer = self.buffer(t)
         assert buffer is not None
         view: View = self._find(buffer, t)
@@ -147,7 +147,7 @@ class Memory:
         return emit(self.graph, op, *args, origin=self.origin)
 
     def _settle(self, buffer: Buffer) -> None:
-        """Write the geometries anew after symbols were found equal to something."""
+        """Rewrite the geometries after symbols were found to equal expressions."""
         shapes = self.graph.shapes
         if shapes is None or buffer.settled == shapes.version:
             return
@@ -155,7 +155,7 @@ class Memory:
         for view in buffer.views.values():
             view.geometry = simplified(view.geometry, shapes)
         views: dict[Geometry, View] = {}
-        for view in buffer.views.values():  # of two that turn out to be one, the one with a value
+        for view in buffer.views.values():  # of two geometries that become equal, the entry with a value
             known = views.setdefault(view.geometry, view)
             if known is not view and known is not buffer.root and (known.generation, view is buffer.root) < (view.generation, True):
                 views[view.geometry] = view
@@ -174,10 +174,10 @@ class Memory:
         return found
 
     def _strided(self, buffer: Buffer, at: Geometry) -> View:
-        """A view known by its geometry only."""
+        """A view with a known geometry but no recorded view op."""
         code, sizes, strides, offset = at
         if code != buffer.root.geometry[0]:
-            raise NotImplementedError("fxir: a view of other dtype that no recorded op made")
+            raise NotImplementedError("fxir: a view with another dtype and no recorded view op")
         return View(at, buffer.root, OPS["as_strided"], (sizes, strides, offset), None, -1)
 
     def _read(self, buffer: Buffer, view: View) -> Node:
@@ -196,35 +196,35 @@ class Memory:
         return node
 
     def _read_strided(self, buffer: Buffer, view: View) -> Node:
-        """Strides over memory, so what they are taken of must lie in memory as it did in the program."""
+        """A view by strides over memory. The value it reads must lie in memory as it does in the program."""
         _, sizes, strides, offset = view.geometry
         parent = view.parent
         assert parent is not None
-        if parent.geometry[3] == offset:  # begins where its parent does: right wherever that lies
+        if parent.geometry[3] == offset:  # it begins where its parent does, wherever that is
             x = self._read(buffer, parent)
             if spec(x).strides == parent.geometry[2]:
                 return self.emit(OPS["as_strided"], x, sizes, strides, None)
         x = self._in_layout(buffer, self._read(buffer, buffer.root))
         relative = self._relative(buffer, offset)
         if relative and physical_root(x).op in ("placeholder", "get_attr"):
-            # The op counts from the start of the storage, where an input need not begin; a copy does.
+            # The op counts from the start of the storage. An input may begin later; a copy of it does not.
             x = self._in_layout(buffer, self.emit(OPS["clone"], x, None))
         return self.emit(OPS["as_strided"], x, sizes, strides, relative or None)
 
     def _relative(self, buffer: Buffer, offset: int) -> int:
         found = offset - buffer.root.geometry[3]
         if lifted(found, self.graph.shapes) < 0:
-            raise NotImplementedError("fxir: as_strided reaches in front of the tensor its storage was traced with")
+            raise NotImplementedError("fxir: as_strided reads elements before the tensor that its storage was traced with")
         return found
 
     def _in_layout(self, buffer: Buffer, base_value: Node) -> Node:
-        """The base's value laid out as the base is, so that positions in its memory mean what they say."""
+        """The base's value in the base's layout, so that offsets into its memory are correct."""
         return emit_layout(self.graph, base_value, buffer.root.geometry[2])
 
     def _write_strided(self, buffer: Buffer, view: View, node: Node) -> Node:
         code, sizes, strides, offset = view.geometry
         if code != buffer.root.geometry[0]:
-            raise NotImplementedError(f"fxir: a write through a view of other dtype ({view.op})")
+            raise NotImplementedError(f"fxir: a write through a view with another dtype ({view.op})")
         base = self._in_layout(buffer, self._read(buffer, buffer.root))
         return self.emit(OPS["as_strided_scatter"], base, node, sizes, strides, self._relative(buffer, offset))
 
@@ -257,8 +257,8 @@ def _scatter(name: str) -> Callable[[Memory, Buffer, View, Node], Node]:
 
 
 def _all_invert(view: View | None) -> bool:
-    """Whether the value of `view` leads to its base's. It may have elements over one place (`expand`, `unfold`): were only some
-    of them written, the others would say that the place has kept its value.
+    """Whether every step from the base to `view` can be inverted. A step whose result has several elements at one place
+    (`expand`, `unfold`) cannot: if some of them are written, the others still hold the place's former value.
     """
     while view is not None and view.op is not None:
         if view.op.name not in _INVERSE:
@@ -267,7 +267,7 @@ def _all_invert(view: View | None) -> bool:
     return True
 
 
-# New value of the parent from that of the view. An op that is not here is written as strides over the base.
+# The parent's new value from the view's new value. A view op that is not listed is written as strides over the base.
 _INVERSE: Final[dict[str, Callable[[Memory, Buffer, View, Node], Node]]] = {
     "view": _reshape_back,
     "unsqueeze": _reshape_back,

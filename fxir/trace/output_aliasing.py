@@ -1,8 +1,8 @@
-"""How each result of a program relates to its inputs and to its other results: new memory, a view, or the very object.
+"""The relation of each result of a program to its inputs and to its other results: new memory, a view, or the same object.
 
-The compiled graph computes only memory of its own. Results that are inputs, views of inputs (also of inputs the
-program wrote to) or views of one another are made at run time by replaying the view ops on the real tensors, so that
-aliasing, versions and autograd history come out as eager has them.
+The compiled graph returns only new memory. Results that are inputs, views of inputs (including inputs that the program wrote
+to) or views of one another are created at run time by replaying the view ops on the real tensors, so that aliasing, versions
+and autograd history equal eager's.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fxir.trace.trace import CapturedTensorError, TraceMode
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One view op to replay. recorded: False where the program made the view under no_grad."""
+    """One view op to replay. recorded: False if the program created the view under no_grad."""
 
     op: Op | Callable[..., Tensor]
     args: tuple[Any, ...]
@@ -32,16 +32,16 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class FromInput:
-    """Input `index` itself, after writes to it."""
+    """Input `index` itself, after the program's writes to it."""
 
     index: int
 
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """Result `index` of the compiled graph (not counting new values of inputs).
+    """Result `index` of the compiled graph (new values of inputs are not counted).
 
-    leaf: it requires grad and has no history, as a view made under no_grad of a tensor that requires grad.
+    leaf: it requires grad and has no history, as a view created under no_grad of a tensor that requires grad.
     """
 
     index: int
@@ -50,7 +50,7 @@ class Computed:
 
 @dataclass(frozen=True, slots=True)
 class CustomHistory:
-    """After `steps` of them a custom function gave its view: from there on the history is that of result `result`."""
+    """A custom function returned the view after `steps` of the view ops; from there on its history is that in result `result`."""
 
     steps: int
     result: Computed
@@ -74,7 +74,7 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """No tensor: the value itself, or an expression of symbols."""
+    """A result that is not a tensor: the value itself, or an expression of symbols."""
 
     value: Any
 
@@ -83,7 +83,7 @@ Output: TypeAlias = FromInput | Computed | Derived | Repeat | Literal
 
 
 def settled(out: Output, env: ShapeEnv) -> Output:
-    """`out` in terms of the symbols that are left at the end of a trace."""
+    """`out` in terms of the symbols that remain at the end of a trace."""
     if isinstance(out, Literal):
         return Literal(simplified(out.value, env))
     if isinstance(out, Derived):
@@ -95,10 +95,10 @@ def settled(out: Output, env: ShapeEnv) -> Output:
 def plan_outputs(
     results: Sequence[Any], inputs: Sequence[Tensor], mode: TraceMode
 ) -> tuple[list[Output], list[Tensor]]:
-    """(one Output per result, the fakes that the graph has to compute).
+    """(one Output per result, the fakes that the graph must compute).
 
-    Raises: CapturedTensorError for a result that is a tensor from outside (it should be an input);
-    NotImplementedError for a view that began to require grad by itself.
+    Raises: CapturedTensorError for a result that is a tensor from outside (it should be an input); NotImplementedError for a
+    view that requires grad and has no history.
     """
     results = [_known(r, mode) for r in results]
     tensors = [(i, x) for i, x in reversed(list(enumerate(inputs))) if isinstance(x, Tensor)]
@@ -116,12 +116,12 @@ def _known(r: Any, mode: TraceMode) -> Any:
     if not isinstance(r, Tensor) or mode.memory.buffer(r) is not None:
         return r
     if not r.is_fake and mode.is_external(r):
-        raise CapturedTensorError("aot: a tensor from outside the program is one of its results", r)
+        raise CapturedTensorError("aot: a result is a tensor from outside the program", r)
     return mode.twin(r)
 
 
 def is_leaf_made_inside(t: Tensor) -> bool:
-    """Whether a result requires grad without a history: nothing that came before it gets a gradient through it."""
+    """Whether a result requires grad without a history, so that no gradient passes through it."""
     return t._requires_grad and history_of(t) is None
 
 
@@ -142,7 +142,7 @@ class _Planner:
         self.computed: list[Tensor] = []
         self._computed_at: dict[int, Computed] = {}
         self._seen: dict[int, int] = {}
-        self._bases: dict[int, Tensor] = {}  # by id of what the memory was made with
+        self._bases: dict[int, Tensor] = {}  # by id of the tensor that created the memory
         self._count = 0
 
     def plan(self, r: Any) -> Output:
@@ -155,7 +155,7 @@ class _Planner:
         if id(r) in self.position:
             return FromInput(self.position[id(r)])
         if r.numel() == 0:
-            return self._compute(r)  # no elements, so nothing is shared
+            return self._compute(r)  # without elements, no memory is shared
         buffer = self.mode.memory.buffer(r)
         assert buffer is not None
         if id(buffer) in self.by_input:
@@ -163,15 +163,16 @@ class _Planner:
         if len(self.shared[id(buffer)]) == 1 and is_dense(tuple(r.shape), r.stride()):
             return self._compute(r)
         if r._requires_grad and not buffer.base._requires_grad:
-            raise NotImplementedError("aot: a result with a gradient history is a view of memory that has none")
+            raise NotImplementedError("aot: a result with a gradient history is a view of memory without a history")
         base = self._base(r, buffer.base)
         source = self._compute(base)
         return source if r is base else self._derived(source, r, base)
 
     def _base(self, r: Tensor, whole: Tensor) -> Tensor:
-        """The tensor that `r` is a view of, or `r`: `whole`, or what a function made of it inside and gave as no view.
+        """The tensor that `r` is a view of, or `r` itself: `whole`, or a tensor that a custom function created and returned as
+        its result.
 
-        Raises NotImplementedError where another result has another one over the same memory.
+        Raises: NotImplementedError if another result has another base over the same memory.
         """
         found = whole
         for d in reversed(self.mode.memory.derivation(r)[1]):
@@ -179,7 +180,7 @@ class _Planner:
                 found = d.tensor
                 break
         if self._bases.setdefault(id(whole), found) is not found:
-            raise NotImplementedError("aot: two results share memory, and one of them is no view of the other's base")
+            raise NotImplementedError("aot: two results share memory, but one of them is not a view of the other's base")
         return found
 
     def _compute(self, t: Tensor) -> Computed:
@@ -190,7 +191,7 @@ class _Planner:
         return found
 
     def _of_input(self, r: Tensor, index: int) -> Output:
-        """A view of the input it was derived from; of any input over that storage if it was not."""
+        """A view of the input that it was derived from, or else of any input over that storage."""
         current = r
         for d in reversed(self.mode.memory.derivation(r)[1]):
             current = d.parent
@@ -203,14 +204,16 @@ class _Planner:
         for behind, d in enumerate(reversed(self.mode.memory.derivation(r)[1])):
             if _is_custom(d.tensor):
                 if behind >= len(steps):
-                    raise NotImplementedError("aot: a result is a view that a custom function gave of a tensor it was not given")
+                    raise NotImplementedError(
+                        "aot: a result is a view, returned by a custom function, of a tensor that is not an argument of the function"
+                    )
                 return Derived(source, steps, CustomHistory(len(steps) - behind, self._compute(d.tensor)))
             if d.parent is base:
                 break
         return Derived(source, steps)
 
     def _steps(self, r: Tensor, source: Tensor) -> tuple[Step, ...]:
-        """View ops from `source` to `r`; by geometry where the recorded ones begin elsewhere."""
+        """View ops from `source` to `r`; a view by geometry if the recorded ops start at another tensor."""
         steps: list[Step] = []
         first = r
         for d in reversed(self.mode.memory.derivation(r)[1]):
@@ -218,40 +221,41 @@ class _Planner:
             first = d.parent
             if first is source:
                 return tuple(reversed(steps))
-        if first.untyped_storage() is not source.untyped_storage() and _looks(first) == _looks(source):
+        if first.untyped_storage() is not source.untyped_storage() and _metadata(first) == _metadata(source):
             return Step(data_of, (), True), *reversed(steps)  # `first` is source.data
         if r.storage_offset() != source.storage_offset():
-            raise NotImplementedError("aot: a result is a view of another tensor that no recorded view op made")
+            raise NotImplementedError("aot: a result is a view of another tensor without a recorded view op")
         return (_step(OPS["as_strided"], (tuple(r.shape), tuple(r.stride()), None), source, r),)
 
 
 def data_of(t: Tensor) -> Tensor:
-    """t.data, which is no op: the same memory without history, and with versions of its own."""
+    """t.data, which is not an op: the same memory without history, with a separate version counter."""
     return t.data
 
 
-def _looks(t: Tensor) -> tuple[Any, ...]:
+def _metadata(t: Tensor) -> tuple[Any, ...]:
     return t.dtype, tuple(t.shape), tuple(t.stride()), t.storage_offset()
 
 
 def _is_noted(t: Tensor) -> bool:
-    """Whether autograd knows `t` as a view."""
+    """Whether autograd treats `t` as a view."""
     return t._autograd is not None and t._autograd.base is not None
 
 
 def _is_custom(t: Tensor) -> bool:
-    """Whether `t` is a view with the history that a custom function gave it."""
+    """Whether `t` is a view whose history a custom function set."""
     return _is_noted(t) and isinstance(history_of(t), BackwardCFunction)
 
 
 def _step(op: Op, args: tuple[Any, ...], parent: Tensor, result: Tensor) -> Step:
-    """How to make `result` again. Autograd notes the base of a view, and whether it was made under no_grad; one made
-    by detach() and then written to in grad mode has a history of its own, which replaying cannot give it."""
+    """The op that makes `result` again. Autograd records the base of a view, and whether it was created under no_grad. A view
+    from detach() that is then written to in grad mode has a separate history, which a replay cannot restore.
+    """
     meta = result._autograd
     noted = _is_noted(result)
     if result._requires_grad and not noted:
         raise NotImplementedError(
-            "aot: a result is a view of an input or of another result, but has a gradient history of its own "
+            "aot: a result is a view of an input or of another result, but has a separate gradient history "
             "(it was made by detach() or under no_grad, then written to); clone() it"
         )
     recorded = noted and (meta.creation is not NO_GRAD_VIEW or isinstance(history_of(result), OpNode))

@@ -1,7 +1,7 @@
-"""Run a program on fake tensors and write down the ops it calls, as a functional graph.
+"""Runs a program on fake tensors and records the ops it calls as a functional graph.
 
-Owns `TraceMode` (a dispatch mode beneath autograd, so gradients taken inside are traced too) and `trace`.
-In-place ops never reach the graph: `fxir.trace.functionalize` turns them into new values.
+Owns `TraceMode` (a dispatch mode below autograd, so that gradient computations inside the program are traced too) and `trace`.
+In-place ops do not appear in the graph: `fxir.trace.functionalize` turns them into new values.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from fxir.trace.functionalize import Memory
 
 
 class CapturedTensorError(RuntimeError):
-    """A tensor that is neither an input nor made by the program is written to, or wants a gradient.
+    """A tensor from outside the program (not an input, not created by it) is written to, or requires a gradient.
 
-    `tensor` is that tensor; making it an input is the way out.
+    `tensor` is that tensor. The caller can make it an input and trace again.
     """
 
     def __init__(self, text: str, tensor: Tensor) -> None:
@@ -46,12 +46,12 @@ class CapturedTensorError(RuntimeError):
 
 
 class TraceMode(Mode):
-    """Records op calls into `graph`. While it is entered, ops give fakes, whatever they are given.
+    """Records op calls into `graph`. While the mode is entered, ops return fakes for all arguments.
 
-    decompositions: what is recorded whole. external: tensors the program reads beside its inputs, by root key.
-    owns_constants: every other real tensor that is met was made by the program while tracing (`eager.tensor([1, 2])`),
-    so writes to it are its own affair; else a write to one raises CapturedTensorError.
-    `origin` is put on the nodes made while it is set.
+    decompositions: the ops to record without decomposing them. external: tensors that the program reads beside its inputs, by
+    root key. owns_constants: whether every other real tensor was created by the program during the trace (`eager.tensor([1,
+    2])`), so that it may write to it; otherwise a write to such a tensor raises CapturedTensorError. `origin` is set on the
+    nodes made while it is not None.
     """
 
     def __init__(
@@ -66,9 +66,9 @@ class TraceMode(Mode):
         self.memory = Memory(graph)
         self.decompositions = decompositions
         self._external = {id(t): key for key, t in (external or {}).items()}
-        self._twins: dict[int, tuple[Tensor, Tensor]] = {}  # real tensor (held) and its fake
-        self.float_arguments: dict[Sym, int] = {}  # which argument of the program each symbol is
-        self.float_inputs: dict[FloatExpr, Tensor] = {}  # the 0-d inputs that hold floats, behind all others, in order
+        self._twins: dict[int, tuple[Tensor, Tensor]] = {}  # real tensor (kept alive) and its fake
+        self.float_arguments: dict[Sym, int] = {}  # symbol -> position of the program's argument that is the symbol
+        self.float_inputs: dict[FloatExpr, Tensor] = {}  # the 0-d inputs that hold floats, after all other inputs, in order
         self._last_input: Node | None = None
 
     @property
@@ -81,7 +81,7 @@ class TraceMode(Mode):
 
     # -- inputs and values -------------------------------------------------------------------------------------
     def add_input(self, t: Tensor, name: str) -> Node:
-        """A placeholder before all other nodes' use; `t` (a fake over a storage of its own) holds it."""
+        """Add a placeholder, before all other nodes, for `t` (a fake over a new storage)."""
         if self.graph.shapes is None:
             self.graph.shapes = environment_of(spec_of(t))
         node = self.graph.placeholder(name, info=NodeInfo(self.note(spec_of(t))))
@@ -96,12 +96,12 @@ class TraceMode(Mode):
         return self._last_input
 
     def add_float(self, x: SymFloat, argument: int) -> None:
-        """Note that a float argument of the program is a symbol. It becomes an input where an op computes with it."""
+        """Record that a float argument of the program is a symbol. It becomes an input if an op computes with it."""
         self.graph.shapes = environment_of(x)
         self.float_arguments[x.expr.args[0]] = argument
 
     def float_input(self, x: SymFloat) -> Tensor | float:
-        """A 0-d float64 input of the graph that holds `x`: whoever calls the graph computes it, in Python."""
+        """A 0-d float64 input of the graph for `x`, which the graph's caller computes in Python."""
         e = plain(x)
         if not isinstance(e, FloatExpr):
             return e  # type: ignore[no-any-return]
@@ -115,28 +115,28 @@ class TraceMode(Mode):
         return self.float_inputs[e]
 
     def note(self, x: Any) -> Any:
-        """`x` (a spec, arguments) as the graph holds it: expressions for SymInts. Symbols come with inputs only."""
+        """`x` (a spec, arguments) in the graph's form: SymInts as expressions. Their symbols come from inputs."""
         return x if self.graph.shapes is None else plain(x)
 
     def value(self, t: Tensor) -> Node:
-        """The node that holds `t` now; a tensor from outside becomes a constant."""
+        """The node with the current value of `t`; a tensor from outside becomes a constant."""
         return self.memory.value(self.twin(t))
 
     def twin(self, t: Tensor) -> Tensor:
-        """`t` itself if the program knows it, else the fake that stands for this tensor from outside."""
+        """`t` itself if the program created it, else the fake for this tensor from outside."""
         if self.memory.buffer(t) is not None:
             return t
         if t.is_fake:
             raise RuntimeError(
-                f"trace: a fake tensor of shape {list(t.shape)} is used that is neither an input nor made by an op"
+                f"trace: a fake tensor of shape {list(t.shape)} is used, but it is neither an input nor the result of an op"
             )
         found = self._twins.get(id(t))
         if found is None:
             if t._requires_grad:
-                raise CapturedTensorError("trace: a tensor that requires grad is used but is no input", t)
+                raise CapturedTensorError("trace: a tensor that requires grad is used but is not an input", t)
             key = self._external.get(id(t))
             if key is None:
-                # Another object over the same data: `t` itself may become a fake, see _take_over.
+                # A second object over the same data: `t` itself may become a fake, see _take_over.
                 alias = _native.alias(t, tuple(t.shape), tuple(t.stride()), t.storage_offset())
                 key = self.graph.add_constant(alias, FRESH)
             else:
@@ -147,7 +147,7 @@ class TraceMode(Mode):
         return found[1]
 
     def is_external(self, t: Tensor) -> bool:
-        """Whether a real tensor belongs to someone outside the program."""
+        """Whether a real tensor is owned by code outside the program."""
         return id(t) in self._external
 
     # -- dispatch ----------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ class TraceMode(Mode):
                 result = rule(*args)
             return self._owned(op, args, result if op.kernel is None else self._as_stated(op, args, result))
         if op.dynamic_output:
-            raise DataDependentError(f"{op.name}: the shape of its result depends on the data; it cannot be traced")
+            raise DataDependentError(f"{op.name}: the shape of its result depends on data; it cannot be traced")
         args = self._map_tensors(op, args, self.twin)
         if op.kind is Kind.VIEW:
             result = op.alias(*args)
@@ -172,7 +172,7 @@ class TraceMode(Mode):
         return self._record(op, args)
 
     def _as_stated(self, op: Op, args: tuple[Any, ...], result: Any) -> Any:
-        """A decomposition's result as the op's kernel gives it: in its layout, in memory of its own."""
+        """A decomposition's result in the form of the op's kernel: in the kernel's layout and in separate memory."""
         args = self._map_tensors(op, args, self.twin)
         given = {id(self.memory.buffer(t)) for t in op.tensors(args)}
         wanted = op.infer(*args)
@@ -181,9 +181,9 @@ class TraceMode(Mode):
         return tuple(self._laid_out(t, w, given) for t, w in zip(result, wanted, strict=True))
 
     def _owned(self, op: Op, args: tuple[Any, ...], result: Any) -> Any:
-        """A decomposition's result as autograd above it will know it: no view of memory made inside the decomposition.
+        """A decomposition's result in a form for autograd: not a view of memory created inside the decomposition.
 
-        Autograd gives its history to the result, not to that memory, which other views of the result would lead back to.
+        Autograd attaches its history to the result, not to that memory, and other views of the result would lead to the memory.
         """
         if isinstance(result, tuple | list):
             return type(result)(self._owned(op, args, t) for t in result)
@@ -220,7 +220,9 @@ class TraceMode(Mode):
         return tuple(results)
 
     def _with_float_inputs(self, op: Op, args: tuple[Any, ...]) -> tuple[Op, tuple[Any, ...]]:
-        """Inputs in place of symbolic floats where the op computes with tensors and nothing else changes; else their values."""
+        """Replace symbolic floats by inputs if the op computes on tensors with them and its result is otherwise the same; else
+        by their values.
+        """
         on_cpu = all(t.device.type == "cpu" for t in op.tensors(args))
         compute = op.compute_dtype(*args) if op.kind is Kind.POINTWISE and on_cpu and op.promotion != "raw" else None
         out = list(args)
@@ -233,11 +235,11 @@ class TraceMode(Mode):
         return op, tuple(out)
 
     def _as_operand(self, op: Op, args: tuple[Any, ...], i: int, compute: dtypes.dtype) -> Any:
-        """The input for the float `args[i]`, in a dtype that promotes as the float does; None where there is none."""
+        """The input for the float `args[i]`, in a dtype that promotes as the float does; None if no input can replace the float."""
         x = self.float_input(args[i])
         for d in (dtypes.float64, compute.to_real()):
             if d.itemsize == 2 or not d.is_floating_point:
-                continue  # eager computes with the float itself, not rounded
+                continue  # eager computes with the unrounded float
             given = x if d is dtypes.float64 or not isinstance(x, Tensor) else self.dispatch(OPS["to_dtype"], (x, d))
             if op.compute_dtype(*args[:i], given, *args[i + 1 :]) is compute:
                 return given
@@ -265,13 +267,13 @@ class TraceMode(Mode):
         return target
 
     def _take_over(self, op: Op, target: Tensor, stand_in: Tensor) -> None:
-        """Before the first write to a real tensor: one made while tracing becomes the fake that stands for it."""
+        """At the first write to a real tensor: if the trace created it, its fake becomes its value."""
         if not self.owns_constants or self.is_external(target):
-            raise CapturedTensorError(f"trace: {op.name} writes to a tensor that is no input", target)
+            raise CapturedTensorError(f"trace: {op.name} writes to a tensor that is not an input", target)
         target._set_impl(stand_in)
 
     def _copied(self, target: Tensor, src: Any) -> Node | None:
-        """The value `target` has after `copy_(src)`, without reading the old one where that is possible."""
+        """The value of `target` after `copy_(src)`, without a read of the old value if possible."""
         if not isinstance(src, Tensor) or src.device is not target.device:
             return None
         node = self.value(src)
@@ -279,7 +281,7 @@ class TraceMode(Mode):
             node = self.memory.emit(OPS["expand"], node, self.note(tuple(target.shape)))
         if src.dtype is not target.dtype:
             return self.memory.emit(OPS["to_dtype"], node, target.dtype)
-        return self.memory.emit(OPS["clone"], node, None)  # memory of its own, as the target is
+        return self.memory.emit(OPS["clone"], node, None)  # in separate memory, like the target
 
     def _map_tensors(self, op: Op, args: tuple[Any, ...], fn: Callable[[Tensor], Any]) -> tuple[Any, ...]:
         mapped = list(args)
@@ -300,7 +302,7 @@ class TraceMode(Mode):
 
 
 class TracingInterpreter(Interpreter):
-    """Runs a captured graph under a TraceMode, passing each node's user line on to the nodes traced for it."""
+    """Runs a captured graph under a TraceMode and sets each node's user line on the nodes traced for it."""
 
     def __init__(self, gm: GraphModule, mode: TraceMode) -> None:
         super().__init__(gm)
@@ -325,15 +327,15 @@ class TracingInterpreter(Interpreter):
 def run_traced(fn: Callable[..., Any], args: Sequence[Any], mode: TraceMode) -> Any:
     """fn(*args) under `mode`."""
     runner = TracingInterpreter(fn, mode).run if isinstance(fn, GraphModule) else fn
-    with mode, _told_by(mode):
+    with mode, _attributed_to(mode):
         result = runner(*args)
     mode.origin = None
     return result
 
 
 @contextmanager
-def _told_by(mode: TraceMode) -> Iterator[None]:
-    """What is decided about symbols in the block is noted with the user's line that is being traced."""
+def _attributed_to(mode: TraceMode) -> Iterator[None]:
+    """In the block, decisions about symbols are recorded with the user's line that is being traced."""
     shapes = mode.graph.shapes
     if shapes is None:
         yield
@@ -346,7 +348,7 @@ def _told_by(mode: TraceMode) -> Iterator[None]:
 
 
 class OutputBuilder:
-    """Collects the output nodes of a functional graph: each in memory of its own, in the layout asked for."""
+    """Collects the output nodes of a functional graph: each in separate memory, in the requested layout."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -354,7 +356,7 @@ class OutputBuilder:
         self._taken: set[Node] = set()
 
     def add(self, node: Node, strides: tuple[int, ...] | None = None) -> int:
-        """Append `node` (copied where it is an input, a constant or lies in another output); its position."""
+        """Append `node` and return its position. It is copied if it is an input, a constant or part of another output."""
         if self.graph.shapes is not None:
             strides = plain(strides)
         if strides is not None:
@@ -373,12 +375,11 @@ class OutputBuilder:
 
 
 def trace(fn: Callable[..., Any], inputs: Sequence[Tensor], decompositions: Decompositions = DEFAULT) -> Graph:
-    """The functional graph of `fn(*inputs)`; `inputs` are fakes, fn returns a tensor or a flat tuple of them.
+    """The functional graph of `fn(*inputs)`; `inputs` are fakes, fn returns a tensor or a flat tuple of tensors.
 
-    Outputs: the new values of the inputs that fn writes to (see `graph.signature`), then fn's results, each in memory
-    of its own, with its strides where they are dense. Aliasing among inputs and results is not expressed: `fxir.region.aot`
-    does that.
-    Raises: DataDependentError where fn asks for data; CapturedTensorError; whatever fn raises.
+    Outputs: the new values of the inputs that fn writes to (see `graph.signature`), then fn's results, each in separate memory,
+    with its strides if they are dense. The graph does not express aliasing among inputs and results: `fxir.region.aot` does.
+    Raises: DataDependentError if fn reads data; CapturedTensorError; any error that fn raises.
     """
     graph = Graph()
     external = fn.root if isinstance(fn, GraphModule) else None
@@ -403,7 +404,7 @@ def trace(fn: Callable[..., Any], inputs: Sequence[Tensor], decompositions: Deco
 
 
 def settle_symbols(graph: Graph) -> None:
-    """After a trace, and after passes: see `Graph.settle_symbols`. Raises: NeedsStatic for symbols that no input tells."""
+    """Settle the symbols after a trace and after passes: see `Graph.settle_symbols`. Raises: NeedsStatic if no input gives a symbol."""
     missing = graph.settle_symbols()
     if missing:
-        raise NeedsStatic(missing, "a symbol is used that is neither the size of an input nor one itself")
+        raise NeedsStatic(missing, "a symbol is used that is neither an input nor the size of an input")

@@ -356,7 +356,7 @@ BREAKS = [
     (_swap, "before that is computed"), (_foreign, "another graph"), (_no_user, "not among its users"),
     (_ghost_user, "does not read it"), (_two_outputs, "after the output"), (_late_placeholder, "after other nodes"),
     (_missing_value, "nowhere"), (_same_name, "same name"), (_bad_name, "identifier"), (_not_callable, "not callable"),
-    (_broken_link, "links"), (_erased_input, "erased"), (_wrong_count, "counts"), (_no_output, "one output node"),
+    (_broken_link, "links"), (_erased_input, "erased"), (_wrong_count, "counts"), (_no_output, "0 output nodes"),
 ]  # fmt: skip
 
 

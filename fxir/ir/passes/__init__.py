@@ -1,6 +1,6 @@
-"""Passes over functional graphs. Each is a function `graph -> number of changes`, editing the graph in place.
+"""Passes over functional graphs. Each is a function `graph -> number of changes` that edits the graph in place.
 
-`run_passes` is the pipeline; its order is in `PIPELINE`.
+`run_passes` is the pipeline; `PIPELINE` gives its order.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Canonical form: calls that do nothing vanish, and views of views become one.
+"""Canonical form: removes calls without effect, and joins views of views.
 
-Only rewrites that keep every bit: `x + 0` stays (it makes 0.0 of -0.0), `x * 1` goes. Rules are in `RULES`, by op
-name; each says what to read instead of a call, or None.
+Only rewrites that keep every bit are done: `x + 0` stays (it turns -0.0 into 0.0), `x * 1` is removed. The rules are in
+`RULES`, by op name; each returns the replacement of a call, or None.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ Rule = Callable[[Graph, Node], Node | None]
 
 
 def canonicalise(graph: Graph) -> int:
-    """Apply the rules everywhere, once in program order; returns how many calls were replaced.
+    """Apply the rules to every call once, in program order; returns the number of replaced calls.
 
-    A copy of memory that the caller can reach (an input, an output) stays a copy: the caller may write to the
-    original while the copy is kept for backward.
+    A copy of memory that the caller can reach (an input, an output) stays a copy: the caller may write to the original while
+    backward keeps the copy.
     """
     outputs = {physical_root(n) for n in walk_nodes(graph.output_node.args)}
     replaced = 0
@@ -57,7 +57,7 @@ def _copy(graph: Graph, node: Node) -> Node | None:
 
 
 def _neutral(position: int, value: int) -> Rule:
-    """x op value = x, where `value` stands at argument `position`."""
+    """x op value = x, with `value` in argument `position`."""
 
     def rule(graph: Graph, node: Node) -> Node | None:
         x, other = node.args[1 - position], node.args[position]
@@ -87,7 +87,7 @@ def _view(graph: Graph, node: Node) -> Node | None:
         x = inner.args[0]
         try:
             return emit(graph, OPS["view"], x, node.args[1], origin=node.info.origin)
-        except RuntimeError:  # the two steps are possible where the one is not
+        except RuntimeError:  # the two steps may be possible where a single step is not
             return None
     return _same(graph, node)
 

@@ -1,4 +1,4 @@
-"""Constant folding: calls on tensors that the trace itself made are computed once, now."""
+"""Constant folding: calls on tensors that the trace created are computed at compile time."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _KINDS: Final = frozenset({"POINTWISE", "REDUCTION", "VIEW", "INDEXED", "OPAQUE"
 
 
 def constant_fold(graph: Graph) -> int:
-    """Replace calls whose every input is a constant made while tracing; returns how many.
+    """Replace calls whose inputs are all constants from the trace; returns the number of replaced calls.
 
-    Tensors that belong to somebody (keys without the mark of fresh ones) may be written to between calls, so they
-    are left alone; so are calls of no tensor at all (`full`, `arange`), which a backend computes in place.
+    Tensors from outside the trace (keys without the prefix FRESH) may be written between calls, so that they are not folded.
+    Calls without a tensor argument (`full`, `arange`) are not folded either: a backend computes them inside a kernel.
     """
     folded = 0
     for node in graph.nodes:
@@ -44,5 +44,5 @@ def _foldable(node: Node) -> bool:
         return False
     inputs = node.inputs
     fresh = all(n.op == "get_attr" and str(n.target).startswith(FRESH) for n in inputs)
-    # A result that is an output must be new memory in every call.
+    # An output must be new memory in every call.
     return bool(inputs) and fresh and not symbols_in(node.args) and not any(u.op == "output" for u in node.users)

@@ -10,15 +10,15 @@ from fxir.ir.emit import physical_root
 from fxir.ir.graph import Graph
 from fxir.ir.node import Node, walk_nodes
 
-# Two calls of these give two different results.
+# Two calls of these ops give two different results.
 _NEVER: Final = frozenset({"EFFECT", "INPLACE"})
 
 
 def cse(graph: Graph) -> int:
-    """Make equal calls one; returns how many were removed.
+    """Merge equal calls; returns the number of removed calls.
 
-    What an output is made of stays apart: the caller may write to that memory without the equal value changing.
-    A draw of random numbers is a function of its state, so equal draws of one state are equal calls.
+    The values that outputs are made of are not merged: the caller may write to the memory of one output, and the other must
+    keep its value. A random draw is a function of its state, so equal draws from one state are equal calls.
     """
     outputs = {_maker(physical_root(n)) for n in walk_nodes(graph.output_node.args)}
     seen: dict[Any, Node] = {}
@@ -37,7 +37,7 @@ def cse(graph: Graph) -> int:
 
 
 def _maker(node: Node) -> Node:
-    """The call that makes the memory of `node`, which may be one of several results."""
+    """The call that creates the memory of `node`, which may be one of several results of that call."""
     return node.args[0] if node.target is operator.getitem else node  # type: ignore[return-value]
 
 
@@ -55,7 +55,7 @@ def _key(node: Node) -> Any:
 
 
 def _freeze(x: Any) -> Any:
-    """A hashable key in which 1, 1.0 and True, and 0.0 and -0.0, are different values."""
+    """A hashable key that distinguishes 1, 1.0 and True, and 0.0 and -0.0."""
     if isinstance(x, Node):
         return x
     if isinstance(x, tuple | list):

@@ -6,5 +6,5 @@ from fxir.ir.graph import Graph
 
 
 def dce(graph: Graph) -> int:
-    """Erase what no output needs. Effects (`rng_state`) stay: the generator must advance as it does in eager."""
+    """Erase nodes that no output needs. Effects (`rng_state`) stay: the generator must advance as in eager."""
     return graph.eliminate_dead_code()

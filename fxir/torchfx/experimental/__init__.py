@@ -1,1 +1,1 @@
-"""torch.fx.experimental: the parts that libraries ask for."""
+"""torch.fx.experimental: the parts that libraries import."""

@@ -1,4 +1,4 @@
-"""`torch.fx.experimental._config`: flags of torch's symbolic shapes, with what they do here."""
+"""`torch.fx.experimental._config`: flags of torch's symbolic shapes, with their meaning here."""
 
 from __future__ import annotations
 

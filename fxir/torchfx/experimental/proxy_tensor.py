@@ -1,4 +1,4 @@
-"""torch.fx.experimental.proxy_tensor: functions run on fakes with their ops written down, and whether that goes on now."""
+"""torch.fx.experimental.proxy_tensor: graphs of functions that run on fakes, and the query for the current recording mode."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ __all__ = ["get_proxy_mode", "make_fx"]
 
 
 def get_proxy_mode() -> TraceMode | None:
-    """The innermost mode that records ops into a graph, or None where they just run."""
+    """The innermost mode that records ops into a graph, or None if no mode records."""
     return next((mode for mode in reversed(active_modes()) if isinstance(mode, TraceMode)), None)
 
 
 def make_fx(f: Callable[..., Any], decomposition_table: Any = None, tracing_mode: str = "real") -> Callable[..., GraphModule]:
-    """A function that runs `f` on fakes of its arguments and gives the graph of the ops that were called.
+    """A function that runs `f` on fakes of its arguments and returns the graph of the ops that were called.
 
-    The arguments are tensors and plain values, which the graph takes as they are; composite ops are taken apart.
-    tracing_mode: "symbolic" leaves sizes of 2 and more open; "real" and "fake" fix them. Unlike torch's, "real" runs on fakes
-    too: a program that asks for data raises DataDependentError.
-    Raises: ValueError for another mode; NotImplementedError for a decomposition table, for arguments within containers, and
-    for a function that writes to its arguments.
+    The arguments are tensors and plain values, which become constants of the graph; composite ops are decomposed.
+    tracing_mode: "symbolic" leaves sizes of 2 and more open; "real" and "fake" fix them. Unlike in torch, "real" runs on fakes
+    too: a program that reads data raises DataDependentError.
+    Raises: ValueError for another mode; NotImplementedError for a decomposition table, for arguments within containers, and for
+    a function that writes to its arguments.
     """
     if tracing_mode not in ("real", "fake", "symbolic"):
         raise ValueError(f"make_fx: tracing_mode={tracing_mode!r}; allowed: 'real', 'fake', 'symbolic'")
     if decomposition_table:
-        raise NotImplementedError("make_fx: decomposition_table is not supported; composite ops are taken apart without it")
+        raise NotImplementedError("make_fx: decomposition_table is not supported; composite ops are decomposed without it")
 
     def traced(*args: Any) -> GraphModule:
         if any(pytree.tree_leaves(a) != [a] for a in args if not isinstance(a, Tensor)):
@@ -70,7 +70,7 @@ def _traced(f: Callable[..., Any], args: tuple[Any, ...], symbolic: bool) -> Gra
 
 
 def _open(t: Tensor, shapes: ShapeEnv) -> TensorSpec | None:
-    """The spec of a contiguous tensor with symbols for its sizes; None, as it is, for any other."""
+    """The spec of a contiguous tensor with symbols for its sizes; None for any other tensor."""
     if not t.is_contiguous() or all(n < 2 for n in t.shape):
         return None
     shape: Any = tuple(shapes.create(n, None) if n > 1 else n for n in t.shape)

@@ -1,4 +1,4 @@
-"""`torch.fx.passes.shape_prop`: run a graph on example inputs, and note what each node gives in its `meta`."""
+"""`torch.fx.passes.shape_prop`: runs a graph on example inputs and records the metadata of each result in `meta`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fxir.ir.node import Node
 
 
 class TensorMetadata(NamedTuple):
-    """What is known of a tensor without its data."""
+    """The metadata of a tensor."""
 
     shape: Any
     dtype: dtype

@@ -1,1 +1,5 @@
-"""Measurements of framejit against eager execution, against torch where it is installed, and the demo."""
+"""Measurements of framejit against eager execution, against torch if it is installed, and the demo.
+
+`python -m benchmarks NAME` runs one of `overhead`, `models`, `eager`, `guards` and `dynamic`; `harness` times and reports
+(start there). `python -m benchmarks.demo` runs the demo.
+"""

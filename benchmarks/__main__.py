@@ -1,4 +1,4 @@
-"""`python -m benchmarks NAME`: one table on the screen, and the same as JSON with --json."""
+"""`python -m benchmarks NAME`: prints one table, and writes it as JSON with --json."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from benchmarks import dynamic, eager, guards, harness, models, overhead
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     names = parser.add_subparsers(dest="name", required=True)
-    one = names.add_parser("overhead", help="import, cold compile, warm call, second process; torch's beside them")
-    one.add_argument("--torch-python", metavar="PATH", help="an interpreter with torch (default: this one)")
+    one = names.add_parser("overhead", help="import, cold compile, warm call, second process; beside torch's")
+    one.add_argument("--torch-python", metavar="PATH", help="an interpreter with torch (default: this interpreter)")
     one.add_argument("--rounds", type=int, default=3)
-    two = names.add_parser("models", help="MiniLM and a GPT training step, compiled against eager; torch's beside them")
-    two.add_argument("--torch-python", metavar="PATH", help="an interpreter with torch (default: this one)")
+    two = names.add_parser("models", help="MiniLM and a GPT training step, compiled against eager; beside torch's")
+    two.add_argument("--torch-python", metavar="PATH", help="an interpreter with torch (default: this interpreter)")
     two.add_argument("--rounds", type=int, default=41)
     two.add_argument("--only", choices=("minilm", "gpt"))
-    three = names.add_parser("eager", help="dispatch of small eager calls and the kernels of models; torch's beside them")
-    three.add_argument("--torch-python", metavar="PATH", help="an interpreter with torch (default: this one)")
+    three = names.add_parser("eager", help="dispatch of small eager calls and the kernels of models; beside torch's")
+    three.add_argument("--torch-python", metavar="PATH", help="an interpreter with torch (default: this interpreter)")
     three.add_argument("--rounds", type=int, default=3)
     three.add_argument("--only", metavar="TEXT", help="only the figures whose name contains TEXT")
     four = names.add_parser("guards", help="entry and guards of a warm module of up to 100 parameters, beside its kernels")
-    five = names.add_parser("dynamic", help="code for all sizes beside code for one size; compiling once beside once a size")
+    five = names.add_parser("dynamic", help="code for all sizes against code for one size; one compilation against one per size")
     five.add_argument("--rounds", type=int, default=15)
     for each in (one, two, three, four, five):
-        each.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE as well")
+        each.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
     return parser
 
 
 def main() -> int:
-    """Run one benchmark. Result: 0 if every judged figure holds, 1 otherwise."""
+    """Run one benchmark. Result: 0 if every figure with a limit keeps it, 1 otherwise."""
     args = _parser().parse_args()
     conditions = harness.calm()
     if args.name == "overhead":

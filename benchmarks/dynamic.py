@@ -1,7 +1,7 @@
-"""`python -m benchmarks dynamic`: code for all sizes beside code for one size, and what compiling once saves.
+"""`python -m benchmarks dynamic`: code for all sizes against code for one size, and the time saved by compiling once.
 
-Owns: kernels compiled with `dynamic=True` against the same with `dynamic=False`, at the same sizes, in turn; and the
-time until results for a number of sizes are there.
+Owns the comparison of kernels compiled with `dynamic=True` and `dynamic=False`, at the same sizes, in turn; and the time until
+results for a number of sizes are ready.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from benchmarks.harness import Figure, interleaved_ms
 from eager.base import settings
 from eager.nn import functional as F
 
-RATIO = 1.15  # the most that code for all sizes may cost where the inner dim is static
+RATIO = 1.15  # limit of the ratio if the inner dim is static
 
 
 def _attention(q: Any, k: Any, v: Any) -> Any:
@@ -28,7 +28,7 @@ def _rows(n: int, m: int) -> list[Any]:
     return [torch.randn(n, m)]
 
 
-# (name, function, inputs, the dims that are symbols, the most that the ratio may be)
+# (name, function, inputs, the symbolic dims, the limit of the ratio)
 CASES: tuple[tuple[str, Callable[..., Any], list[Any], list[tuple[int, ...]], float | None], ...] = (
     ("x * 2 + 1, 8 elements", lambda x: x * 2 + 1, [torch.ones(8)], [(0,)], None),
     ("gelu, n x 3072", lambda x: F.gelu(x), _rows(512, 3072), [(0,)], RATIO),
@@ -48,7 +48,7 @@ SIZES = (24, 40, 56, 72, 88, 104)
 
 
 def figures(rounds: int = 15) -> list[Figure]:
-    """Milliseconds of each case for all sizes, with its ratio to code for one; then compiling for several sizes."""
+    """Milliseconds of each case for all sizes, with its ratio to code for one size; then the time to compile for several sizes."""
     return [*(f for case in CASES for f in _kernel(*case, rounds)), *_compiling()]
 
 
@@ -59,7 +59,7 @@ def _kernel(name: str, fn: Callable[..., Any], inputs: list[Any], dims: list[tup
     for x, chosen in zip(marked, dims, strict=True):
         for d in chosen:
             torch._dynamo.mark_dynamic(x, d)
-    number = 2000 if inputs[0].numel() < 1000 else 1  # a call of a microsecond is timed many at a time
+    number = 2000 if inputs[0].numel() < 1000 else 1  # a call of a microsecond is timed in batches
 
     def repeated(run: Callable[..., Any], args: list[Any]) -> Callable[[], None]:
         def call() -> None:
@@ -76,7 +76,7 @@ def _kernel(name: str, fn: Callable[..., Any], inputs: list[Any], dims: list[tup
 
 
 def _compiling() -> list[Figure]:
-    """Seconds until a small attention layer has run for every one of `SIZES`, nothing of it on disk."""
+    """Seconds until a small attention layer has run for every one of `SIZES`, with an empty disk cache."""
 
     def fn(x: Any, w: Any) -> Any:
         q = F.linear(x, w).view(x.shape[0], x.shape[1], 4, 16).transpose(1, 2)

@@ -1,8 +1,7 @@
-"""`python -m benchmarks eager`: what eager calls cost, framejit's beside torch's.
+"""`python -m benchmarks eager`: the cost of eager calls, framejit's beside torch's.
 
-Owns: the dispatch of small calls, with and without gradients, and the kernels that models spend their time in. The
-same worker code runs under both libraries, in processes of their own that take turns; a figure is the median of the
-rounds' best times.
+Owns the dispatch of small calls, with and without gradients, and the kernels in which models spend their time. The same worker
+code runs under both libraries, in separate processes that take turns; a figure is the median of the rounds' best times.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from statistics import median
 
 from benchmarks.harness import Figure
 
-# (name, set-up, statement, unit). Set-up and statement see `torch` and `F`; `leaf` makes a leaf that wants a gradient.
+# (name, set-up, statement, unit). Set-up and statement see `torch` and `F`; `leaf` makes a leaf that requires grad.
 _SMALL = "x, y = torch.ones(8), torch.ones(8)"
 _MATRIX = "x, y = torch.randn(8, 8), torch.randn(8, 8)"
 CASES: tuple[tuple[str, str, str, str], ...] = (
@@ -116,9 +115,9 @@ def _measure(python: str, library: str, cases: tuple[tuple[str, str, str, str], 
 
 
 def figures(*, rounds: int, torch_at: str | None, only: str | None) -> list[Figure]:
-    """Measure every case, or those whose name contains `only`. torch_at: an interpreter that has torch, or None.
+    """Measure every case, or the cases whose name contains `only`. torch_at: an interpreter that has torch, or None.
 
-    With torch beside it, dispatch (a figure in us) is judged: at most torch's.
+    If torch is measured, a dispatch figure (in us) has a limit: torch's.
     """
     cases = tuple(c for c in CASES if only is None or only in c[0])
     own: list[dict[str, float]] = []

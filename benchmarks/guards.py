@@ -1,9 +1,8 @@
-"""`python -m benchmarks guards`: what a warm call of a compiled module costs beside its kernels.
+"""`python -m benchmarks guards`: the cost of a warm call of a compiled module besides its kernels.
 
-Owns: the entry (binding of arguments, the guard program, the call of generated code) of modules with few and many
-parameters. The graph is compiled by a backend that computes nothing, so what is left of a call is the entry; calling
-the same backend's function directly, with the same arguments, is taken off. Each guard and its share can be read
-with `dynamo.explain_guards`.
+Owns the entry (binding of arguments, the guard program, the call of generated code) of modules with few and many parameters.
+The graph is compiled by a backend that computes nothing, so that a call consists of the entry; the time of a direct call of the
+backend's function, with the same arguments, is subtracted. `dynamo.explain_guards` lists each guard and its share.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _NUMBER, _REPEATS = 20_000, 7
 
 
 class _Chain(nn.Module):
-    """A module of n parameters that all take part: n / 2 linear layers."""
+    """A module of n parameters that its forward all uses: n / 2 linear layers."""
 
     def __init__(self, n: int) -> None:
         super().__init__()
@@ -65,12 +64,12 @@ def _entry_us(n: int) -> tuple[float, int]:
     compiled(x)
     guards = len(dynamo.explain_guards(compiled).guards)
     run, args = kept[0]
-    # The kernels' share: the same function called as generated code calls it.
+    # The kernels' share: a direct call of the function that generated code calls.
     return _call_us(compiled._compiled_call, module, x) - _call_us(run, *args), guards
 
 
 def figures() -> list[Figure]:
-    """Entry and guards of modules of several sizes; the bound of 2 us is judged at 100 parameters."""
+    """Entry and guards of modules of several sizes; the limit of 2 us applies at 100 parameters."""
     found = []
     for n in _PARAMETERS:
         value, guards = _entry_us(n)

@@ -1,9 +1,9 @@
-"""How things are timed: interleaved, medians, with a check that the machine was calm.
+"""Timing: interleaved runs, medians, and a check that the machine was calm.
 
-Owns: timing loops, the record of one measurement, JSON and tables. Knows nothing of what is measured.
+Owns timing loops, the record of one measurement, JSON and tables. It does not depend on the measured code.
 
-Two variants are always compared inside one process and in turn (A B A B ...), so that a busy
-neighbour slows both; the ratio of their medians is what to read on a loaded machine.
+Two variants are always compared inside one process and in turn (A B A B ...), so that a busy neighbour slows both; on a loaded
+machine, compare the ratio of their medians.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rich.table import Table
 
 CALM_NUMPY_ADD_US = 0.5
 CALM_GXX_S = 0.05
-_CALM_FACTOR = 1.6  # above this a figure says more about the neighbours than about the code
+_CALM_FACTOR = 1.6  # above this factor a figure depends more on other load than on the code
 
 _KERNEL = """
 extern "C" void kernel(float *__restrict__ y, const float *__restrict__ x, long n) {
@@ -36,7 +36,7 @@ extern "C" void kernel(float *__restrict__ y, const float *__restrict__ x, long 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured quantity. limit: the most it may be (None: not judged). peer: torch's, if measured."""
+    """One measured quantity. limit: the largest value that passes (None: no limit). peer: torch's, if measured."""
 
     name: str
     value: float
@@ -47,20 +47,20 @@ class Figure:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the limit is kept; None where there is none."""
+        """Whether the value is within the limit; None without a limit."""
         return None if self.limit is None else self.value <= self.limit
 
 
 @dataclass(frozen=True, slots=True)
 class Calm:
-    """The two yardsticks of a calm machine, measured now."""
+    """The two reference times of a calm machine, measured now."""
 
     numpy_add_us: float
     gxx_s: float | None
 
     @property
     def factor(self) -> float:
-        """How much slower than a calm machine: 1 is calm, the larger of the two ratios."""
+        """The slowdown against a calm machine: 1 is calm; the larger of the two ratios."""
         ratios = [self.numpy_add_us / CALM_NUMPY_ADD_US]
         if self.gxx_s is not None:
             ratios.append(self.gxx_s / CALM_GXX_S)
@@ -107,7 +107,7 @@ def interleaved_ms(variants: dict[str, Callable[[], Any]], *, rounds: int, warmu
 
 
 def calm() -> Calm:
-    """Measure the yardsticks."""
+    """Measure the reference times."""
     x = np.ones(8, dtype=np.float32)
     gxx = shutil.which("g++")
     return Calm(call_us(lambda: x + x), None if gxx is None else _gxx_s(gxx))
@@ -127,12 +127,12 @@ def _gxx_s(gxx: str) -> float:
 
 
 def fmt(value: float) -> str:
-    """Three significant figures, no exponent for the sizes met here."""
+    """Three significant figures, without an exponent for the sizes that occur here."""
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def report(title: str, figures: Sequence[Figure], conditions: Calm, json_path: Path | None) -> None:
-    """Print one table, with torch's column where it was measured, and write the same as JSON."""
+    """Print one table, with torch's column if it was measured, and write it as JSON."""
     with_peer = any(figure.peer is not None for figure in figures)
     table = Table(title=title, title_justify="left")
     for heading in ("what", "framejit", *(["torch"] if with_peer else []), "unit", "at most", ""):

@@ -1,7 +1,7 @@
-"""`python -m benchmarks models`: MiniLM and a GPT training step, compiled against eager, interleaved; torch's beside them.
+"""`python -m benchmarks models`: MiniLM and a GPT training step, compiled against eager, interleaved; beside torch's.
 
-Owns: the two comparisons and their limits. The models are the demo's own files, under torch as well (`models_peer`),
-where they run before and after this process's rounds, so that a machine that slows down slows both.
+Owns the two comparisons and their limits. The models are the demo's own files, under torch as well (`models_peer`). Torch runs
+before and after this process's rounds, so that a machine that slows down slows both.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _Tokens = tuple[NDArray[np.int64], NDArray[np.int64]]  # ids and mask, (texts, l
 
 
 def figures(*, rounds: int, torch_at: str | None, only: str | None) -> list[Figure]:
-    """Measure both, or the one named. MiniLM is left out, with a note, where its weights are missing.
+    """Measure both, or the named model. MiniLM is omitted, with a note, if its weights are missing.
 
-    torch_at: an interpreter that has torch, or None to leave the column out.
+    torch_at: an interpreter that has torch, or None to omit the column.
     """
     reason = minilm.missing()
     inputs = dict(_inputs()) if only != "gpt" and reason is None else {}
@@ -57,7 +57,7 @@ def figures(*, rounds: int, torch_at: str | None, only: str | None) -> list[Figu
 
 def _inputs() -> Iterator[tuple[str, _Tokens]]:
     paragraphs = [p.text for p in text.paragraphs(8)]
-    # As long as the longest text, and the paragraphs as the demo has them.
+    # As long as the longest text, and the paragraphs as in the demo.
     for texts, padded in ((minilm.SENTENCES[1:2], None), (minilm.SENTENCES, None), (paragraphs, 128)):
         ids, mask = minilm.Tokenizer(128)(texts)
         length = padded or int(mask.sum(1).max())
@@ -67,7 +67,7 @@ def _inputs() -> Iterator[tuple[str, _Tokens]]:
 def _peer_ms(
     python: str | None, folder: Path, inputs: dict[str, _Tokens], rounds: int, with_gpt: bool
 ) -> dict[str, float]:
-    # torch's milliseconds by the names of the figures. What it compiled is kept in the folder for the next time.
+    # torch's milliseconds by the names of the figures. Its compiled code is kept in the folder for the next run.
     if python is None:
         return {}
     config = str(minilm.folder() / "config.json") if inputs else None
@@ -85,7 +85,7 @@ def _peer_ms(
 
 
 def _ratios(name: str, times: dict[str, float], first_s: dict[str, float], at_least: float) -> list[Figure]:
-    # A figure's limit is an upper one, so a speedup is judged as the share of eager's time that is left.
+    # A limit is an upper limit, so a speedup is stored as the share of eager's time that remains.
     found = [Figure(f"{name} eager", times["eager"], "ms")]
     for mode, value in times.items():
         if mode == "eager":

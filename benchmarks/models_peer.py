@@ -1,8 +1,8 @@
 """`python -m benchmarks.models_peer FOLDER ROUNDS`: the models of `benchmarks.models` under torch.
 
-Runs in an interpreter that has torch and numpy, and nothing of this project but the demo's model files, in which
-`eager` then means torch. FOLDER/task.json says what to measure, with MiniLM's token ids and masks. Its weights are
-those that it is made with: they do not change the time. Prints one JSON object: name -> milliseconds.
+Runs in an interpreter that has torch and numpy, and imports only the demo's model files from this project, in which `eager`
+then means torch. FOLDER/task.json names the measurements, with MiniLM's token ids and masks. The model keeps its initial
+weights: they do not change the time. Prints one JSON object: name -> milliseconds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _torch_for_eager() -> Any:
 
 
 def _interleaved_ms(variants: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    # As benchmarks.harness has it, which needs more than torch's interpreter may have.
+    # As in benchmarks.harness, which needs packages that torch's interpreter may lack.
     times: dict[str, list[float]] = {name: [] for name in variants}
     for measured in range(-3, rounds):
         for name, fn in variants.items():
@@ -38,7 +38,7 @@ def _interleaved_ms(variants: dict[str, Callable[[], Any]], rounds: int) -> dict
 
 
 def main(folder: Path, rounds: int) -> dict[str, float]:
-    """Measure what the task names."""
+    """Measure the models in the task."""
     torch = _torch_for_eager()
     task = json.loads((folder / "task.json").read_text())
     found: dict[str, float] = {}
@@ -46,7 +46,7 @@ def main(folder: Path, rounds: int) -> dict[str, float]:
         demo = importlib.import_module("benchmarks.demo.minilm")
         model = demo.MiniLM(demo.Config.read(Path(task["config"]))).eval()
         for name, texts in task["minilm"].items():
-            torch.compiler.reset()  # each size has code of its own, as in framejit's column
+            torch.compiler.reset()  # each size has separate code, as in framejit's column
             inputs = [torch.tensor(part) for part in texts]
             calls = {mode: torch.compile(model, mode=mode, dynamic=False) for mode in task["modes"]}
             with torch.no_grad():

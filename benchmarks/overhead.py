@@ -1,9 +1,8 @@
-"""`python -m benchmarks overhead`: what the machinery itself costs, framejit's beside torch's.
+"""`python -m benchmarks overhead`: the costs of the compiler itself, framejit's beside torch's.
 
-Owns: import time, the cold compile of `x * 2 + 1`, its warm call, and how soon a second process is
-ready from the artifacts on disk. Each is measured in fresh processes: a compiler that has run
-before, or a library that is loaded already, would flatter the figure. The same worker code runs
-under both libraries.
+Owns import time, the cold compile of `x * 2 + 1`, its warm call, and the time until a second process is ready from the
+artifacts on disk. Each is measured in a new process: a compiler that has already run, or a library that is already loaded,
+would make the figure too small. The same worker code runs under both libraries.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from fxir.base.options import CompileOptions, GraphKind
 from fxir.trace.trace import trace
 from inductor.driver.backend import compile_graph
 
-_NATIVE_ENTRY = 0.8  # of numpy's addition: 0.4 us on a machine where that takes 0.5
+_NATIVE_ENTRY = 0.8  # limit in units of numpy's addition: 0.4 us on a machine where that takes 0.5
 
 # Runs as `python -c WORKER library`; prints one JSON object. Times are wall seconds.
 _WORKER = r"""
@@ -65,7 +64,7 @@ _IMPORT = "import sys, time; t0 = time.perf_counter(); __import__(sys.argv[1]); 
 
 
 def torch_python(given: str | None) -> str | None:
-    """The interpreter whose torch to measure: the one named, else this one if it has torch, else None."""
+    """The interpreter whose torch to measure: the given interpreter, else this interpreter if it has torch, else None."""
     if given is not None:
         return given
     return sys.executable if importlib.util.find_spec("torch") is not None else None
@@ -73,7 +72,7 @@ def torch_python(given: str | None) -> str | None:
 
 def _child(python: str, code: str, library: str, cache: Path) -> str:
     ours: Mapping[str, str] = {"FRAMEJIT_CACHE_DIR": str(cache), "TORCHINDUCTOR_CACHE_DIR": str(cache)}
-    # Without its .pyc files a library is compiled from source at every import: not what a user has installed.
+    # Without its .pyc files a library is compiled from source at every import, unlike an installed library.
     kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(
         [python, "-c", code, library],
@@ -111,7 +110,7 @@ def _native_entry_us() -> tuple[float, float]:
 
 
 def figures(*, rounds: int, torch_at: str | None) -> list[Figure]:
-    """Measure everything. torch_at: an interpreter that has torch, or None to leave the column out."""
+    """Measure everything. torch_at: an interpreter that has torch, or None to omit the column."""
     own = _measure(sys.executable, "eager", rounds)
     peer = _measure(torch_at, "torch", 1) if torch_at is not None else {}
     rows = (

@@ -1,4 +1,12 @@
-"""The backend: from functional graphs to kernels, plans and artifacts. `config` has torch's names of its settings."""
+"""The compiler backend: from functional graphs to native kernels, plans and artifacts on disk.
+
+A functional graph (`fxir`) enters at `driver.backend.compile_graph`. If the disk cache has an artifact for its key, `runtime`
+loads it. Otherwise `lowering` turns ops into loop definitions (`ir`), `plan` fuses them into kernels and places buffers, `cpp`
+prints C++ (`triton` prints Triton), `base.toolchain` compiles it, `artifact` stores it, and `runtime` calls it.
+
+Layers, each of which imports only from those before it: `config` (torch's names of settings), `base`, `ir`, `lowering`, `plan`,
+`artifact`, `runtime`, `cpp`, `triton`, `driver`. Start reading at `driver/compile.py`, then `ir/definitions.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""`torch._inductor.config`: each of torch's flags, with what it does here.
+"""`torch._inductor.config`: each of torch's flags, with its effect here.
 
-A flag is a setting of this project, or of it only the default is supported (`_REFUSED`), or it is kept and changes
-nothing (`_HINTS`). Each of the two tables states the reason for a group of flags.
+A flag is one of: a setting of this project; a flag with only the default supported (`_REFUSED`); a flag that can be set and has
+no effect (`_HINTS`). Each of the two tables states the reason for a group of flags.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ _REFUSED: Table = (
         "run_jit_post_compile_hook": False, "unsafe_marked_cacheable_functions": {},
     }),
     ("results have the strides of eager code", {"keep_output_stride": True, "pad_outputs": False}),
-    ("weights are not folded into graphs; those of modules under no_grad are packed once", {
+    ("weights are not folded into graphs; weights of modules under no_grad are packed once", {
         "freezing": False, "freezing_discard_parameters": False,
     }),
-    ('compile(mode="reduce-overhead") asks for CUDA graphs', {
+    ('compile(mode="reduce-overhead") enables CUDA graphs', {
         "triton.cudagraph_capture_sizes": optional(tuple), "triton.cudagraph_or_error": False, "triton.cudagraphs": False,
     }),
     ("a compiled graph is called through its native plan already", {
@@ -116,7 +116,7 @@ _REFUSED: Table = (
         "cpu_backend": one_of("cpp", "triton", "halide", "pallas"), "cuda_backend": one_of("triton", "halide", "pallas"),
         "tpu_backend": one_of("pallas"), "xpu_backend": one_of("triton"),
     }),
-    ("the vector width is that of the machine", {"cpp.simdlen": optional(int), "cpp.vec_isa_ok": optional(bool)}),
+    ("the vector width is the machine's", {"cpp.simdlen": optional(int), "cpp.vec_isa_ok": optional(bool)}),
     ("FRAMEJIT_CXX names the compiler", {"cpp.cxx": (None, "g++")}),
     ("compilers run as subprocesses", {"worker_start_method": "subprocess"}),
     ("the cache is a folder of this machine (FRAMEJIT_CACHE_DIR)", {
@@ -262,7 +262,7 @@ _HINTS: Table = (
         "triton.codegen_upcast_to_fp32": True, "triton.use_two_step_variance_min_numel": 1024,
         "triton.use_two_step_variance_threshold": 32768, "use_fast_math": False,
     }),
-    ("what is measured, and how, is decided by max_autotune and FRAMEJIT_AUTOTUNE_BUDGET_S", {
+    ("max_autotune and FRAMEJIT_AUTOTUNE_BUDGET_S decide which kernels are measured", {
         "_conv_default_backends": "ATEN", "autoheuristic_collect.mixed_mm": False, "autoheuristic_collect.pad_mm": False,
         "autoheuristic_log_path": "DEFAULT", "autoheuristic_use.mixed_mm": True, "autoheuristic_use.pad_mm": optional(str),
         "autotune_in_subproc": False, "autotune_local_cache": True, "autotune_multi_device": False,
@@ -370,7 +370,7 @@ _ENVIRONMENT = {
     "TORCHINDUCTOR_SKIP_L1": "triton.skip_l1_cache",
     "TORCHINDUCTOR_WORKER_LOGPATH": "torchinductor_worker_logpath",
     "TORCHINDUCTOR_WORKER_START": "worker_start_method",
-}  # environment variables that are not called after their flag
+}  # environment variables whose name differs from their flag's
 
 _SECOND_NAMES = {
     "use_static_triton_launcher": "use_static_cuda_launcher",

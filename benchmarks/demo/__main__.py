@@ -1,4 +1,4 @@
-"""`python -m benchmarks.demo` (`make demo`): both parts, one table, and how to look inside."""
+"""`python -m benchmarks.demo` (`make demo`): both parts, one table, and the commands that show the compiler's decisions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.harness import calm
 
 LOOK_INSIDE = """\
 Look inside, before any program that uses framejit:
-  TORCH_LOGS=graph_breaks   where a graph ended, and what to do about it
+  TORCH_LOGS=graph_breaks   where a graph ended, why, and a hint
   TORCH_LOGS=recompiles     which guard failed, old and new value
   TORCH_LOGS=output_code    the generated C++, kernel by kernel
   TORCH_LOGS=help           everything else (see TORCH_LOGS.md)
@@ -47,7 +47,7 @@ def main() -> int:
     caption = (
         f"MiniLM: {search.BATCH} x {search.LENGTH} tokens a call. GPT step: forward, backward, AdamW on "
         f"{config.batch} x {config.context} bytes. Medians, measured in turn. "
-        "Break-even: calls until the compilation has paid for itself."
+        "Break-even: calls until the time saved exceeds the compile time."
     )
     console.print(table([*first, *trained.rows], caption))
     console.print(f"{conditions}\ntook {time.perf_counter() - started:.0f} s\n")

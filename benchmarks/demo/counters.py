@@ -1,7 +1,7 @@
-"""What the compiler did while a block ran, counted from its own log.
+"""Counts of the compiler's decisions during a block, from its own log.
 
-Owns: the counting. A count is the number of messages of one artifact, so the table and
-`TORCH_LOGS=graph_breaks` can never tell two stories.
+Owns the counting. A count is the number of messages of one artifact, so that the table always agrees with
+`TORCH_LOGS=graph_breaks`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ARTIFACTS = ("graph_code", "graph_breaks", "recompiles", "cache")
 
 @dataclass(slots=True)
 class Counts:
-    """graphs captured, graph breaks (by place), recompilations, graphs found on disk, and warnings said."""
+    """graphs captured, graph breaks (by place), recompilations, graphs found on disk, and warnings."""
 
     graphs: int = 0
     breaks: int = 0
@@ -28,7 +28,7 @@ class Counts:
 
 @contextmanager
 def counting() -> Iterator[Counts]:
-    """Count until the block ends; the figures are there afterwards."""
+    """Count until the block ends; afterwards the fields hold the counts."""
     counts = Counts()
     with logs.capture(*_ARTIFACTS) as records:
         yield counts

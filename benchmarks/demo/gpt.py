@@ -1,7 +1,7 @@
-"""A small GPT over bytes and its training loop, written as one writes them for torch.
+"""A small GPT over bytes and its training loop, written in torch style.
 
-Owns: the model, its training step, the batches. Everything random comes from a seed, so that an
-eager and a compiled run see the same weights and the same text.
+Owns the model, its training step and the batches. All random numbers come from a seed, so that an eager and a compiled run have
+the same weights and the same text.
 """
 
 from __future__ import annotations
@@ -91,9 +91,9 @@ class GPT(nn.Module):
 
 
 def build(config: Config, seed: int) -> GPT:
-    """A freshly initialised model; the same seed gives the same weights.
+    """A newly initialised model; the same seed gives the same weights.
 
-    The weights are drawn by numpy, so that they do not depend on the library's own generator.
+    numpy draws the weights, so that they do not depend on the library's own generator.
     """
     model = GPT(config)
     rng = np.random.default_rng(seed)
@@ -102,14 +102,14 @@ def build(config: Config, seed: int) -> GPT:
             if name.endswith("bias"):
                 parameter.zero_()
             if parameter.ndim < 2:
-                continue  # norms keep their 1
+                continue  # weights of norms stay 1
             scale = 0.02 / math.sqrt(2 * config.layers) if name.endswith(("out.weight", "down.weight")) else 0.02
             parameter.copy_(torch.from_numpy(rng.normal(0, scale, tuple(parameter.shape)).astype(np.float32)))
     return model
 
 
 def batches(tokens: NDArray[np.int64], config: Config, seed: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Endless random windows of the text: tokens and the same one byte later, (batch, context) int64."""
+    """Endless random windows of the text: tokens, and the tokens one byte later, (batch, context) int64."""
     rng = np.random.default_rng(seed)
     offsets = np.arange(config.context + 1)
     while True:
@@ -129,7 +129,7 @@ def learning_rate(step: int, config: Config) -> float:
 class Trainer:
     """One model, its AdamW and its stream of text; `step()` is one training step.
 
-    compile: what to wrap the model's call in; None leaves it eager.
+    compile: a wrapper for the model's call; None leaves it eager.
     """
 
     def __init__(

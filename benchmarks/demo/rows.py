@@ -1,6 +1,6 @@
-"""The demo's one table.
+"""The demo's table.
 
-Owns: a row and how it is shown. Knows nothing of models.
+Owns a row and its text. It does not depend on the models.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ HEADINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One variant. counts and eager_ms are None for the eager row itself; missing: why nothing was measured."""
+    """One variant. counts and eager_ms are None for the eager row itself; missing: the reason why it was not measured."""
 
     name: str
     first_s: float = math.nan
@@ -40,12 +40,12 @@ class Row:
 
     @property
     def speedup(self) -> float | None:
-        """Eager's time over this one's."""
+        """Eager's time divided by this variant's."""
         return None if self.eager_ms is None else self.eager_ms / self.warm_ms
 
     @property
     def break_even(self) -> float | None:
-        """Calls after which the compilation has paid for itself; infinite if it never does."""
+        """The number of calls after which the time saved exceeds the compile time; infinite if no time is saved."""
         if self.eager_ms is None:
             return None
         saved_ms = self.eager_ms - self.warm_ms
@@ -65,7 +65,7 @@ class Row:
 
 
 def table(rows: list[Row], caption: str) -> Table:
-    """The table, within 80 columns; why a row was left out stands in the caption."""
+    """The table, within 80 columns; the caption names the rows that were left out, and why."""
     reasons = [f"{row.name} was left out: {row.missing}." for row in rows if row.missing is not None]
     caption = " ".join([*reasons, caption])
     shown = Table(caption=caption, caption_justify="left", box=box.SIMPLE_HEAD, padding=0, pad_edge=False)

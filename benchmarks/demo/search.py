@@ -1,6 +1,6 @@
 """Part a: search Python's documentation with MiniLM, eager and compiled in each mode.
 
-Owns: the run over the text, the check that all variants give the same embeddings, the answers.
+Owns the run over the text, the check that all variants give the same embeddings, and the answers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ QUESTIONS = (
 )
 BATCH, LENGTH, PARAGRAPHS = 8, 128, 156
 ROUNDS = 7
-TOLERANCE = 1e-5  # of 1 - cosine, between eager and compiled
+TOLERANCE = 1e-5  # largest 1 - cosine between eager and compiled
 
 Encode = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 Advance = Callable[[str], None]
@@ -59,7 +59,7 @@ class Result:
 
 
 def steps() -> int:
-    """How often `run` will advance the progress bar."""
+    """The number of steps of `run`, for its progress bar."""
     return (1 + len(MODES)) * (_batches() + 1) + 1
 
 
@@ -72,7 +72,7 @@ def run(advance: Advance) -> Result:
     found = text.paragraphs(PARAGRAPHS)
     model = minilm.load()
     texts = [*QUESTIONS, *(p.text for p in found)]
-    texts += [""] * (-len(texts) % BATCH)  # one shape for every batch: one graph
+    texts += [""] * (-len(texts) % BATCH)  # one shape for every batch gives one graph
     ids, mask = minilm.Tokenizer(LENGTH)(texts)
     variants: dict[str, Encode] = {"eager": model}
     variants |= {mode: torch.compile(model, mode=mode) for mode in MODES}

@@ -1,6 +1,6 @@
-"""The demo's text: the language topics of Python's own documentation, which every interpreter carries.
+"""The demo's text: the language topics of Python's own documentation, which every interpreter contains.
 
-Owns: cutting it into paragraphs for the search, and into bytes for the language model.
+Owns its division into paragraphs for the search, and into bytes for the language model.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MIN_PARAGRAPH_CHARS = 160
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A paragraph and the topic that it stands in."""
+    """A paragraph and its topic."""
 
     topic: str
     text: str
@@ -26,7 +26,7 @@ class Paragraph:
 def paragraphs(limit: int) -> list[Paragraph]:
     """At most `limit` paragraphs of prose, spread evenly over the topics' whole text.
 
-    Short paragraphs, grammars and code are joined to what follows them: alone they say too little.
+    Short paragraphs, grammars and code are joined to the next paragraph, since alone they contain too little.
     """
     found = [Paragraph(name, text) for name in sorted(topics) for text in _prose(topics[name])]
     found = list({p.text: p for p in found}.values())  # topics quote one another

@@ -1,6 +1,6 @@
 """Part b: train the small GPT eager and compiled from one seed, a step of each in turn.
 
-Owns: the run and the check that both learn the same.
+Owns the run, and the check that both learn the same.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from benchmarks.demo.counters import Counts, counting
 from benchmarks.demo.rows import Row
 
 SEED = 7
-EARLY_STEPS, EARLY_TOLERANCE = 20, 1e-3  # before rounding differences have had time to grow
-LATE_STEPS, LATE_TOLERANCE = 20, 0.02  # of the mean loss at the end
+EARLY_STEPS, EARLY_TOLERANCE = 20, 1e-3  # steps before rounding differences have had time to grow
+LATE_STEPS, LATE_TOLERANCE = 20, 0.02  # largest difference of the mean loss at the end
 REACHED = 2.65  # nats a byte, from ln 256 = 5.5; torch reaches 2.47 from this seed
 
 
@@ -42,13 +42,13 @@ class Result:
 
     @property
     def agrees(self) -> bool:
-        """Whether the curves are the same within rounding, as far as rounding lets one tell."""
+        """Whether the curves are equal within the effect of rounding."""
         a, b = self.final
         return self.early_difference <= EARLY_TOLERANCE and abs(a - b) <= LATE_TOLERANCE
 
     @property
     def learns(self) -> bool:
-        """Whether the loss fell to what the model can reach in these steps."""
+        """Whether the loss fell to a value that the model can reach in these steps."""
         return max(self.final) <= REACHED
 
 

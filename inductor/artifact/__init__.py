@@ -1,1 +1,1 @@
-"""The result of a compilation on disk: `format` describes it, `cache` stores and finds it."""
+"""The result of a compilation on disk: `format` defines it, `cache` stores and finds it."""

@@ -1,19 +1,19 @@
-"""Compiled artifacts on disk, found by what they were made from.
+"""Compiled artifacts on disk, found by the key of their inputs.
 
-Owns: the key, the folder layout, integrity, the size limit. Must not know: what a plan means, or any
-compiler stage; a hit imports neither.
+Owns the key, the folder layout, integrity and the size limit. It does not depend on the meaning of a plan or on a compiler
+stage, so that a hit imports neither.
 
     <dir>/entries/<digest>/manifest.json   key parts, sizes and SHA-256 of the files below
                            plan.json       the ArtifactPlan
-                           <digest>.so     its code (absent if the plan has none)
+                           <digest>.so     its code (absent if the plan has no code)
                            *.cpp           its sources, for reading
                            notes.txt       the compiler's remarks
     <dir>/objects/                         object files of reusable units (inductor.base.toolchain)
     <dir>/toolchains/, autotune/           compiler probes, measured winners (inductor.base.records)
 
-An entry is written under a temporary name and renamed, so that it is whole or absent; two processes
-that race make the same entry and the second drops its own. What cannot be trusted (truncated,
-tampered with, of another version) counts as absent: it is removed, logged and made again.
+An entry is written under a temporary name and renamed, so that it is complete or absent. If two processes make the same entry
+at once, the second drops its own. An entry that fails a check (truncated, modified, of another version) counts as absent: it is
+removed, logged and made again.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ __all__ = ["Cache", "Entry", "Key", "current", "source_digest"]
 _LOG = logs.artifact("cache")
 FORMAT = 5
 _MANIFEST, _PLAN, _LIBRARY, _NOTES = "manifest.json", "plan.json", ".so", "notes.txt"
-_STALE_S = 3600.0  # a temporary folder this old belongs to a process that died
-_COMPARED = 64  # how many entries a miss is compared with
+_STALE_S = 3600.0  # a temporary folder older than this belongs to a process that died
+_COMPARED = 64  # number of entries that a miss is compared with
 _RULES = ("dtypes", "float8", "memory_format", "promotion", "scalars", "spec")  # of `eager.base`: rules of the op table
 _RULES = ("dtypes", "float8", "memory_format", "promotion", "scalars", "spec")  # of `eager.base`: rules of the op table
-_SHRINK_TO = 0.8  # of the limit: removing one by one at the limit would rescan at each store
+_SHRINK_TO = 0.8  # fraction of the limit: removing one by one at the limit would rescan at each store
 
 
 # --------------------------------------------------------------------------- keys
@@ -53,7 +53,7 @@ _SHRINK_TO = 0.8  # of the limit: removing one by one at the limit would rescan 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What an artifact was made from, by part: ("graph", digest), ("inputs", "float32[8]"), ...
+    """The inputs of an artifact, by part: ("graph", digest), ("inputs", "float32[8]"), ...
 
     Values are digests or short readable text; a miss names the parts in which the nearest entry differs.
     """
@@ -78,9 +78,9 @@ class Key:
 
 @lru_cache(maxsize=1)
 def source_digest() -> str:
-    """A digest of the source files that decide what code is generated: a changed compiler misses.
+    """A digest of the source files that decide the generated code, so that a changed compiler misses.
 
-    They are the compiler, the passes, the op table, and the modules of `eager` that decide dtypes, layouts and casts.
+    The files are the compiler, the passes, the op table, and the modules of `eager` that decide dtypes, layouts and casts.
     """
     root = Path(ROOT)
     packages = [path for name in ("inductor", "fxir", "eager/optable") for path in sorted((root / name).rglob("*.py"))]
@@ -96,7 +96,7 @@ def source_digest() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A whole artifact on disk. library: None if the plan has no native code."""
+    """A complete artifact on disk. library: None if the plan has no native code."""
 
     folder: Path
     plan: ArtifactPlan
@@ -113,7 +113,7 @@ class Entry:
 
 
 class _Untrusted(Exception):
-    """Why an entry is not used."""
+    """The reason why an entry is not used."""
 
 
 def _digest(data: bytes) -> str:
@@ -121,7 +121,7 @@ def _digest(data: bytes) -> str:
 
 
 def _read_entry(folder: Path, key: Key | None) -> Entry:
-    """Raises: FileNotFoundError if there is none, _Untrusted if it is not what it should be."""
+    """Read and check an entry. Raises: FileNotFoundError if it does not exist, _Untrusted if a check fails."""
     raw = (folder / _MANIFEST).read_bytes()
     try:
         manifest = json.loads(raw)
@@ -132,7 +132,7 @@ def _read_entry(folder: Path, key: Key | None) -> Entry:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise _Untrusted(f"its manifest cannot be read ({type(error).__name__}: {error})") from None
     if key is not None and parts != key.parts:
-        raise _Untrusted("its manifest is of another key")
+        raise _Untrusted("its manifest is for another key")
     if _PLAN not in files:
         raise _Untrusted("it has no plan")
     content = {}
@@ -165,7 +165,7 @@ def _write_entry(
     content = {_PLAN: plan.to_json().encode()}
     if library is not None:
         code = library.read_bytes()
-        # The loader takes a library of the same path for the same library, even if the file is another by now.
+        # The loader treats a library with the same path as the same library, even if the file was replaced.
         content[_digest(code)[:16] + _LIBRARY] = code
     files = [[name, len(data), _digest(data)] for name, data in content.items()]
     manifest = {"format": FORMAT, "key": [list(p) for p in key.parts], "files": files, "made": time.time()}
@@ -182,8 +182,8 @@ def _write_entry(
 class Cache:
     """A folder of artifacts. Safe for any number of threads and processes at once.
 
-    dir: made when first needed. limit_bytes: past it, the entries used longest ago are removed.
-    behind: a folder that can only be read, asked for what `dir` does not have.
+    dir: created on first use. limit_bytes: beyond it, the least recently used entries are removed.
+    behind: a read-only folder, searched for entries that `dir` does not have.
     """
 
     def __init__(self, dir: Path, limit_bytes: int, behind: Path | None = None) -> None:
@@ -202,7 +202,7 @@ class Cache:
         return self.dir / "objects"
 
     def lookup(self, key: Key) -> Entry | None:
-        """The entry of that key, checked, or None. Never raises for what stands on the disk."""
+        """The entry of that key, checked, or None. Raises nothing for damaged files."""
         folder = self.entries / key.digest
         if self.behind is not None and not folder.exists():
             folder = self.behind / "entries" / key.digest
@@ -218,9 +218,9 @@ class Cache:
             return None
         _LOG.log(f"hit {key.digest} in {folder}")
         try:
-            os.utime(folder / _MANIFEST)  # used now: the limit removes what was used longest ago
+            os.utime(folder / _MANIFEST)  # the limit removes the least recently used entries, so the time of use is recorded
         except OSError as error:
-            _LOG.log(f"the time of use of {folder} cannot be noted: {error}")
+            _LOG.log(f"the time of use of {folder} cannot be recorded: {error}")
         return entry
 
     def store(
@@ -231,7 +231,7 @@ class Cache:
         units: Sequence[SourceUnit],
         notes: Sequence[str] = (),
     ) -> Entry:
-        """Keep an artifact and return it as it lies on the disk. Raises: OSError if it cannot be written."""
+        """Store an artifact and return it as read back from disk. Raises: OSError if it cannot be written."""
         folder = self.entries / key.digest
         self.entries.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=self.entries))
@@ -244,12 +244,12 @@ class Cache:
         _LOG.log(f"stored {key.digest} in {folder}")
         self._keep_limit(folder)
         try:
-            return _read_entry(folder, key)  # what is there: another process may have been first
+            return _read_entry(folder, key)  # the entry on disk: another process may have stored it first
         except _Untrusted as error:
             raise OSError(f"the entry {folder} that was just stored cannot be read: {error}") from None
 
     def _publish(self, fresh: Path, folder: Path, key: Key) -> None:
-        """Rename `fresh` to its place, unless another process has put a sound entry there."""
+        """Rename `fresh` to its final name, unless another process has stored a valid entry there."""
         for _ in range(8):
             try:
                 os.rename(fresh, folder)
@@ -268,11 +268,11 @@ class Cache:
         raise OSError(f"{folder} cannot be replaced")
 
     def discard(self, key: Key) -> None:
-        """Forget the entry of that key, for instance because its library cannot be loaded."""
+        """Remove the entry of that key, for instance because its library cannot be loaded."""
         self._discard(self.entries / key.digest)
 
     def _discard(self, folder: Path) -> None:
-        # Renamed first, so that no other process sees half of it while it is being removed.
+        # Renamed first, so that no other process sees a partly removed entry.
         grave = folder.with_name(f".old-{folder.name}-{os.getpid()}-{time.monotonic_ns()}")
         try:
             os.rename(folder, grave)
@@ -301,7 +301,7 @@ class Cache:
         return f"the nearest entry, {nearest}, differs in {changes}"
 
     def _by_use(self) -> list[tuple[Path, float]]:
-        """Entries and when they were used last, the latest last."""
+        """Entries with the time of their last use, the latest last."""
         found = []
         for folder in self._folders():
             try:
@@ -332,7 +332,7 @@ class Cache:
                 self._size_bytes += _folder_bytes(new)
             if self._size_bytes <= self.limit_bytes:
                 return
-            self._size_bytes = self.size_bytes()  # the estimate knows nothing of other processes
+            self._size_bytes = self.size_bytes()  # the estimate does not include other processes
             if self._size_bytes > self.limit_bytes:
                 self._evict(new)
 
@@ -344,14 +344,14 @@ class Cache:
             if self._size_bytes <= target:
                 break
             if path == new:
-                continue  # an artifact larger than the limit is still the one in use
+                continue  # an artifact larger than the limit is still in use
             self._size_bytes -= _folder_bytes(path) if path.is_dir() else _file_bytes(path)
             if path.is_dir():
                 self._discard(path)
             else:
                 path.unlink(missing_ok=True)
             removed += 1
-        _LOG.log(f"removed {removed} entries used longest ago to stay under {self.limit_bytes} bytes")
+        _LOG.log(f"removed {removed} least recently used entries to stay under {self.limit_bytes} bytes")
 
     def _object_files(self) -> list[tuple[Path, float]]:
         found = []
@@ -394,7 +394,7 @@ _temporary_lock = threading.Lock()
 
 
 def current() -> Cache:
-    """The cache of the current settings; a temporary one, with one warning, if its folder cannot be written."""
+    """The cache of the current settings; if its folder cannot be written, a temporary cache, with one warning."""
     settings = _settings.current().cache
     if not settings.enabled:
         return Cache(_temporary_folder(), settings.limit_bytes)
@@ -404,7 +404,7 @@ def current() -> Cache:
 def keep(
     store: Cache, key: Key, plan: ArtifactPlan, library: Path | None, units: Sequence[SourceUnit], notes: Sequence[str]
 ) -> Entry:
-    """`store.store`, or, where the disk takes no more, the same in the temporary cache, with one warning.
+    """`store.store`; if the disk does not accept it, a store in the temporary cache, with one warning.
 
     Raises: OSError if that cannot be written either.
     """
@@ -434,8 +434,9 @@ def _cache_in(folder: Path, limit_bytes: int) -> Cache:
 
 
 def _unwritable(folder: Path) -> str | None:
-    """Why no file can be made in `folder`, or None. Asked by trying: permission bits do not tell all
-    (root, read-only mounts, quotas)."""
+    """The reason why no file can be created in `folder`, or None. Found by creating a file: permission bits do not show
+    everything (root, read-only mounts, quotas).
+    """
     try:
         (folder / "entries").mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder / "entries"):
@@ -454,5 +455,5 @@ def _temporary_folder() -> Path:
 
 
 def _remove_temporary(folder: Path, pid: int) -> None:
-    if os.getpid() == pid:  # a forked child that exits must leave its parent's folder alone
+    if os.getpid() == pid:  # a forked child that exits must not remove its parent's folder
         shutil.rmtree(folder, ignore_errors=True)

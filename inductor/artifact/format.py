@@ -1,32 +1,32 @@
-"""What a compiled graph is, as data: the seam between the compiler and the runtime.
+"""A compiled graph as data: the interface between the compiler and the runtime.
 
-Owns: the frozen dataclasses below, their JSON form, and the native ABI. The compiler (`inductor.driver.compile`)
-produces an `ArtifactPlan` and `SourceUnit`s; the runtime (`inductor.runtime`) loads the plan and the `.so`
-without importing the compiler. Must not know: loop IR, scheduling, g++, the disk cache.
+Owns the frozen dataclasses below, their JSON form, and the native ABI. The compiler (`inductor.driver.compile`) produces an
+`ArtifactPlan` and `SourceUnit`s; the runtime (`inductor.runtime`) loads the plan and the `.so` without importing the compiler.
+This module does not depend on loop IR, scheduling, g++ or the disk cache.
 
 Buffers. Every memory area of a graph is one entry of a flat table, `char** bufs`, in this fixed order:
 
     [ inputs... | new outputs... | constants... | packed... | arena | sizes ]
 
 * inputs: data pointers of the input tensors (storage offset already added), described by `plan.inputs`.
-* new outputs: fresh memory from the caching allocator, `plan.allocations[i].nbytes` bytes, 64-byte aligned.
+* new outputs: new memory from the caching allocator, `plan.allocations[i].nbytes` bytes, 64-byte aligned.
 * constants: tensors lifted into the graph, bound by name when the artifact is loaded.
-* packed: `plan.packs`, weights in the layout that a kernel wants. The runtime fills them before the first step
-  that may read them, and again only when the tensor behind them has changed.
-* arena: one block of `plan.arena_bytes` for every intermediate; offsets into it are baked into the code. It may
-  be handed to the next call once this one has returned; nothing in it outlives a call.
-* sizes: only where the plan has symbols. An array of int64, made for each call: the values of `plan.symbols`, which the
-  runtime reads from the inputs, then those of `plan.derived`, which `extern "C" void fj_sizes(int64_t *sizes)` of the
+* packed: `plan.packs`, weights in a kernel's own layout. The runtime fills them before the first step
+  that may read them, and again only after the tensor behind them has changed.
+* arena: one block of `plan.arena_bytes` for every intermediate; offsets into it are constants of the code. The next call may
+  reuse it after this call has returned; nothing in it outlives a call.
+* sizes: only in plans with symbols. An array of int64, made for each call: the values of `plan.symbols`, which the
+  runtime reads from the inputs, then the values of `plan.derived`, which `extern "C" void fj_sizes(int64_t *sizes)` of the
   library computes from them before anything else runs.
 
-A plan with symbols serves every value of them within their bounds. Wherever a field below is a `Size`, it is an int or
-an expression over the symbols; each such expression is one of `plan.symbols` or of `plan.derived`.
+A plan with symbols serves every value of them within their bounds. A field of type `Size` is an int or an expression over the
+symbols; each such expression is one of `plan.symbols` or of `plan.derived`.
 
-Steps run in order. A `NativeSegment` is `extern "C" void symbol(char** bufs, const Runtime* rt)`; an `ExternCall`
-runs an op of the eager table from Python on views of the buffers. Most graphs are exactly one native segment.
+Steps run in order. A `NativeSegment` is `extern "C" void symbol(char** bufs, const Runtime* rt)`; an `ExternCall` runs an op of
+the eager table from Python on views of the buffers. Most graphs are exactly one native segment.
 
-The native ABI (`RUNTIME_ABI`, the text below) is included verbatim by the generated code's prelude and by the
-prebuilt runtime; its version is part of every cache key.
+The native ABI (`RUNTIME_ABI`, the text below) is included verbatim by the generated code's prelude and by the prebuilt runtime;
+its version is part of every cache key.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from fxir.expr.nodes import Expr, Sym
 
 Size: TypeAlias = int | Expr
 
-# Ends the prelude in a generated unit; logs show what stands after it.
+# The last line of the prelude in a generated unit; logs show the text after it.
 PRELUDE_END = "/* ---- end of the prelude ---- */\n"
 
 ABI_VERSION = 3
@@ -66,13 +66,13 @@ struct Runtime {
   /* Calls fn over 0..n, in blocks of at least `grain` iterations; returns when all are done. Runs serially when
      n <= grain, inside another parallel loop, and while another Python thread's loop has the workers. */
   void (*parallel_for)(const Runtime *rt, LoopFn fn, void *ctx, long n, long grain);
-  /* Runs one (batched) product, threaded as it likes. `threads` 1 inside a parallel_for body. */
+  /* Runs one (batched) product on up to `threads` threads; 1 inside a parallel_for body. */
   void (*gemm)(const Runtime *rt, const GemmCall *call, int threads);
   /* 64-byte aligned memory of the calling thread, kept between calls; `slot` 0 or 1 are two separate areas.
      Its contents are lost at the thread's next call with the same slot. NULL: out of memory. */
   void *(*scratch)(const Runtime *rt, int slot, long nbytes);
-  /* Notes, on the calling thread of a segment, that `value` fails plan.checks[check]. The segment goes on, memory-safe;
-     once it has returned the call raises. */
+  /* Records, on the calling thread of a segment, that `value` fails plan.checks[check]. The segment continues, memory-safe;
+     after it returns, the call raises. */
   void (*fail)(const Runtime *rt, int check, long value);
 };
 """
@@ -88,7 +88,7 @@ class Spec:
     device: str = "cpu"
 
     def fixed(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """(shape, strides) of a layout without symbols. TypeError for another one."""
+        """(shape, strides) of a layout without symbols. Raises: TypeError for a layout with symbols."""
         if any(isinstance(n, Expr) for n in (*self.shape, *self.strides)):
             raise TypeError(f"{self} has symbolic sizes; allowed: a layout without symbols")
         return self.shape, self.strides  # type: ignore[return-value]
@@ -101,8 +101,9 @@ class IntInput:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """Where a call's value of `symbol` is read: a size, stride (of dim `dim`) or the storage offset of input `input`, or
-    that input itself. kind: "size", "stride", "offset" or "int"."""
+    """The place of a symbol's value in a call: a size, stride (of dim `dim`) or the storage offset of input `input`, or that
+    input itself. kind: "size", "stride", "offset" or "int".
+    """
 
     symbol: Sym
     kind: str
@@ -112,7 +113,7 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """Fresh memory for one graph output buffer. Several outputs may be views of it."""
+    """New memory for one graph output buffer. Several outputs may be views of it."""
 
     nbytes: Size
     device: str = "cpu"
@@ -137,7 +138,7 @@ class BufferView:
 
 @dataclass(frozen=True, slots=True)
 class NewOutput:
-    """A tensor over its own fresh memory: allocation `allocation`, at `offset` elements."""
+    """A tensor over a new allocation: `allocation`, at `offset` elements."""
 
     allocation: int
     spec: Spec
@@ -146,14 +147,14 @@ class NewOutput:
 
 @dataclass(frozen=True, slots=True)
 class InputAlias:
-    """The very tensor passed as input `index`."""
+    """The tensor object passed as input `index`."""
 
     index: int
 
 
 @dataclass(frozen=True, slots=True)
 class ConstantAlias:
-    """The very tensor bound as constant `index`."""
+    """The tensor object bound as constant `index`."""
 
     index: int
 
@@ -190,8 +191,8 @@ Output = NewOutput | InputAlias | ConstantAlias | ViewOf | Literal | IntOutput
 class NativeSegment:
     """`extern "C" void symbol(char** bufs, const Runtime* rt)` in the graph's shared object.
 
-    cost_ns: a rough estimate of its time on one thread. From it the runtime decides whether releasing the
-    interpreter lock pays, and whether the workers of the thread pool should stay awake for it.
+    cost_ns: a rough estimate of its time on one thread. From it the runtime decides whether to release the interpreter lock,
+    and whether the workers of the thread pool should stay awake for it.
     """
 
     symbol: str
@@ -200,13 +201,13 @@ class NativeSegment:
 
 @dataclass(frozen=True, slots=True)
 class ExternCall:
-    """Runs `eager.optable.table.OPS[op]` on `args` and leaves its result(s) in `outputs`.
+    """Runs `eager.optable.table.OPS[op]` on `args` and stores its result(s) in `outputs`.
 
-    args: the op's full positional arguments; a tensor is a `BufferView`, nested tuples are kept; the others are
-    None, bool, Size, float, complex, str, `DtypeArg` or `DeviceArg`.
-    outputs: one view per result, None for one that nobody reads. Where a view's strides are the op's own law the
-    runtime lets the kernel write straight into it, otherwise it copies.
-    node: the number of the call's node in the graph (see `inductor.base.user_lines`); -1 if it has none.
+    args: the op's full positional arguments; a tensor is a `BufferView`, nested tuples are kept; the others are None, bool,
+    Size, float, complex, str, `DtypeArg` or `DeviceArg`.
+    outputs: one view per result, None for a result without readers. If a view has the strides that the op's kernel produces,
+    the kernel writes directly into it, otherwise its result is copied.
+    node: the number of the call's node in the graph (see `inductor.base.user_lines`); -1 if it has no node.
     """
 
     op: str
@@ -217,9 +218,9 @@ class ExternCall:
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """Weights brought into a kernel's layout: `extern "C" void symbol(const void* source, void* target)`.
+    """Weights converted to a kernel's layout: `extern "C" void symbol(const void* source, void* target)`.
 
-    source: the buffer of an input or a constant. nbytes: of the packed form, which gets a buffer of its own.
+    source: the buffer of an input or a constant. nbytes: of the packed form, which has a separate buffer.
     """
 
     symbol: str
@@ -229,8 +230,9 @@ class Pack:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A condition on data that native code tests: on failure the call raises builtin exception `error` with `text`,
-    in which {} is the offending value and {size} is `size`."""
+    """A condition on data that native code tests: if it fails, the call raises builtin exception `error` with `text`, in which
+    {} is the offending value and {size} is `size`.
+    """
 
     error: str
     text: str
@@ -258,9 +260,8 @@ Step = NativeSegment | ExternCall
 class SourceUnit:
     """One C++ translation unit of the graph's shared object.
 
-    reusable: other graphs will ask for exactly this text (the GEMM cores), so its object file is kept and compiled
-    once per machine; its name and symbols depend on nothing but the text. vector_bits: preferred SIMD width, 0 for the
-    widest there is.
+    reusable: other graphs contain exactly this text (the GEMM cores), so its object file is kept and compiled once per machine;
+    its name and symbols depend only on the text. vector_bits: preferred SIMD width, 0 for the machine's widest.
     """
 
     name: str
@@ -275,8 +276,8 @@ class ArtifactPlan:
 
     inputs: layouts the code was compiled for; the caller has checked them (guards).
     outputs: how each output of the graph is made, in graph order.
-    written_inputs: inputs whose memory the graph writes (their version counters must be bumped).
-    checks: what `rt->fail` may report, by number. symbols, derived: see "sizes" above.
+    written_inputs: inputs whose memory the graph writes (their version counters must be incremented).
+    checks: the checks that `rt->fail` reports, by number. symbols, derived: see "sizes" above.
     """
 
     inputs: tuple[Spec | IntInput, ...]
@@ -316,12 +317,12 @@ class ArtifactPlan:
 
     @property
     def sizes_buffer(self) -> int:
-        """Index in `bufs` of the sizes, where there are symbols."""
+        """Index in `bufs` of the sizes, in a plan with symbols."""
         return self.arena_buffer + 1
 
     @property
     def sizes(self) -> tuple[Expr, ...]:
-        """What stands in the sizes of a call, in order."""
+        """The expressions whose values are the sizes of a call, in order."""
         return (*(s.symbol for s in self.symbols), *self.derived)
 
     def to_json(self) -> str:
@@ -330,7 +331,7 @@ class ArtifactPlan:
 
     @staticmethod
     def from_json(text: str) -> ArtifactPlan:
-        """Reads what `to_json` wrote. ValueError: not a plan, or of another ABI version."""
+        """Read the text that `to_json` wrote. Raises: ValueError for another text, or another ABI version."""
         plan = _decode(json.loads(text))
         if not isinstance(plan, ArtifactPlan):
             raise ValueError(f"ArtifactPlan.from_json: the text holds a {type(plan).__name__}, not a plan; "
@@ -342,9 +343,9 @@ class ArtifactPlan:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What the compiler hands to the runtime: `inductor.driver.compile.compile_graph(graph, kind, request)` returns it.
+    """The compiler's result for the runtime: `inductor.driver.compile.compile_graph(graph, kind, request)` returns it.
 
-    notes: decisions worth showing (fusions refused, kernels chosen), one a line, for `explain` and the logs.
+    notes: decisions (fusions refused, kernels chosen), one a line, for `explain` and the logs.
     """
 
     plan: ArtifactPlan
@@ -371,7 +372,7 @@ def _encode(value: Any) -> Any:
         return {"": "complex", "re": value.real, "im": value.imag}
     name = type(value).__name__
     if isinstance(value, Expr):
-        # A normal form, stored as it is: `intern` with its fields is how it was made.
+        # An expression is in normal form, so `intern` with its fields restores it.
         return {"": name, "expr": [_encode(field) for field in value.__reduce__()[1][1]]}
     if _CLASSES.get(name) is not type(value):
         raise TypeError(f"ArtifactPlan.to_json: cannot store a {name} ({value!r}); allowed: numbers, strings, None, "
@@ -391,7 +392,7 @@ def _decode(value: Any) -> Any:
         try:
             return E.intern(_EXPRESSIONS[name], tuple(_decode(v) for v in value["expr"]))
         except (AttributeError, TypeError) as error:
-            raise ValueError(f"ArtifactPlan.from_json: {value!r} is no expression ({error})") from None
+            raise ValueError(f"ArtifactPlan.from_json: {value!r} is not an expression ({error})") from None
     cls = _CLASSES.get(name) if isinstance(name, str) else None
     if cls is None:
         raise ValueError(f"ArtifactPlan.from_json: unknown record {name!r}; delete the cache entry and compile again")

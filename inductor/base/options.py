@@ -1,7 +1,7 @@
 """The switches of `compile(options=...)`: torch's names of settings, for one compilation.
 
-Owns what is accepted. The names and types are those of `inductor.config`; a setting of the whole process cannot be
-another one for one compilation, which is said.
+Owns the set of accepted options. Names and types are those in `inductor.config`; a setting that applies to the whole process
+raises if one compilation requests another value.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 from eager.utils._config_module import Config, Only, Setting, Values
 from inductor import config as _config
 
-# What a compilation can have otherwise than the process. `packing`: keep weights packed between calls.
+# The settings that a compilation can override. `packing`: keep weights packed between calls.
 _AUTOTUNE: Final = ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise")
 _OWN: Final = {"packing": True}
 config: Final = cast(Config, _config)
@@ -26,7 +26,7 @@ _MODES: Final[dict[str, dict[str, Any]]] = {
 
 
 def list_mode_options(mode: str | None = None, dynamic: bool | None = None) -> dict[str, Any]:
-    """The options that a mode stands for, under torch's names; without `mode`, those of every mode.
+    """The options that a mode sets, under torch's names; without `mode`, the options of every mode.
 
     Raises: RuntimeError for an unknown mode.
     """
@@ -38,7 +38,7 @@ def list_mode_options(mode: str | None = None, dynamic: bool | None = None) -> d
 
 
 def list_options() -> list[str]:
-    """Every name that `options` may have."""
+    """Every name that `options` may contain."""
     return sorted({*config.names(), *_OWN})
 
 
@@ -47,7 +47,7 @@ def _name(given: str) -> str:
 
 
 def is_autotuned(options: Mapping[str, Any]) -> bool:
-    """Whether options ask for measured kernels."""
+    """Whether the options enable autotuning."""
     return any(value for given, value in options.items() if _name(given) in _AUTOTUNE)
 
 

@@ -1,7 +1,7 @@
-"""Small answers on disk, each in a file with the question that it answers and a checksum of both.
+"""Small results on disk: each file holds a question, its answer and a checksum of both.
 
-Owns: the format of such a file, and that a file is whole or absent (also used for object files). Must not know: what
-is asked. What cannot be trusted counts as absent, is logged, and is written anew by whoever asks again.
+Owns the format of such a file, and its atomic replacement (also used for object files). It does not interpret the questions. A
+file that is damaged or answers another question counts as absent, is logged, and is overwritten by the next result.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _COMPONENT = logs.component("inductor")
 
 
 def read(path: Path, question: str) -> dict[str, Any] | None:
-    """The answer to `question` that `path` holds, or None if there is none that can be trusted."""
+    """The answer to `question` in the file `path`, or None if the file is absent or damaged."""
     try:
         stored = json.loads(path.read_bytes())
         answer, digest = stored["answer"], stored["sha256"]
         if digest != _digest(stored["question"], answer):
-            raise ValueError("its checksum is of other content")
+            raise ValueError("its checksum does not match")
         return answer if stored["question"] == question and isinstance(answer, dict) else None
     except FileNotFoundError:
         return None
@@ -37,18 +37,18 @@ def read(path: Path, question: str) -> dict[str, Any] | None:
 
 
 def write(path: Path, question: str, answer: Mapping[str, Any]) -> None:
-    """Keep the answer, as far as the disk allows: it only saves time."""
+    """Store the answer. A write error is logged and ignored, since the file only saves time."""
     stored = {"question": question, "answer": answer, "sha256": _digest(question, answer)}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, json.dumps(stored).encode())
     except OSError as error:
-        _COMPONENT.log(f"{path} is not kept: {error}")
+        _COMPONENT.log(f"{path} is not stored: {error}")
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Put `data` at `path` at once: others see the old file or the new one. Raises: OSError; nothing is left then."""
-    # The temporary's name is unique to process and thread: of two that race, the later rename wins.
+    """Put `data` at `path` atomically: readers see the old file or the new file. Raises: OSError; the old file then remains."""
+    # The temporary's name is unique to process and thread; if two of them race, the later rename wins.
     with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
         try:
             file.write(data)

@@ -1,4 +1,4 @@
-"""What the compiler is asked for, besides the graph: machine, mode and tuning knobs.
+"""The inputs of a compilation besides the graph: machine, mode and tuning knobs.
 
 Owns no behaviour. The backend makes one `Request` per compilation and passes it down; no stage reads settings.
 """
@@ -15,10 +15,10 @@ __all__ = ["Knobs", "Request"]
 
 @dataclass(frozen=True, slots=True)
 class Knobs:
-    """What autotuning may vary; a plan made with other knobs computes the same values.
+    """The knobs that autotuning may vary; a plan made with other knobs computes the same values.
 
-    vector_bits: preferred SIMD width of loops, 0 for the widest there is; a compiler flag, not a matter of the code.
-    parallel_ns: least estimated time of a loop that is given to several threads.
+    vector_bits: preferred SIMD width of loops, 0 for the machine's widest; a compiler flag, which the code does not depend on.
+    parallel_ns: least estimated time of a loop that runs on several threads.
     """
 
     vector_bits: int = 0
@@ -29,9 +29,9 @@ class Knobs:
 class Request:
     """One compilation: `inductor.driver.compile.compile_graph(graph, kind, request) -> artifact.Compiled`.
 
-    tools: the C++ compiler and what it can do. options: what the user asked for. threads: of the pool that will
-    run the code. has_blas: whether `rt->gemm` is fast. packing: whether weights may be kept packed between calls
-    (inference). `GraphSignature.parameters` and lifted constants are the candidates.
+    tools: the C++ compiler and its capabilities. options: the user's options. threads: of the pool that will run the code.
+    has_blas: whether `rt->gemm` is fast. packing: whether weights may be kept packed between calls (inference).
+    `GraphSignature.parameters` and lifted constants are the candidates.
     """
 
     tools: Toolchain

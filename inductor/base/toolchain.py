@@ -1,10 +1,10 @@
-"""The C++ compiler: which one it is, what it can do, and turning source units into one shared library.
+"""The C++ compiler: finding it, probing it, and compiling source units into one shared library.
 
-Owns: finding and probing the compiler, its flags, running it, reading its errors. Knows nothing of
-what the sources compute, nor of where artifacts are kept.
+Owns the compiler's path, flags, runs and errors. It does not depend on the content of the sources or on the place where
+artifacts are kept.
 
-Generated sources include nothing, so a kernel costs 20-50 ms; half of what is left is starting
-processes, and the link runs with -nostdlib because the driver's default libraries cost 30 ms.
+Generated sources include nothing, so that a kernel compiles in 20-50 ms. Half of that time is the start of processes; the link
+runs with -nostdlib because the driver's default libraries cost 30 ms.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _LAUNCHERS = frozenset({"ccache", "sccache", "distcc", "env"})
 _PROBE_FORMAT = 3
 _ERROR_LINES = 12
 
-# -fno-math-errno and -fno-trapping-math let sqrt, floor and comparisons vectorise without
-# -ffast-math; contraction is off because generated code says where it wants an fma. Without -fno-builtin the compiler
-# replaces calls of libm depending on their surroundings: pow(x, 0.5) by sqrt(x), sin and cos of one argument by sincos.
+# -fno-math-errno and -fno-trapping-math let sqrt, floor and comparisons vectorise without -ffast-math; contraction is off
+# because generated code writes each fma explicitly. Without -fno-builtin the compiler replaces calls of libm depending on the
+# surrounding code: pow(x, 0.5) by sqrt(x), sin and cos of one argument by sincos.
 _BASE_FLAGS = (
     "-std=c++17",
     "-O2",
@@ -56,18 +56,18 @@ _BASE_FLAGS = (
     "-fno-builtin",
     "-w",
 )
-# GCC 12 makes one of two equal functions, such as two running sums of one shape, and then leaves out the calls of both, as if
-# they wrote nothing. Equal kernels are written once anyway.
+# GCC 12 merges two equal functions, such as two running sums of one shape, and then omits the calls of both, as if they wrote
+# nothing. Equal kernels are written once anyway.
 _GCC_FLAGS = ("-fno-ipa-icf",)
 _LINK_FLAGS = ("-shared", "-nostdlib", "-Wl,-z,defs", "-Wl,--hash-style=gnu", "-Wl,--build-id=none")
 _LIBRARIES = ("-lm", "-lc", "-lgcc")
 
 
 class CompileError(RuntimeError):
-    """A compiler is missing, or did not accept what was generated.
+    """There is no compiler, or the compiler rejected generated code.
 
-    command: what was run, empty if nothing could be. source: the file it was run on, kept on disk.
-    errors: the first lines it wrote.
+    command: the command line, empty if no compiler ran. source: the file it was run on, kept on disk.
+    errors: the first lines of its output.
     """
 
     def __init__(self, message: str, command: Sequence[str] = (), source: Path | None = None, errors: str = "") -> None:
@@ -85,8 +85,11 @@ class CompileError(RuntimeError):
 
 
 class Unit(Protocol):
-    """One translation unit: a name (a C identifier), its whole text, whether other graphs will ask
-    for exactly this text again, so that its object file is worth keeping, and the SIMD width it prefers (0: the widest)."""
+    """One translation unit.
+
+    name: a C identifier. text: the whole source. reusable: whether other graphs will contain exactly this text, so that its
+    object file is kept. vector_bits: the SIMD width it prefers (0: the widest).
+    """
 
     @property
     def name(self) -> str: ...
@@ -100,11 +103,11 @@ class Unit(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Toolchain:
-    """What a probe found; everything here goes into the cache key.
+    """The results of a probe; all of them are part of the cache key.
 
     cxx: absolute path. version: its first line of --version. march: as given on the command line.
     isa: the instruction-set macros that march turns on, sorted. simd_bits: the widest vector.
-    libc: name and version. vector_functions: what libmvec exports ("_ZGVeN16v_expf"), sorted.
+    libc: name and version. vector_functions: names that libmvec exports ("_ZGVeN16v_expf"), sorted.
     cpu: vendor, model and flags of the machine, hashed.
     """
 
@@ -131,23 +134,23 @@ class Toolchain:
 
     @property
     def has_fma(self) -> bool:
-        """Whether the CPU multiplies and adds in one instruction."""
+        """Whether the CPU has a fused multiply-add instruction."""
         return "__FMA__" in self.isa or "__ARM_FEATURE_FMA" in self.isa
 
     def key(self) -> str:
-        """A digest of all that can change the machine code or whether it may run here."""
+        """A digest of everything that can change the machine code, or that decides whether it may run here."""
         fields = [self.cxx, self.version, *self.flags, *_LINK_FLAGS, *_LIBRARIES, *self.isa, self.libc, self.cpu]
         fields += self.vector_functions
         return hashlib.sha256("\0".join(fields).encode()).hexdigest()[:32]
 
 
 def toolchain() -> Toolchain:
-    """The compiler to use under the current settings, probed once per machine and process.
+    """The compiler for the current settings, probed once per machine and process.
 
-    Raises: CompileError if there is none, or if it cannot compile an empty file.
+    Raises: CompileError if there is no compiler, or if it cannot compile an empty file.
     """
     settings = _settings.current()
-    # PATH is part of what `which` answers; a test or user that changes it expects a new look.
+    # `which` depends on PATH; after a test or user changes PATH, the compiler is searched again.
     return _toolchain(
         settings.cpu.cxx, settings.cpu.march, settings.cache.dir, settings.cache.enabled, shutil.which("g++")
     )
@@ -170,8 +173,8 @@ def _toolchain(wanted: str, march: str, cache_dir: Path, use_disk: bool, _path_p
 
 
 def _find(wanted: str) -> str:
-    # CXX may be a whole command ("ccache g++ -m64"). The launcher is left out, since around a 30 ms
-    # compilation it costs more than it saves, and so are the flags: ours decide.
+    # CXX may be a whole command ("ccache g++ -m64"). The launcher is dropped, since for a compilation of 30 ms it costs more
+    # than it saves. The flags are dropped too: this module sets them.
     words = [w for w in wanted.split() if not w.startswith("-") and os.path.basename(w) not in _LAUNCHERS]
     for name in (wanted, *words[:1]) if wanted else _CANDIDATES:
         path = shutil.which(name)
@@ -221,7 +224,7 @@ def _libc() -> str:
 def _probe(cxx: str, march: str, cpu: str) -> Toolchain:
     version = _run([cxx, "--version"], None).partition("\n")[0]
     if not version:
-        raise CompileError("inductor: the compiler does not tell its version; is it g++ or clang++?", [cxx, "--version"])
+        raise CompileError("inductor: the compiler does not report its version; is it g++ or clang++?", [cxx, "--version"])
     macros = _run([cxx, f"-march={march}", "-dM", "-E", "-x", "c++", os.devnull], None)
     names = set(re.findall(r"^#define (\w+)", macros, re.MULTILINE))
     isa = tuple(sorted(n for n in names if re.match(r"__(AVX|SSE|FMA|F16C|BMI|VNNI|AMX|ARM_FEATURE|POPCNT)", n)))
@@ -230,7 +233,7 @@ def _probe(cxx: str, march: str, cpu: str) -> Toolchain:
 
 
 def _libmvec_functions(cxx: str) -> tuple[str, ...]:
-    """The vector functions that exist. A declaration alone also promises ones that do not (fmodf)."""
+    """The vector functions that exist in libmvec. Its declarations also promise functions that do not exist (fmodf)."""
     path = _run([cxx, "-print-file-name=libmvec.so.1"], None).strip()
     nm = shutil.which("nm")
     if not os.path.isabs(path) or nm is None:
@@ -258,7 +261,7 @@ def _run(command: Sequence[str], source: Path | None, timeout_s: float | None = 
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s)
     except subprocess.TimeoutExpired:
         raise CompileError(
-            f"inductor: the compiler was given up after {timeout_s} s ({setting})", command, source
+            f"inductor: the compiler was stopped after {timeout_s} s ({setting})", command, source
         ) from None
     except OSError as error:
         raise CompileError(f"inductor: the compiler cannot be run: {error}", command, source) from None
@@ -295,10 +298,10 @@ def build(units: Sequence[Unit], target: Path, tools: Toolchain, objects: Path |
           timeout_s: float | None = None) -> float:  # fmt: skip
     """Compile `units`, one compiler per core, and link them into the shared library `target`.
 
-    objects: a folder where the object files of reusable units are kept under a digest of their text
-    and the toolchain; None keeps none. timeout_s: after so long a run of the compiler is given up; None: as the settings say.
+    objects: a folder for the object files of reusable units, named by a digest of their text and the toolchain; None keeps no
+    object file. timeout_s: seconds after which a run of the compiler is stopped; None: the value in the settings.
     Returns: elapsed seconds.
-    Raises: CompileError. The sources of a failed build stay on disk, at the path that it names.
+    Raises: CompileError. The sources of a failed build stay on disk, at the path in its message.
     """
     start = time.perf_counter()
     work = Path(tempfile.mkdtemp(prefix="framejit-"))
@@ -329,7 +332,7 @@ def _write_source(work: Path, unit: Unit) -> Path:
 
 
 def compile_workers() -> int:
-    """Compiler processes that run at once."""
+    """The number of compiler processes that run at once."""
     return _settings.current().cpu.compile_workers or len(os.sched_getaffinity(0))
 
 
@@ -361,7 +364,7 @@ def _compile_one(unit: Unit, source: Path, tools: Toolchain, objects: Path | Non
 
 
 def _sealed(path: Path) -> bool:
-    """Whether the object file is whole: its digest stands beside it."""
+    """Whether the object file is complete: its digest is stored beside it."""
     try:
         return path.with_suffix(".sha256").read_bytes() == hashlib.sha256(path.read_bytes()).hexdigest().encode()
     except OSError:
@@ -375,4 +378,4 @@ def _keep(fresh: Path, kept: Path) -> None:
         records.replace_file(kept, content)
         records.replace_file(kept.with_suffix(".sha256"), hashlib.sha256(content).hexdigest().encode())
     except OSError as error:
-        _COMPONENT.log(f"the object file {kept.name} is not kept: {error}")
+        _COMPONENT.log(f"the object file {kept.name} is not stored: {error}")

@@ -1,7 +1,7 @@
-"""The user's lines behind the steps of a plan, which many programs may share.
+"""The user's lines behind the steps of a plan, which several programs may share.
 
-A cache key contains no lines, so a plan and its code name nodes of the graph by number: `mul#3` in a comment is the op
-`mul` of node 3. Each program that uses the plan fills in its own lines.
+A cache key contains no lines, so a plan and its code name nodes of the graph by number: `mul#3` in a comment is the op `mul` of
+node 3. Each program that uses the plan inserts its own lines.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CALLS: Final = re.compile(r"\b\w+#\d+(?:, \w+#\d+)*")
 
 
 def title(ops: tuple[str, ...], nodes: tuple[int, ...]) -> str:
-    """The calls that a loop computes, as a comment of generated code names them."""
+    """The calls that a loop computes, in the form of comments in generated code."""
     if len(nodes) != len(ops):
         return ", ".join(ops)
     return ", ".join(f"{op}#{node}" for op, node in zip(ops, nodes, strict=True))

@@ -1,7 +1,7 @@
-"""How the members of a nest share inner loops, and which buffers need memory at all.
+"""Inner loops that members of a nest share, and the buffers that need memory.
 
-A *bundle* is one run of inner loops for one or more members. Inside it a pointwise member's value is handed to
-later members in a register; a reduction's result exists only after its bundle. Knows no C++.
+A *bundle* is one run of inner loops for one or more members. Inside it a pointwise member's value is passed to later members in
+a register; a reduction's result exists only after its bundle. Bundles are independent of C++.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from inductor.ir.sizes import Size, product
 from inductor.ir.substitute import at_point, replace_loads
 from inductor.plan.schedule import Nest, Schedule, Single
 
-ROW_BYTES: Final = 24 << 10  # of one row's temporary values: they should stay in the nearest cache
+ROW_BYTES: Final = 24 << 10  # most bytes of one row's temporary values: they should stay in the nearest cache
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ def loop_nest(nest: Nest) -> LoopNest:
 
 
 def _looks_up_its_own(members: list[ir.Buffer]) -> bool:
-    """Whether a member reads another one at a looked-up position: that one must be in memory by then."""
+    """Whether a member reads another member at an indirect position: the other member must then be in memory."""
     made = {m.name for m in members}
     values = [m.definition.value for m in members]  # type: ignore[union-attr]
     return any(isinstance(v, ir.Load) and v.indirect and v.buffer in made for v in ir.walk(values))
@@ -85,7 +85,7 @@ def _pointwise_nest(members: list[ir.Buffer]) -> LoopNest:
 
 
 def collapse(ranges: tuple[Size, ...], values: list[ir.Value]) -> tuple[tuple[Size, ...], list[ir.Value]]:
-    """Merge neighbouring axes wherever no index expression becomes harder; drops axes of size 1."""
+    """Merge neighbouring axes if no index expression becomes harder; drops axes of size 1."""
     sizes = [n for n in ranges if n != 1]
     moved: dict[E.Expr, E.IntLike] = {}
     for k, n in enumerate(ranges):
@@ -113,7 +113,7 @@ def _merge(sizes: list[Size], k: int, values: list[ir.Value]) -> tuple[list[Size
 
 
 def _hardness(values: list[ir.Value]) -> int:
-    """Divisions and remainders in all index expressions."""
+    """The number of divisions and remainders in all index expressions."""
     count = 0
     for v in ir.walk(values):
         e = v.index if isinstance(v, ir.Load) else v.expr if isinstance(v, ir.Index) else None
@@ -126,7 +126,7 @@ def _hardness(values: list[ir.Value]) -> int:
 
 
 def _forward(value: ir.Value, produced: dict[str, Member], ranges: tuple[Size, ...]) -> ir.Value:
-    """Loads of values made in the same inner iteration become those values."""
+    """Replaces loads of values made in the same inner iteration by the values."""
     here = ir.linear_position(ranges, [ir.axis(k, n) if n != 1 else 0 for k, n in enumerate(ranges)])
 
     def known(load: ir.Load) -> ir.Value | None:
@@ -196,8 +196,8 @@ def in_memory(schedule: Schedule, nests: dict[int, LoopNest]) -> set[str]:
 def row_local(schedule: Schedule, nests: dict[int, LoopNest], memory: set[str]) -> dict[int, dict[str, Size]]:
     """By nest: results that only later loops over the same row read, and their elements per row (at most).
 
-    They live on the stack of the thread that works on the row, in its nearest cache, instead of in the arena. Where the
-    number is an expression that has no low bound, they do so if a row turns out to be short, and else in the arena.
+    They live on the stack of the thread that works on the row, in its nearest cache, instead of in the arena. If the number is
+    an expression without a low bound, the code tests at run time whether a row is short, and else uses the arena.
     """
     program = schedule.program
     elsewhere = {r.buffer for r in program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in program.writes}

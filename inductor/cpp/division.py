@@ -1,10 +1,10 @@
-"""Division by a constant as a multiplication and a fused multiply-add, where that rounds as division does.
+"""Division by a constant as a multiplication and a fused multiply-add, for constants with the same rounding as division.
 
-A vector division takes as long as a dozen multiplications. With 1/c = high + low, x / c is `fma(x, high, x * low)`:
-Brisebarre, Muller and Raina, "Accelerating correctly rounded floating-point division when the divisor is known in
-advance" (IEEE Transactions on Computers, 2004). `high` is rounded towards zero here, so that `low` has its sign: zeros
-keep theirs, and infinities stay what they are. Results below the normal range may be off by a unit in the last place.
-Knows nothing of generated code.
+A vector division takes as long as a dozen multiplications. With 1/c = high + low, x / c is `fma(x, high, x * low)`: Brisebarre,
+Muller and Raina, "Accelerating correctly rounded floating-point division when the divisor is known in advance" (IEEE
+Transactions on Computers, 2004). `high` is rounded towards zero here, so that `low` has its sign: zeros keep theirs, and
+infinities do not change. Results below the normal range may be off by a unit in the last place. This module is independent of
+generated code.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ import numpy as np
 from eager.base import dtypes
 from eager.base.dtypes import dtype
 
-BITS: Final = {dtypes.float32: 24, dtypes.float64: 53}  # of a significand
-_RANGE: Final = 2.0**20  # constants beyond it, and their inverses, are left alone: nothing may overflow on the way
+BITS: Final = {dtypes.float32: 24, dtypes.float64: 53}  # bits of a significand
+_RANGE: Final = 2.0**20  # constants beyond it, and their inverses, are divided by: no intermediate may overflow
 
 
 @lru_cache(1024)
 def split_inverse(c: float, of: dtype) -> tuple[float, float] | None:
-    """(high, low) for division by `c`, or None where the result could differ from a division's.
+    """(high, low) for division by `c`, or None if the result could differ from a division's.
 
-    c: is taken as a number of type `of`. None also for powers of two, whose inverse the compiler itself multiplies by.
+    c: rounded to the type `of`. Result: None also for powers of two, whose inverse the compiler itself multiplies by.
     """
     if of not in BITS:
         return None
@@ -48,7 +48,7 @@ def _by_parts(x: int, high: Fraction, low: Fraction, bits: int) -> Fraction:
 
 
 def _rounded(x: Fraction, bits: int, nearest: bool = True) -> Fraction:
-    """`x` to `bits` bits: to the nearest, ties to even, or towards zero."""
+    """`x` rounded to `bits` bits: to nearest, ties to even, or towards zero."""
     if not x:
         return x
     size = abs(x)

@@ -1,7 +1,7 @@
 """Pointwise loops that follow a matrix product, run on each block of it while the block is in cache.
 
-Owns: whether a nest can follow a product (`match`), and its text as the epilogue function that `cpp.gemm_problem`
-describes. Where the result lies as the product does, the product is computed in its memory and changed in place.
+Owns the test whether a nest can follow a product (`match`), and its text as the epilogue function that `cpp.gemm_problem`
+describes. If the result has the product's layout, the product is computed in the result's memory and changed in place.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Epilogue:
-    """What follows product `c`. cut: columns come in runs of this many, inside which all positions are linear.
+    """The loops that follow product `c`. cut: columns come in runs of this length, inside which all positions are linear.
 
-    in_place: the result that may lie in the memory of c, or None.
+    in_place: the result that may share the memory of c, or None.
     """
 
     c: str
@@ -47,7 +47,7 @@ class Epilogue:
 
 
 def match(product: ir.Buffer, nest: LoopNest) -> Epilogue | Refusal:
-    """The epilogue that a nest of pointwise loops is, or why it is none."""
+    """The epilogue for a nest of pointwise loops, or the reason why it cannot be one."""
     members = [m for b in nest.bundles for m in b.members]
     label = ", ".join(m.buffer.name for m in members)
     if len(nest.bundles) != 1 or any(m.kind != "store" for m in members):
@@ -75,7 +75,7 @@ def match(product: ir.Buffer, nest: LoopNest) -> Epilogue | Refusal:
             of = product.layout.dtype
             here = [s.buffer.name for s in stores if s.position is position and s.buffer.layout.dtype is of]
             return Epilogue(product.name, n, cut, stores, here[0] if here else None)
-    return Refusal(product.name, label, "its order of elements cuts the columns of the product")
+    return Refusal(product.name, label, "its order of elements divides the columns of the product into parts")
 
 
 def _order(index: E.Expr, sizes: tuple[Size, ...], numel: Size) -> list[int] | None:
@@ -123,7 +123,7 @@ def print_epilogue(ep: Epilogue, places: Mapping[str, Place], stored: set[str]) 
     inner: list[str] = []
     outer: list[str] = []
     scope = Scope(outer, inner, [ir.axis(_COLUMN, ep.cut)], load, {}, [0])  # type: ignore[list-item]
-    # All values before any store: a store may go where the product lies, which a later value still reads.
+    # All values before any store: a store may overwrite the product, which a later value still reads.
     values = [scope.print(s.value) for s in ep.stores]
     for s, value in zip(ep.stores, values, strict=True):
         if s.buffer.name in stored:

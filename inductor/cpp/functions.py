@@ -1,7 +1,7 @@
 """The functions of a graph's unit, each text once: layers of a model that repeat share their kernels.
 
-Functions reach memory through an array of pointers that the caller fills, so that two kernels which differ only in
-where their buffers lie have the same text. Knows nothing of what the functions compute.
+Functions reach memory through an array of pointers that the caller fills, so that two kernels that differ only in their
+buffers' places have the same text. This module does not depend on the computation in a function.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-NAME: Final = "@NAME@"  # stands for the function's own name in a text that is added
-SIZES_IN: Final = "FJ_SIZES_IN"  # the same of a given `bufs`: where they lie is known only when all buffers are
-SIZES: Final = "FJ_SIZES"  # the values of the graph's symbols, then of other expressions; defined where `bufs` is
-_TITLES: Final = 4  # results of one function that its comment names
+NAME: Final = "@NAME@"  # placeholder for the function's own name in a text that is added
+SIZES_IN: Final = "FJ_SIZES_IN"  # placeholder for a given `bufs`: the places are known only when all buffers are
+SIZES: Final = "FJ_SIZES"  # the values of the graph's symbols, then of other expressions; defined in the scope of `bufs`
+_TITLES: Final = 4  # most results of one function that its comment names
 _BUFFER: Final = re.compile(r"(?<=_)(?:buf|in|const)\d+")
-_SYMBOL: Final = re.compile(r"\bn(\d+)\b")  # as `inductor.lowering` names them; nothing else in generated code is
+_SYMBOL: Final = re.compile(r"\bn(\d+)\b")  # names as in `inductor.lowering`; generated code has no other names of this form
 _COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 
 
@@ -28,7 +28,7 @@ class Functions:
         self._titles: dict[str, list[str]] = {}
 
     def add(self, prefix: str, text: str, title: str) -> str:
-        """The name under which `text` is defined. title: what it computes for this caller, as a comment."""
+        """The name under which `text` is defined. title: the results that it computes for this caller, for a comment."""
         same = _renamed(text)
         name = self._names.get(same)
         if name is None:
@@ -49,7 +49,7 @@ def _callers(titles: Sequence[str]) -> str:
 
 
 def comment(text: str) -> str:
-    """`text` as it may stand inside a C comment."""
+    """`text` in a form that is valid inside a C comment."""
     return text.replace("*/", "* /")
 
 

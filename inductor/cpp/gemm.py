@@ -1,7 +1,7 @@
-"""Which kernel computes a matrix product, and the code that calls it.
+"""The kernel of a matrix product, and the code that calls it.
 
-Owns: the choice between numpy's OpenBLAS and the emitted cores (heuristics, or what was measured and remembered),
-and `emit`. Must not know: the loop IR, how measuring is done (`inductor.driver.autotune`).
+Owns the choice between numpy's OpenBLAS and the emitted cores (by rule, or from stored measurements), and `emit`. It does not
+depend on the loop IR or on the method of measurement (`inductor.driver.autotune`).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ __all__ = ["GemmChoice", "Request", "candidates", "choose", "collect", "decided"
 
 @dataclass(frozen=True, slots=True)
 class GemmChoice:
-    """A way to compute one product. kernel: "blas" or "template"; the rest is the template's.
+    """A way to compute one product. kernel: "blas" or "template"; the other fields are the template's.
 
-    rows, vectors: the tile. mc, nc, kc: block sizes, of which the core makes nc whole panels. direct, a_direct: b, a are
-    read where they lie, without packing.
+    rows, vectors: the tile. mc, nc, kc: block sizes; the core rounds nc up to whole panels. direct, a_direct: b and a are read
+    in place, without packing.
     """
 
     kernel: str
@@ -46,9 +46,9 @@ class GemmChoice:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a choice depends on besides the machine.
+    """The parameters that a choice depends on besides the machine.
 
-    packed: b comes in panels, kept between calls. fused: an epilogue follows, which BLAS leaves to a pass of its own.
+    packed: b is in panels, kept between calls. fused: an epilogue follows, which after BLAS is a separate pass.
     """
 
     problem: GemmProblem
@@ -56,14 +56,14 @@ class Request:
     fused: bool = False
 
 
-# Tiles by vector width: rows x vectors, the first one for tall products. 32 registers hold 14x2, 7x4 or 8x3
-# accumulators beside the operands, 16 registers hold 6x2 or 4x3.
+# Tiles by vector width: rows x vectors, the first for tall products. 32 registers hold 14x2, 7x4 or 8x3 accumulators beside the
+# operands, 16 registers hold 6x2 or 4x3.
 _TILES = {512: ((14, 2), (7, 4), (8, 3), (14, 1)), 256: ((6, 2), (4, 3), (6, 1)), 128: ((6, 2), (4, 3), (6, 1))}
 _BYTES = {"float32": 4, "float64": 8}
 _TINY_FLOPS = 2 * 24**3
-_NEAR_BYTES = 768 << 10  # of b that stay in the second cache while blocks of rows go by
+_NEAR_BYTES = 768 << 10  # most bytes of b that stay in the second-level cache while blocks of rows are computed
 _ENOUGH_BLOCKS = 10
-_FEW_SETS = 8  # rows of a that may fall into the same sets of the first cache, of 8 ways or more
+_FEW_SETS = 8  # most rows of a that may map to the same sets of a first-level cache with 8 ways or more
 
 
 # --------------------------------------------------------------------------- choosing
@@ -74,7 +74,7 @@ _decided: ContextVar[dict[Request, GemmChoice] | None] = ContextVar("gemm_choice
 
 @contextmanager
 def collect() -> Iterator[list[Request]]:
-    """Note every product for which a choice is made inside the block."""
+    """Record every product for which a choice is made inside the block."""
     seen: list[Request] = []
     token = _seen.set(seen)
     try:
@@ -85,7 +85,7 @@ def collect() -> Iterator[list[Request]]:
 
 @contextmanager
 def decided(choices: dict[Request, GemmChoice]) -> Iterator[None]:
-    """Inside the block these choices stand instead of the heuristics."""
+    """In the block these choices replace the rule of thumb."""
     token = _decided.set(choices)
     try:
         yield
@@ -94,7 +94,7 @@ def decided(choices: dict[Request, GemmChoice]) -> Iterator[None]:
 
 
 def choose(request: Request, tools: Toolchain, has_blas: bool) -> GemmChoice:
-    """How to compute `request`: what was decided for it, else by rule of thumb."""
+    """The way to compute `request`: a measured choice if there is one, else the rule of thumb."""
     seen, given = _seen.get(), _decided.get()
     if seen is not None and request not in seen:
         seen.append(request)
@@ -104,7 +104,7 @@ def choose(request: Request, tools: Toolchain, has_blas: bool) -> GemmChoice:
 
 
 def rule_of_thumb(request: Request, tools: Toolchain, has_blas: bool) -> GemmChoice:
-    """How to compute `request` where nothing has been measured."""
+    """The way to compute `request` without a measurement."""
     problem = request.problem
     if has_blas and blas_strides(problem) and _blas_is_better(request):
         return GemmChoice("blas")
@@ -113,7 +113,7 @@ def rule_of_thumb(request: Request, tools: Toolchain, has_blas: bool) -> GemmCho
 
 
 def candidates(request: Request, tools: Toolchain, has_blas: bool) -> list[GemmChoice]:
-    """The choices worth measuring for `request`, the rule of thumb's first, none twice."""
+    """The choices to measure for `request`, without repeats, the rule of thumb's first."""
     found = [rule_of_thumb(request, tools, has_blas)]
     if has_blas and blas_strides(request.problem) and found[0].kernel != "blas":
         found.append(GemmChoice("blas"))
@@ -144,8 +144,8 @@ def _blas_is_better(request: Request) -> bool:
     if 2 * p.m * p.n * p.k <= _TINY_FLOPS:
         return p.batch * p.m * p.n * p.k <= 16 * _TINY_FLOPS  # a core costs 0.5 s to compile, once a machine
     if min(p.m, p.n, p.k) >= 1024:
-        return True  # OpenBLAS blocks for the last-level cache, the cores do not: 5 to 15 % at 2048^3
-    # Few rows against a b that would have to be transposed first: packing costs more than the product.
+        return True  # OpenBLAS blocks for the last-level cache, the cores do not: this costs 5 to 15 % at 2048^3
+    # With few rows and a b that must be transposed first, packing costs more than the product.
     return p.m < 16 and p.b_strides[1] != 1
 
 
@@ -157,8 +157,8 @@ def _tile_for(problem: GemmProblem, tools: Toolchain) -> tuple[int, int]:
     if tools.simd_bits == 512 and problem.m == 8:
         return 8, 3
     if problem.a_strides[1] != 1 and not _reads_a_directly(problem, tiles[0][0]):
-        return tiles[0]  # a comes packed, so its rows cost nothing to reach, and more of them read b less often
-    # Low wide tiles share out rows more evenly and read a less often; a last panel of few columns spoils that.
+        return tiles[0]  # a is packed, so its rows are close together, and a taller tile reads b less often
+    # Low wide tiles distribute rows more evenly and read a less often; a last panel of few columns cancels that gain.
     waste = -problem.n % (4 * lanes) / problem.n
     if tools.simd_bits == 512 and (problem.m <= 7 or waste < 0.05):
         return 7, 4
@@ -176,8 +176,10 @@ def _template(request: Request, tools: Toolchain, rows: int, vectors: int, depth
 
 
 def _height(problem: GemmProblem, rows: int, columns: int) -> int:
-    """Rows of a block: few, for the threads wait for each other after a product, half a task on average; more where b has to
-    be fetched from the last cache for each block of rows, as long as there are enough blocks, or one is all."""
+    """Rows of a block. Few rows balance the threads, which wait for each other at the end of a product, half a task on average.
+    More rows are better if b is fetched from the last-level cache for each block, as long as there are enough blocks, or
+    only one.
+    """
     m, n = problem.m, problem.n
     if problem.k * min(n, columns) * _BYTES[problem.dtype] >= _NEAR_BYTES:
         for height in (16 * rows, 8 * rows):
@@ -191,12 +193,12 @@ def _panel(problem: GemmProblem, tools: Toolchain, vectors: int) -> int:
 
 
 def _reads_a_directly(problem: GemmProblem, rows: int) -> bool:
-    # What is a multiple of 2 KB apart (or nearly) falls into the same few sets of the first-level cache: then many rows of
-    # a tile drive each other out of it, and packing pays.
+    # Addresses that differ by a multiple of 2 KB (or nearly) map to the same few sets of the first-level cache; many rows of a
+    # tile then evict each other, and packing is faster.
     row, column = problem.a_strides
     size = max(row, column) * _BYTES[problem.dtype]
     if column != 1:
-        return row == 1 and size <= 512  # each step along the depth is in another line, which few tiles share
+        return row == 1 and size <= 512  # each step along the depth is in another cache line, which few tiles share
     return rows <= _FEW_SETS or size < 1024 or min(size % 2048, -size % 2048) >= 128 or problem.m <= 4
 
 
@@ -224,18 +226,17 @@ def emit(
     has_blas: bool = True,
     run_time: RunTimeSizes | None = None,
 ) -> GemmCode | None:
-    """Code for `problem`, or None where `rt->gemm` is the better choice.
+    """Code for `problem`, or None if `rt->gemm` is the better choice.
 
-    name: of the function to define. epilogue: name of a function declared before it, or None. packed: NAME's `b`
-    will be the packed form (only for a batch of one, or a b shared by the batch). has_blas: False if the runtime
-    has found no BLAS; then nothing is declined. run_time: what to take instead of the problem's numbers, which then are
-    only what the choice is made for.
-    Raises: ValueError for a dtype that no core exists for, and for packed with a b per product.
+    name: of the function to define. epilogue: name of a function declared before it, or None. packed: NAME's `b` will be the
+    packed form (only for a batch of one, or a b shared by the batch). has_blas: False if the runtime has found no BLAS; the
+    result is then never None. run_time: sources that replace the problem's numbers, which then serve only the choice.
+    Raises: ValueError for a dtype without a core, and for packed with a b per product.
     """
     if problem.dtype not in _BYTES:
         raise ValueError(f"gemm: dtype {problem.dtype}; allowed: {', '.join(_BYTES)}")
     if packed and problem.batch > 1 and problem.batch_strides[1] != 0:
-        raise ValueError("gemm: packed=True with a b of its own for each product; allowed: one b for all")
+        raise ValueError("gemm: packed=True with a separate b for each product; allowed: one b for all products")
     choice = choose(Request(problem, packed, epilogue is not None), tools, has_blas)
     if choice.kernel == "blas":
         return None

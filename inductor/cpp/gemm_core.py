@@ -1,12 +1,12 @@
 """The text of one GEMM core: a register-blocked matrix product for one element type and tile.
 
-Owns: the micro-kernels and the blocking around them. Sizes, strides, blocking and the epilogue (a function
-pointer called once per finished block) are run-time values, so a core is compiled once per machine. Must not
-know: which graph wants it, how a tile is chosen.
+Owns the micro-kernels and the blocking around them. Sizes, strides, blocking and the epilogue (a function pointer called once
+per finished block) are run-time values, so that a core is compiled once per machine. It does not depend on the graph or on the
+choice of a tile.
 
-The scheme is Goto's: B lies in panels [n / NR][k][NR], A is packed per block into [k][rows] slices, and the
-tile's accumulators stay in registers over the whole depth of a block. Accumulators are named variables: an
-array of vectors is spilled by g++ 12 unless every loop over it is unrolled.
+The scheme is Goto's: B is stored in panels [n / NR][k][NR], A is packed per block into [k][rows] slices, and the tile's
+accumulators stay in registers over the whole depth of a block. Accumulators are named variables: g++ 12 spills an array of
+vectors unless every loop over it is unrolled.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["TASK", "Tile", "core"]
 _BYTES = {"float32": 4, "float64": 8}
 _TYPES = {"float32": "float", "float64": "double"}
 
-# What a core is called with; the same text goes into every caller's unit.
+# The arguments of a core; the same text is in every caller's unit.
 TASK = r"""
 #ifndef FJ_GEMM_TASK
 #define FJ_GEMM_TASK
@@ -33,8 +33,8 @@ typedef struct {
   long a_step, b_step, c_step;          /* from one product of the batch to the next */
   long first;                           /* number of the first product, for the epilogue */
   long mc, nc, kc;                      /* block sizes: rows, columns, depth */
-  long a_direct;                        /* read a where it lies, without packing */
-  long direct;                          /* read rows of b where they lie, without packing (b_col is 1) */
+  long a_direct;                        /* read a in place, without packing */
+  long direct;                          /* read rows of b in place, without packing (b_col is 1) */
   void (*epilogue)(char **bufs, long batch, long i0, long i1, long j0, long j1); /* or null */
   char **bufs;
 } GemmTask;
@@ -123,7 +123,7 @@ static inline V FMA(V a, V b, V c) {{ return __builtin_elementwise_fma(a, b, c);
 def _kernel(tile: Tile, rows: int) -> str:
     """c[rows][NR] (+)= a[rows][k] * b[k][step], b's rows `step` elements apart, a's strides in bytes.
 
-    One pointer serves three rows of a (p, p + r, p + 2r are one addressing mode): a pointer each would spill.
+    One pointer serves three rows of a (p, p + r, p + 2r are one addressing mode): one pointer per row would spill.
     """
     vectors = range(tile.vectors)
     acc = [[f"c{i}_{j}" for j in vectors] for i in range(rows)]
@@ -131,7 +131,7 @@ def _kernel(tile: Tile, rows: int) -> str:
     lines = [f"static void tile{rows}({_KERNEL_PARAMETERS}) {{"]
     lines += [f"  const char *p{i} = (const char *)a + {i} * r;" for i in range(0, rows, 3)]
     lines += [f"  V {', '.join(f'{x} = {{}}' for x in row)};" for row in acc]
-    # 16 registers allow few accumulators: a step is so short that counting and advancing would cost a twentieth of it.
+    # 16 registers allow few accumulators: a step is so short that its counter would cost a twentieth of it.
     lines += ["#pragma GCC unroll 4"] if tile.simd_bits < 512 else []
     lines += ["  for (; k; k--) {"]
     lines += [f"    __builtin_prefetch((const char *)(b + 8 * step) + {64 * i});" for i in range(_cache_lines(tile))]
@@ -197,7 +197,7 @@ static void edge_tile(long rows, long columns, long k, const T *a, long r, long 
 }
 
 /* L x L numbers: rows of `from`, `step` apart, become columns of `to`, whose rows are `apart`. The last of `count` rows
-   stands for those after it. */
+   is repeated for the rows after it. */
 static inline void transpose(const T *from, long step, long count, T *to, long apart) {
   X r[L];
 #pragma GCC unroll 8
@@ -234,8 +234,8 @@ extern "C" void @SYMBOL@_pack(const void *b, long k, long n, long b_row, long b_
   pack_panels((const T *)b, k, n, b_row, b_col, (T *)panels, 0, (n + NR - 1) / NR);
 }
 
-/* a[rows][k] -> out[k][rows], in whole vectors where a allows it: the last vector of a column lies over the one before
-   it; that of fewer than L rows reaches into the next column, which comes later, or up to L - 1 numbers past the end. */
+/* a[rows][k] -> out[k][rows], in whole vectors if a allows it: the last vector of a column overlaps the vector before
+   it; with fewer than L rows it extends into the next column, which is written later, or up to L - 1 numbers past the end. */
 static void pack_rows(const T *a, long rows, long k, long a_row, long a_col, T *out) {
   long c = 0;
   if (a_row == 1 && rows >= L)
@@ -383,7 +383,7 @@ extern "C" void @SYMBOL@(const GemmTask *g, const Runtime *rt) {
          g->batch * job.row_blocks * ((g->n + job.columns - 1) / job.columns) < wanted)
     job.columns = round_up(job.columns / 2, NR);
   job.column_blocks = (g->n + job.columns - 1) / job.columns;
-  /* Few blocks must come out even: five on two threads take as long as six. */
+  /* A small number of blocks must divide evenly: five on two threads take as long as six. */
   while (parallel && g->batch * job.row_blocks * job.column_blocks < 8 * rt->threads &&
          g->batch * job.row_blocks * job.column_blocks % rt->threads && job.row_blocks * MR < g->m)
     job.row_blocks++;

@@ -1,8 +1,8 @@
-"""The seam between the C++ code generator and the GEMM template: one matrix product with an epilogue.
+"""The interface between the C++ code generator and the GEMM template: one matrix product with an epilogue.
 
-The code generator (`cpp.kernel`) describes the product as a `GemmProblem` and asks `cpp.gemm` to
-`emit(problem, name, epilogue, tools)` it (a `GemmCode`), or to decline (`None`), in which case it calls
-`rt->gemm` (OpenBLAS) and runs the same epilogue over row blocks. Must not know: the loop IR, the template's tiling.
+The code generator describes the product as a `GemmProblem` and calls `cpp.gemm.emit(problem, name, epilogue, tools)`. The
+result is a `GemmCode`, or None, in which case the generator calls `rt->gemm` (OpenBLAS) and runs the same epilogue over row
+blocks. This module does not depend on the loop IR or on the template's tiling.
 
 The emitted text defines
 
@@ -10,9 +10,9 @@ The emitted text defines
 
 which computes all `problem.batch` products, numbered from batch_index,
 
-and calls `EPILOGUE(char** bufs, long batch, long i0, long i1, long j0, long j1)` exactly once for every finished
-block of rows i0..i1 and columns j0..j1 of c, soon after it is complete (while it is in cache), from any thread.
-The epilogue is an ordinary fused loop nest over that block and knows how to find c itself.
+and calls `EPILOGUE(char** bufs, long batch, long i0, long i1, long j0, long j1)` exactly once for every finished block of rows
+i0..i1 and columns j0..j1 of c, soon after it is complete (while it is in cache), from any thread. The epilogue is an ordinary
+fused loop nest over that block and finds c itself.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class GemmProblem:
 
 @dataclass(frozen=True, slots=True)
 class RunTimeSizes:
-    """The sizes and strides of a problem that are known only when it runs, as C++ source: by field of `GemmTask`.
+    """The sizes and strides of a problem that are known only at run time, as C++ source: by field of `GemmTask`.
 
-    lines: statements in front of the product that this source needs; `bufs` is in scope.
+    lines: statements before the product that this source needs; `bufs` is in scope.
     """
 
     fields: Mapping[str, str]
@@ -55,13 +55,13 @@ class RunTimeSizes:
 
 @dataclass(frozen=True, slots=True)
 class GemmCode:
-    """What `cpp.gemm.emit` gives back.
+    """The result of `cpp.gemm.emit`.
 
-    text: goes into the kernel's unit, after the runtime ABI; defines NAME. unit: the GEMM core that NAME calls,
-    one per (dtype, tile): add it once to the plan's units. pack_symbol, packed_bytes: how to keep b packed between
-    calls. To use that, add `Pack(pack_symbol, source=<b's buffer>, nbytes=packed_bytes)` to the plan (it defines
-    `extern "C" void pack_symbol(const void*, void*)`, in text) and pass the packed buffer as NAME's `b`; only when
-    `emit` was called with packed=True. note: why this kernel was chosen, for the log.
+    text: belongs in the kernel's unit, after the runtime ABI; defines NAME. unit: the GEMM core that NAME calls, one per
+    (dtype, tile): add it once to the plan's units. pack_symbol, packed_bytes: the function that packs b between calls, and the
+    packed size. To use it, add `Pack(pack_symbol, source=<b's buffer>, nbytes=packed_bytes)` to the plan (it defines `extern
+    "C" void pack_symbol(const void*, void*)`, in text) and pass the packed buffer as NAME's `b`; only if `emit` was called with
+    packed=True. note: why this kernel was chosen, for the log.
     """
 
     text: str

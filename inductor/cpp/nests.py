@@ -1,7 +1,7 @@
 """Loop nests as C++ functions `void NAME(void* ctx, long begin, long end)` over rows begin..end.
 
-Owns the loops, accumulators and stores. Values are printed by `cpp.values`, loop structure comes from
-`cpp.bundles`. Knows nothing of where buffers are: pointers are taken from `bufs` by `Places`.
+Owns the loops, accumulators and stores. `cpp.values` prints values, `cpp.bundles` gives the loop structure, and `Places` reads
+pointers from `bufs`.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ from inductor.ir.sizes import Size, ceildiv, is_symbolic, nominal, plain, produc
 from inductor.ir.substitute import at_point
 
 COLUMN_BLOCK: Final = 64
-REDUCTION_BLOCK: Final = 8192  # elements of one block of a reduction that has no rows
-LANE_BYTES: Final = 64  # of the running results of a reduction, side by side: one vector at least
-CASCADE_STEPS: Final = 16  # floats that a running sum takes before it is added to its compensated total
-_PLAIN_NS, _EXPENSIVE_NS = 0.12, 0.8  # of one vectorised operation on one element
+REDUCTION_BLOCK: Final = 8192  # elements of one block of a reduction without rows
+LANE_BYTES: Final = 64  # bytes of the running results of a reduction, side by side: at least one vector
+CASCADE_STEPS: Final = 16  # floats that a running sum adds before it is added to its compensated total
+_PLAIN_NS, _EXPENSIVE_NS = 0.12, 0.8  # picoseconds of one vectorised operation on one element
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a buffer is: entry of `bufs` and bytes from there; `dtype` of its elements. number: of a symbolic offset in
-    the graph's sizes."""
+    """The place of a buffer: entry of `bufs` and bytes from there; `dtype` of its elements. number: of a symbolic offset in the
+    graph's sizes.
+    """
 
     entry: int
     offset_bytes: Size
@@ -56,9 +57,9 @@ class Place:
 class Kernel:
     """A printed nest. `text` and `call` name their function `functions.NAME`.
 
-    pointers: what `args` must hold after `bufs` at the call; None if the function takes `bufs` itself.
-    title: the calls that it computes, by number of the node. cost_ns: its estimated time on one thread; symbolic_ps: what of it
-    depends on symbols, then cost_ns is 0.
+    pointers: the contents of `args` after `bufs` at the call; None if the function takes `bufs` itself.
+    title: the calls that it computes, by number of the node. cost_ns: its estimated time on one thread; symbolic_ps: the part
+    of it that depends on symbols, in which case cost_ns is 0.
     """
 
     text: str
@@ -93,8 +94,9 @@ class _Cost:
 
 def print_nest(nest: LoopNest, places: dict[str, Place], stored: set[str], parallel_ns: int,
                local: dict[str, Size] | None = None) -> Kernel:  # fmt: skip
-    """The kernel of a nest. places: of all buffers in memory; stored: results that must be written; local: those of
-    them that only the nest itself reads, row by row, with their elements per row (see `bundles.row_local`)."""
+    """The kernel of a nest. places: of all buffers in memory; stored: results that must be written; local: stored results that
+    only the nest itself reads, row by row, with their elements per row (see `bundles.row_local`).
+    """
     return _Printer(nest, places, stored, parallel_ns, local or {}).kernel()
 
 
@@ -164,8 +166,9 @@ class _Printer:
         return lines
 
     def _near_rows(self) -> tuple[list[str], list[str]]:
-        """Where rows of a length that is not known yet are kept: on the stack if all of them fit, else in the arena.
-        (lines before the loop over rows, lines in it)"""
+        """The place of rows whose length is not known yet: the stack if all of them fit, else the arena. (lines before the loop
+        over rows, lines in it)
+        """
         lengths = [(name, n) for name, n in self.local.items() if not isinstance(n, int)]
         if not lengths:
             return [], []
@@ -199,7 +202,7 @@ class _Printer:
         return f"p_{m.buffer.name}[{position}] = {value};"
 
     def _cost(self) -> _Cost:
-        """Of one row (one element if flat)."""
+        """The cost of one row (of one element if flat)."""
         terms: list[tuple[float, Size]] = [] if self.nest.flat else [(1.0, 1)]
         for b in self.nest.bundles:
             n = 1 if self.nest.flat else product(b.inner)
@@ -337,7 +340,7 @@ class _Printer:
             body.append(self._store(m, position, name))
 
     def _reduction_with_kept_axes(self, body: list[str], bundle: Bundle, m: Member) -> None:
-        """Kept axes beyond the rows: loops around the reduced ones, one result each."""
+        """Kept axes beyond the rows: loops around the reduced axes, one result each."""
         k, extra = len(self.nest.rows), m.extra
         kept, reduced = bundle.inner[:extra], bundle.inner[extra:]
         middle: list[str] = []
@@ -399,7 +402,7 @@ class _Printer:
         return many and all(m.kind == "reduce" and not m.extra for m in bundle.members)
 
     def _split_reduction(self) -> Kernel:
-        """Blocks in parallel, each to a partial result; then the partial results in order (so sums are repeatable)."""
+        """Blocks in parallel, each to a partial result; then the partial results in order, so that sums are repeatable."""
         bundle = self.nest.bundles[0]
         k = len(self.nest.rows)
         moved = {ir.axis(k + j, n): ir.axis(j, n) for j, n in enumerate(bundle.inner) if n != 1}
@@ -453,12 +456,12 @@ class _Printer:
 
 
 class _Accumulator:
-    """The running result of a reduction. lanes: how many of them run side by side, `name[index]` each; 1: just `name`.
+    """The running result of a reduction. lanes: number of partial results, `name[index]` each; 1: just `name`.
 
-    A sum or mean of floats `cascades`: a running sum takes at most `CASCADE_STEPS` values, then it is added to a
-    compensated total (`fj_add_to`) and starts again, so that the error of the result does not grow with the number of
-    elements. The totals of all lanes are added in float64 (`name_whole`), and a mean is divided there: the result is
-    rounded once. A product of float32 runs in float64, because its roundings add up in any order.
+    A sum or mean of floats `cascades`: a running sum adds at most `CASCADE_STEPS` values, then it is added to a compensated
+    total (`fj_add_to`) and starts again, so that the error of the result does not grow with the number of elements. The totals
+    of all lanes are added in float64 (`name_whole`), and a mean is divided there: the result is rounded once. A product of
+    float32 runs in float64, because its roundings add up in any order.
     """
 
     def __init__(self, name: str, member: Member, lanes: int = 1, index: str = "lane", of: dtype | None = None) -> None:
@@ -499,12 +502,13 @@ class _Accumulator:
 
     @property
     def is_folded(self) -> bool:
-        """Whether the lanes are parts of one result; those of a block of columns are a result each."""
+        """Whether the lanes are parts of one result; in a block of columns each lane is a result."""
         return self.index == "lane"
 
     def step(self, value: str) -> str:
-        """The statement that takes `value` in; of a lane if there are several."""
-        # New value first: where one of two compared is nan the second comes back, so its test is off the critical path.
+        """The statement that adds `value`; to a lane if there are several."""
+        # New value first: if one operand of the comparison is nan, the second is selected, so its test is off the critical
+        # path.
         form = {"sum": "{0} += {1};", "prod": "{0} *= {1};", "max": "{0} = fj_maximum({1}, {0});",
                 "min": "{0} = fj_minimum({1}, {0});", "any": "{0} |= {1} != 0;", "all": "{0} &= {1} != 0;"}[self.kind]  # fmt: skip
         return form.format(self.name + self._at, value)
@@ -525,13 +529,13 @@ class _Accumulator:
         return f"{self._each}{{ {self.put(running)} {running} = {literal(0, self.dtype)}; }}"
 
     def take(self) -> str:
-        """The statement that makes the total the result."""
+        """The statement that stores the total as the result."""
         total, carry, whole = (f"{self.name}_{part}" for part in ("total", "carry", "whole"))
         if not self.is_folded:
             return f"{self._each}{whole}{self._at} = fj_total({total}{self._at}, {carry}{self._at});"
         if self.lanes == 1:
             return f"{whole} = fj_total({total}, {carry});"
-        # The copies are read in halves: arrays read in one width only stay in registers during the loop.
+        # The copies are read in halves: arrays that are read in one width only stay in registers during the loop.
         return (f"alignas(64) {TYPE[self.dtype]} {self.name}_rest[{self.lanes}]; "
                 f"{self._each}{{ {self.name}{self._at} = {total}{self._at}; {self.name}_rest{self._at} = {carry}{self._at}; }} "
                 f"{whole} = fj_total<{self.lanes}>({self.name}, {self.name}_rest);")
@@ -546,7 +550,7 @@ class _Accumulator:
         """The result as an element of the buffer."""
         value, of = self.folded(), self.whole if self.has_total else self.dtype
         if self.count is not None:
-            inverse = self.dtype is not dtypes.float64  # then its rounding is below that of the result
+            inverse = self.dtype is not dtypes.float64  # then the product's rounding is below the result's
             value = f"{value} * (1.0 / {size_source(self.count)})" if inverse else f"{value} / {size_source(self.count)}"
             value, of = f"({value})", dtypes.float64
         return cast(value, of, self.member.buffer.layout.dtype)
@@ -568,7 +572,7 @@ def _accumulated(d: ir.Reduction) -> dtype:
 
 
 def _lanes(sizes: tuple[Size, ...], members: Sequence[Member]) -> int:
-    """How many running results each reduction over `sizes` keeps: a power of two that the innermost loop can fill."""
+    """The number of running results of each reduction over `sizes`: a power of two that the innermost loop can fill."""
     definitions = [m.buffer.definition for m in members]
     itemsize = min((_accumulated(d).itemsize for d in definitions if isinstance(d, ir.Reduction)), default=LANE_BYTES)
     lanes, innermost = LANE_BYTES // itemsize, next((n for n in reversed(sizes) if n != 1), 1)
@@ -578,10 +582,10 @@ def _lanes(sizes: tuple[Size, ...], members: Sequence[Member]) -> int:
 
 
 def _lane_loops(axis: str, start: str, stop: str, count: int | None, body: list[str], lanes: int) -> list[str]:
-    """Loops over start..stop in which `body` sees `axis`, and in `lane` which of the running results is its own.
+    """Loops over start..stop in which `body` sees `axis`, and in `lane` the index of its running result.
 
-    g++ folds the result of `reduction(...)` one lane after the other, which costs a short row more than all the rest.
-    count: of iterations, if known.
+    g++ adds the lanes of `reduction(...)` one after another, which costs a short row more than all the rest.
+    count: number of iterations, if known.
     """
     def sweep(head: str, place: str, n: str) -> list[str]:
         return [head, "  #pragma omp simd", f"  for (i64 lane = 0; lane < {n}; lane++) {{",
@@ -624,15 +628,16 @@ def _loops(sizes: tuple[Size, ...], first: int, body: list[str], accumulators: l
 
 
 def _most(n: Size) -> int:
-    """An upper bound of a size; of one that is not known, more than a running sum may take."""
+    """An upper bound of a size; for an unbounded size, more than a running sum may add."""
     high = E.as_expr(n).hi
     return int(high) if high < 1 << 62 else 1 << 62
 
 
 def _cascade(axes: list[tuple[int, Size]], body: list[str], accumulators: Sequence[_Accumulator], steps: int = 1,
              unroll: bool = False) -> list[str]:  # fmt: skip
-    """Nested loops around `body`, in which each accumulator takes `steps` values. One loop is cut into blocks, after
-    each of which the sums that cascade are put away."""
+    """Nested loops around `body`, in which each accumulator adds `steps` values. One loop is split into blocks, after each of
+    which the running sums are added to their totals.
+    """
     sums = [a for a in accumulators if a.cascades]
     lines, cut = body, not sums
     for at, (axis, n) in enumerate(reversed(axes)):
@@ -651,13 +656,13 @@ def _cascade(axes: list[tuple[int, Size]], body: list[str], accumulators: Sequen
 
 
 def _with_totals(lines: list[str], accumulators: Sequence[_Accumulator]) -> list[str]:
-    """Loops that put sums away, between the declarations of the totals and their becoming the results."""
+    """Loops that cascade, between the declarations of the totals and the statements that store them as results."""
     sums = [a for a in accumulators if a.cascades]
     return [*(x for a in sums for x in a.declare_total()), *lines, *(a.take() for a in sums)]
 
 
 def _stop(n: Size, start: str, block: int) -> str:
-    """Where the block that begins at `start` ends."""
+    """The end of the block that begins at `start`."""
     if isinstance(n, int) and n % block == 0:
         return f"{start} + {block}"
     return f"fj_min({start} + {block}, {size_source(n)})"
@@ -665,7 +670,7 @@ def _stop(n: Size, start: str, block: int) -> str:
 
 def _cascade_lanes(axis: str, start: str, stop: str, count: int | None, body: list[str], accumulators: Sequence[_Accumulator],
                    lanes: int) -> list[str]:  # fmt: skip
-    """`_lane_loops` in blocks, after each of which the sums that cascade are put away."""
+    """`_lane_loops` in blocks, after each of which the running sums are added to their totals."""
     sums = [a for a in accumulators if a.cascades]
     if not sums:
         return _lane_loops(axis, start, stop, count, body, lanes)

@@ -1,9 +1,9 @@
-"""A pointwise loop cut where conditions on its own axis turn, so that each piece computes without them.
+"""A pointwise loop, split where conditions on its own axis change, so that each piece computes without them.
 
-Joined, padded and cut tensors (`cat`, `pad`, the gradient of a slice) ask at every element which part they are in. Within
-a piece that is known: what is not taken is gone, and the ranges of the axis are narrow enough to simplify positions.
-Where these still divide the axis by one number, the piece runs in lines of that many elements, along which positions are
-linear. Knows no C++.
+The code of joined, padded and cut tensors (`cat`, `pad`, the gradient of a slice) tests at every element which part it is in.
+Within a piece the result is known: the other branches disappear, and the ranges of the axis are narrow enough to simplify
+positions. If positions still divide the axis by one number, the piece runs in lines of that many elements, along which
+positions are linear. Pieces are independent of C++.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from inductor.ir import definitions as ir
 from inductor.ir.substitute import both
 
 MOST_PIECES: Final = 6
-MOST_WORK: Final = 200  # operations of all pieces together: code must not grow without bound
-WORTHWHILE: Final = 16  # elements of the longest piece
+MOST_WORK: Final = 200  # most operations of all pieces together: code must not grow without bound
+WORTHWHILE: Final = 16  # most elements of the longest piece
 SHORTEST_LINE: Final = 8
 
-# the truth of `axis <name> c` is another one from c + these on
+# from c + these on, the comparison `axis <name> c` has another value
 _TURNS: Final[dict[str, tuple[int, ...]]] = {"lt": (0,), "ge": (0,), "le": (1,), "gt": (1,), "eq": (0, 1), "ne": (0, 1)}
 _MIRRORED: Final = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
 _COMPARE: Final[dict[str, Callable[[Any, Any], Any]]] = {
@@ -34,8 +34,9 @@ _COMPARE: Final[dict[str, Callable[[Any, Any], Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Iterations start..stop of the axis and what they compute. The axis is line * run + at: with line 0 it is `at` alone,
-    else `at` counts the elements of a line. `run` and `at` are symbols, or the number that is their only value."""
+    """Iterations start..stop of the axis and their values. The axis is line * run + at: with line 0 it is `at` alone, else `at`
+    counts the elements of a line. `run` and `at` are symbols, or numbers if they have one value only.
+    """
 
     start: int
     stop: int
@@ -46,7 +47,7 @@ class Piece:
 
 
 def pieces(values: Sequence[ir.Value], k: int, size: int) -> tuple[Piece, ...]:
-    """The loop of axis `k` over `size` in pieces; none if it had better stay whole."""
+    """The loop of axis `k` over `size` in pieces; empty if the loop should stay whole."""
     axis = ir.axis(k, size)
     turns = sorted({t for v in ir.walk(values) if isinstance(v, ir.Op) for t in _turns(v, axis) if 0 < t < size})
     edges = [0, *turns, size]
@@ -89,7 +90,7 @@ def _piece(values: Sequence[ir.Value], k: int, axis: E.Expr, start: int, stop: i
 
 
 def _line(values: Sequence[ir.Value], axis: E.Expr, start: int, stop: int) -> int:
-    """The one number that positions divide the axis by, if it divides the piece into lines; else 0."""
+    """The only number that positions divide the axis by, if it divides the piece into lines; else 0."""
     pending: list[E.Expr] = []
     for v in ir.walk(values):
         if isinstance(v, ir.Load):
@@ -111,7 +112,7 @@ def _line(values: Sequence[ir.Value], axis: E.Expr, start: int, stop: int) -> in
 
 
 def _rewrite(values: Iterable[ir.Value], mapping: dict[E.Expr, E.IntLike]) -> tuple[ir.Value, ...]:
-    """The values with axes replaced, and what the ranges of the new ones decide decided."""
+    """The values with axes replaced, and with every comparison that the ranges of the new axes decide replaced by its result."""
     values = tuple(values)
     done: dict[ir.Value, ir.Value] = {}
     for v in ir.walk(values):
@@ -125,7 +126,7 @@ def _rebuilt(v: ir.Value, done: dict[ir.Value, ir.Value], mapping: dict[E.Expr, 
     if isinstance(v, ir.Load):
         mask = None if v.mask is None else done[v.mask]
         if isinstance(mask, ir.Const) and not mask.value:
-            return ir.const(0, v.dtype)  # nobody looks at what is not read
+            return ir.const(0, v.dtype)  # the element is not read
         return ir.load(v.buffer, E.substitute(v.index, mapping), v.dtype, mask, tuple((s, done[x]) for s, x in v.indirect))
     if isinstance(v, ir.Op):
         return _decided(v.name, tuple(done[a] for a in v.args), v)
@@ -133,7 +134,7 @@ def _rebuilt(v: ir.Value, done: dict[ir.Value, ir.Value], mapping: dict[E.Expr, 
 
 
 def _decided(name: str, args: tuple[ir.Value, ...], v: ir.Op) -> ir.Value:
-    """name(*args), or what it is for every point of the ranges."""
+    """name(*args), or its value if the value is the same at every point of the ranges."""
     if name == "where" and isinstance(args[0], ir.Const):
         return args[1] if args[0].value else args[2]
     if name == "logical_not" and isinstance(args[0], ir.Const):
@@ -158,7 +159,7 @@ def _decided(name: str, args: tuple[ir.Value, ...], v: ir.Op) -> ir.Value:
 
 
 def _always(name: str, e: E.Expr, c: int) -> bool | None:
-    """Whether `e <name> c` holds for all values of e, for none (False), or for some."""
+    """Whether `e <name> c` holds for all values of e (True), for no value (False), or for some (None)."""
     if name in ("eq", "ne"):
         return None if e.lo <= c <= e.hi else name == "ne"
     low, high = _COMPARE[name](e.lo, c), _COMPARE[name](e.hi, c)

@@ -1,8 +1,9 @@
 """The text that every generated unit starts with: types, scalar functions, libmvec declarations, philox.
 
-Generated code includes nothing: parsing headers would cost more than compiling a kernel. Every function here is
-a scalar, branch-free inline that vectorises under `#pragma omp simd`; C++ overloads give one name per operation
-of `inductor.ir.definitions.OPS`, `fj_<operation>`, over float, double and the integers. Knows nothing of loops or graphs.
+Generated code includes nothing: parsing headers would cost more than compiling a kernel. Every function here is a scalar,
+branch-free inline that vectorises under `#pragma omp simd`; C++ overloads give one name per operation of
+`inductor.ir.definitions.OPS`, `fj_<operation>`, over float, double and the integers. The text is independent of loops and
+graphs.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ _LIBM: Final = (
     "acosh", "atanh", "erf", "erfc", "lgamma",
 )  # fmt: skip
 _LIBM_BINARY: Final = ("pow", "atan2", "fmod", "hypot")
-# libmvec is off by up to 4 units in the last place, torch by at most 1. These stay below 1.7; the other operations on f32 compute
-# in f64 and round, those on f64 call libm itself.
+# libmvec is off by up to 4 units in the last place, torch by at most 1. The operations in this list stay below 1.7; the other
+# operations on f32 compute in f64 and round, and on f64 call libm itself.
 _VECTORS_OF_F32: Final = frozenset({"exp2", "pow", "atan2", "fmod"})
 _VECTORS_OF_F64: Final = frozenset({"exp2", "log", "log10", "pow", "atan2", "fmod"})
 _OWN: Final = frozenset({  # defined below
@@ -60,9 +61,9 @@ FI f16 fj_to_f16(f32 x) {
 }
 """
 
-# libmvec's exp takes a slow path of its own for every vector in which an element leaves the normal range, and masked
-# softmax is full of such elements. Here only results that are subnormal cost more. exp(x) = 2^k exp(r), |r| <= ln(2)/2,
-# exp(r) = 1 + r + r^2 q(r); q by Lawson's reweighted least squares: relative error 3.1e-9 and 3.6e-18 before rounding.
+# libmvec's exp takes a slow path for every vector with an element outside the normal range, and masked softmax has many such
+# elements. Here only subnormal results cost more. exp(x) = 2^k exp(r), |r| <= ln(2)/2, exp(r) = 1 + r + r^2 q(r); q by Lawson's
+# reweighted least squares: relative error 3.1e-9 and 3.6e-18 before rounding.
 _EXP: Final = """\
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 FI f32 fj_fma(f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); }
@@ -150,7 +151,7 @@ FI f32 fj_erf(f32 x) { /* x + x P(x^2) near zero, 1 - exp(P(|x|)) farther out (c
 }
 """
 
-# By a constant whose inverse is high + low; `cpp.division` says for which the result is that of a division.
+# Division by a constant whose inverse is high + low; `cpp.division` decides for which constants the result equals a division's.
 _DIVIDE: Final = """\
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 FI T fj_divide(T x, T c, T high, T low) { return fj_fma(x, high, x * low); }
@@ -159,7 +160,7 @@ FI T fj_divide(T x, T c, T high, T low) { return x / c; }
 #endif
 """
 
-# Towards zero; what does not fit gives the lowest number, as x86's conversions do, in vectors and alone alike.
+# Towards zero; a value outside the range gives the lowest number, as x86's conversions do, in vectors and scalars alike.
 _FLOAT: Final = """\
 FI i32 fj_to_i32(T x) { /* -2147483649 as a float is -2147483648, which fits */
   return (sizeof(x) == 8 ? x > (T)-2147483649.0 : x >= (T)-2147483648.0) & (x < (T)2147483648.0) ? (i32)x : -2147483647 - 1;
@@ -191,7 +192,7 @@ FI T fj_remainder(T a, T b) {
   T m = fj_fmod(a, b);
   return (m != 0) & ((b < 0) != (m < 0)) ? m + b : m;
 }
-/* GCC's vectoriser replaces pow(x, 0.5) by sqrt(x), which is another number at -0 and -inf. */
+/* GCC's vectoriser replaces pow(x, 0.5) by sqrt(x), which differs at -0 and -inf. */
 FI T fj_pow(T x, T y) {
   if (__builtin_constant_p(y) && y == (T)0.5) return x == -(T)__builtin_inf() ? (T)__builtin_inf() : __builtin_sqrt@(x) + (T)0;
   return fj_general_pow(x, y);
@@ -207,7 +208,7 @@ FI T fj_floordiv(T a, T b) {
 }
 """
 
-# Division by zero gives 0, as numpy has it, and the lowest integer divided by -1 wraps: neither may trap.
+# Division by zero gives 0, as in numpy, and the lowest integer divided by -1 wraps: both must not trap.
 _INTEGER: Final = """\
 FI T fj_truncdiv(T a, T b) { return b == 0 ? 0 : b == (T)-1 && (T)-1 < 0 ? (T)(0 - (U)a) : (T)(a / (b == 0 ? 1 : b)); }
 FI T fj_fmod(T a, T b) { return b == 0 || (b == (T)-1 && (T)-1 < 0) ? 0 : (T)(a % (b == 0 ? 1 : b)); }
@@ -239,7 +240,7 @@ FI f32 fj_hypot(f32 x, f32 y) { /* squares of f32 neither overflow nor vanish in
   return fj_isinf(x) | fj_isinf(y) ? __builtin_inff() : (f32)__builtin_sqrt((f64)x * (f64)x + (f64)y * (f64)y);
 }
 FI i64 fj_floormod(i64 a, i64 b) { return fj_remainder(a, b); }
-/* A position that is out of range is noted where the segment will look, and replaced by one that is not. */
+/* A position out of range is recorded in `failed` and replaced by 0. */
 FI i64 fj_check_index(i64 i, i64 n, i64 check, i64* failed) {
   if (__builtin_expect((u64)i >= (u64)n, 0)) { failed[1] = i; failed[0] = check + 1; i = 0; }
   return i;
@@ -298,9 +299,9 @@ FI i64 fj_philox(i64 seed, i64 low, i64 high, i64 lane) {
 """
 
 
-# Sums of floats: `carry` holds what the additions to `total` have rounded away (Knuth's exact sum of two numbers).
-# Once the total is infinite or nan the carry is nan, and the total alone is the result. Lanes are joined in float64.
-# The running results of a reduction, `lanes` of them, become one by halves: log2(lanes) vector operations.
+# Sums of floats: `carry` holds the rounding errors of the additions to `total` (Knuth's exact sum of two numbers). Once the
+# total is infinite or nan the carry is nan, and the total alone is the result. Lanes are joined in float64. The `lanes` running
+# results of a reduction are joined by halves: log2(lanes) vector operations.
 _FOLDS: Final = """\
 template <class T> FI void fj_add_to(T& total, T& carry, T x) {
   T sum = total + x, part = sum - total;
@@ -361,7 +362,7 @@ def _declarations(vector_functions: frozenset[str]) -> str:
 
 
 def _wrapper(op: str, t: str, arity: int, vectors: dict[str, bool]) -> str:
-    """`fj_<op>` over libm, or over its vector forms where these are accurate. vectors: the types that have such forms."""
+    """`fj_<op>` over libm, or over its vector forms if these are accurate. vectors: the types that have such forms."""
     names = "xy"[:arity]
     if t == "f32" and op not in _VECTORS_OF_F32:
         call = f"(f32){'fjv_' if vectors['f64'] else ''}{op}({', '.join(f'(f64){x}' for x in names)})"

@@ -1,7 +1,7 @@
-"""A matrix product as the compiler sees it: sizes and strides that may be expressions.
+"""A matrix product with sizes and strides that may be expressions.
 
-Owns what both ways of computing it need of them: the problem that kernels are chosen for, the source of what is known
-only at run time, and the fields of a BLAS call. Knows nothing of which kernel is chosen.
+Owns the parts that both kernels need: the problem for the choice of a kernel, the source of the values that are known only at
+run time, and the fields of a BLAS call. It does not depend on the choice.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Strides = tuple[Size, Size]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """c[b, i, j] = sum_k a[b, i, k] * b[b, k, j], as `GemmProblem`, but for every value of the symbols."""
+    """c[b, i, j] = sum_k a[b, i, k] * b[b, k, j], like `GemmProblem`, but for every value of the symbols."""
 
     dtype: str
     batch: Size
@@ -35,7 +35,7 @@ class Problem:
     batch_strides: tuple[Size, Size, Size]
 
     def nominal(self) -> GemmProblem:
-        """The problem that a kernel is chosen for."""
+        """The problem for the choice of a kernel."""
         (a_row, a_column), (b_row, b_column), steps = self.a_strides, self.b_strides, self.batch_strides
         return GemmProblem(
             self.dtype, nominal(self.batch), nominal(self.m), nominal(self.n), nominal(self.k),
@@ -44,7 +44,7 @@ class Problem:
         )  # fmt: skip
 
     def run_time(self, from_args: bool) -> RunTimeSizes | None:
-        """What is not known before it runs, or None. from_args: `bufs` is the array of an epilogue's pointers."""
+        """The values that are known only at run time, or None. from_args: `bufs` is the array of an epilogue's pointers."""
         fields = {
             "batch": self.batch, "m": self.m, "n": self.n, "k": self.k, "a_row": self.a_strides[0],
             "a_col": self.a_strides[1], "b_row": self.b_strides[0], "b_col": self.b_strides[1], "ldc": self.ldc,
@@ -59,11 +59,11 @@ class Problem:
         return RunTimeSizes(source, tuple(lines))
 
     def suits_blas(self) -> bool:
-        """Whether CBLAS can express the operands, whatever the sizes are: one stride of each must be 1."""
+        """Whether CBLAS can express the operands for all sizes: one stride of each must be 1."""
         return _blas(self.a_strides, self.m, self.k) is not None and _blas(self.b_strides, self.k, self.n) is not None
 
     def blas_fields(self, alpha: float) -> str:
-        """The fields of a `GemmCall` in front of its pointers."""
+        """The fields of a `GemmCall` before its pointers."""
         a, b = _blas(self.a_strides, self.m, self.k), _blas(self.b_strides, self.k, self.n)
         assert a is not None and b is not None
         fields = [0 if self.dtype == "float32" else 1, a[0], b[0], self.batch, self.m, self.n, self.k, a[1], b[1], self.ldc,
@@ -72,12 +72,12 @@ class Problem:
 
 
 def _not_unit(stride: Size) -> int:
-    """A nominal stride: never 1 where it only may be, for a kernel may rely on 1."""
+    """A nominal stride: not 1 unless it is always 1, since a kernel may rely on 1."""
     return stride if isinstance(stride, int) else max(nominal(stride), 2)
 
 
 def unit_strides(strides: Sequence[Size], shape: tuple[Size, Size]) -> Strides:
-    """Strides in which an axis of size 1 does not stand in the way of BLAS."""
+    """Strides in which an axis of size 1 does not prevent a BLAS call."""
     row, column = strides
     rows, columns = shape
     if columns == 1 and row != 1:
@@ -94,7 +94,7 @@ def _larger(a: Size, b: Size) -> Size:
 
 
 def _blas(strides: Strides, rows: Size, columns: Size) -> tuple[int, Size] | None:
-    """(transposed, pitch) of an operand for CBLAS, or None where it has no form for it or may have none."""
+    """(transposed, pitch) of an operand for CBLAS, or None if CBLAS cannot express it for all sizes."""
     row, column = strides
     if column == 1 and E.known_le(columns, row):
         return 0, _larger(row, columns)

@@ -1,6 +1,6 @@
-"""The sizes of a call: values of a graph's symbols and of what its plan and kernels compute from them.
+"""The sizes of a call: values of a graph's symbols, and values that its plan and kernels compute from them.
 
-Owns their numbering and the function that computes them, once per call. Knows nothing of what they are sizes of.
+Owns their numbering and the function that computes them, once per call.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ class Sizes:
         self._numbers: dict[E.Expr, int] = {s: i for i, s in enumerate(symbols)}
 
     def number(self, e: E.Expr) -> int:
-        """Where its value stands in the sizes of a call."""
+        """The index of its value in the sizes of a call."""
         return self._numbers.setdefault(e, len(self._numbers))
 
     def derived(self, plan: ArtifactPlan) -> tuple[E.Expr, ...]:
-        """All expressions beyond the symbols: those that were numbered, and those in `plan`."""
+        """All expressions beyond the symbols: the numbered expressions, and the expressions in `plan`."""
         for e in _expressions(plan):
             self.number(e)
         return tuple(self._numbers)[self._first :]
 
     def function(self, derived: Sequence[E.Expr]) -> str:
-        """`fj_sizes`, which computes the derived ones from the symbols."""
+        """`fj_sizes`, which computes the derived sizes from the symbols."""
         values = [index_source(e, {}) for e in derived]
         lines = [line.replace(SIZES, "sizes") for line in declared(values)]
         lines += [f"sizes[{self._first + i}] = {value};" for i, value in enumerate(values)]

@@ -1,7 +1,7 @@
-"""How the functions of a graph are spread over source units, so that the cores share the compiler's work.
+"""The distribution of a graph's functions over source units, so that compiler runs share the cores.
 
-A compiler run takes one core; its time is near to proportional to the text. Functions of one unit are `static`; spread
-over several they are hidden symbols of the shared object, declared in every unit. Knows nothing of what they compute.
+A compiler run takes one core; its time is nearly proportional to the text. Functions of a single unit are `static`; functions
+spread over several units are hidden symbols of the shared object, declared in every unit.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Final
 
 from inductor.artifact.format import PRELUDE_END, SourceUnit
 
-LEAST_CHARS: Final = 48 << 10  # about 0.6 s of compiler: less is not worth another run, which reads the prelude again
-MOST_CHARS: Final = 512 << 10  # about 6 s: a run that is given up after a time should be nowhere near it
+LEAST_CHARS: Final = 48 << 10  # about 0.6 s of compiler: less does not pay for another run, which reads the prelude again
+MOST_CHARS: Final = 512 << 10  # about 6 s: far below the time limit of a compiler run
 _HEAD: Final = re.compile(r"^static (void \w+\([^{]*\)) \{$", re.MULTILINE)
 
 
 def spread(head: str, texts: Sequence[str], calls: str, workers: int, after: Callable[[str], str] = lambda text: "") -> list[SourceUnit]:
-    """The units of a graph for `workers` compiler runs at once.
+    """The units of a graph for `workers` simultaneous compiler runs.
 
-    head: what every unit starts with. texts: functions, each `static void name(parameters) {` at a line's start.
-    calls: the entry points, which call them. after: what the text of a unit needs after it.
+    head: the start of every unit. texts: functions, each `static void name(parameters) {` at a line's start.
+    calls: the entry points, which call them. after: returns the text that a unit needs after its own text.
     """
     chars = sum(map(len, texts))
     count = min(max(workers, -(-chars // MOST_CHARS)), chars // LEAST_CHARS)

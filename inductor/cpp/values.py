@@ -1,6 +1,6 @@
-"""Loop values as C++ expressions: one constant per distinct value, as far out as its axes allow.
+"""Loop values as C++ expressions: one constant per distinct value, in the outermost loop that its axes allow.
 
-Owns the C++ form of every operation of `inductor.ir.definitions.OPS`. Knows nothing of loops beyond which axes are inner.
+Owns the C++ form of every operation of `inductor.ir.definitions.OPS`. Of loops it reads only which axes are inner.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ TYPE: Final[dict[dtype, str]] = {
     dtypes.int64: "i64", dtypes.float16: "f16", dtypes.bfloat16: "bf16", dtypes.float32: "f32", dtypes.float64: "f64",
     dtypes.uint16: "u16", dtypes.uint32: "u32", dtypes.uint64: "u64",
 }  # fmt: skip
-_THROUGH: Final = {dtypes.int64: "i64", dtypes.uint32: "i64", dtypes.uint64: "u64"}  # the others through int32
+# dtypes that convert through int64; the others convert through int32
+_THROUGH: Final = {dtypes.int64: "i64", dtypes.uint32: "i64", dtypes.uint64: "u64"}
 _HALF: Final = (dtypes.float16, dtypes.bfloat16)
 _COMPARE: Final = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _ARITHMETIC: Final = {"add": "+", "sub": "-", "mul": "*"}
 _BITS: Final = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
 
 
-# Literals are ints, loop variables are not: one type for both chooses the function.
+# Literals are ints, loop variables are not: both are converted to one type, which selects the function.
 _STYLE: Final = replace(
     printing.C, floordiv="fj_floordiv((i64)({a}), (i64)({b}))", mod="fj_floormod((i64)({a}), (i64)({b}))"
 )
@@ -56,7 +57,7 @@ def literal(value: float, of: dtype) -> str:
 
 
 def size_source(n: E.IntLike) -> str:
-    """A size as C++ source; symbols stand for themselves (see `functions.declared`)."""
+    """A size as C++ source; symbols are written by name (see `functions.declared`)."""
     return str(n) if isinstance(n, int) else f"({printing.to_source(n, _STYLE)})"
 
 
@@ -66,7 +67,7 @@ def index_source(e: E.IntLike, names: dict[str, str]) -> str:
 
 
 class Scope:
-    """Prints values into two lists of lines: `outer` for what no inner axis reaches, `inner` for the rest.
+    """Prints values into two lists of lines: `outer` for values that depend on no inner axis, `inner` for the others.
 
     inner_axes: loop variables of the inner loops. load: C++ source of a load, given its index source.
     """
@@ -96,7 +97,7 @@ class Scope:
         return found
 
     def set(self, v: ir.Value, name: str, inner: bool) -> None:
-        """Say that `v` is held in `name` already."""
+        """Record that the variable `name` already holds `v`."""
         (self.inner_known if inner else self.outer_known)[v] = name
         self.is_inner[v] = inner
 
@@ -154,7 +155,7 @@ def operation(v: ir.Op, args: list[str]) -> str:
         return f"{args[0]} == 0"
     if name in _ARITHMETIC:
         sign = _ARITHMETIC[name]
-        if of.category is Category.INT:  # signed overflow wraps: compute unsigned
+        if of.category is Category.INT:  # signed overflow wraps, so it is computed unsigned
             return f"({TYPE[of]})((u64){args[0]} {sign} (u64){args[1]})"
         if of is dtypes.bool_:
             return f"{args[0]} {'|' if name == 'add' else '&'} {args[1]}"
@@ -173,8 +174,9 @@ def operation(v: ir.Op, args: list[str]) -> str:
 
 
 def cast(x: str, source: dtype, target: dtype) -> str:
-    """Conversion as torch's: floats towards zero, integers modulo their width, anything non-zero is true. A float that does
-    not fit becomes what its conversion to int32 (integers of 8, 16 and 32 bits) or to int64 gives, modulo the width."""
+    """Conversion as torch's: floats towards zero, integers modulo their width, nonzero to true. A float outside the range is
+    converted to int32 (for integers of 8, 16 and 32 bits) or to int64 first, then taken modulo the width.
+    """
     if source is target:
         return x
     if source in _HALF:

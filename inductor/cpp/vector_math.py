@@ -1,10 +1,10 @@
-"""The functions of libmvec as generated code calls them: one result for an argument, wherever it stands.
+"""The functions of libmvec as generated code calls them: the result for an argument does not depend on its position.
 
-libmvec has another algorithm for each vector width, and libm another one for a single number. A loop that the compiler
-vectorises would therefore change its results with its length, with its remainder and with what else is in it. So code
-calls `fjv_<name>`, whose forms for all widths call the widest form of libmvec that the machine has.
+libmvec has another algorithm for each vector width, and libm another for single numbers. The results of a vectorised loop would
+therefore depend on its length, on its remainder and on the other code in it. So code calls `fjv_<name>`, whose forms for all
+widths call the widest form of libmvec that the machine has.
 
-Owns: the declarations of these functions, and the definitions of those that a unit uses.
+Owns the declarations of these functions, and the definitions of the functions that a unit uses.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def has_forms(vector_functions: frozenset[str], name: str, double: bool, arity: 
 
 
 def declaration(t: str, symbol: str, arity: int) -> str:
-    """What the prelude declares for a function with vector forms."""
+    """The prelude's declaration of a function with vector forms."""
     return f'__attribute__((simd("notinbranch"))) {t} fjv_{symbol}({", ".join([t] * arity)}) noexcept;'
 
 
@@ -76,7 +76,7 @@ def definitions(functions: dict[str, tuple[str, int]], vector_functions: frozens
 
 
 def _forms(t: str, size: int, symbol: str, arity: int, filler: str) -> str:
-    """All forms of one function, by the widest one of the machine. filler: the argument of unused lanes."""
+    """All forms of one function, from the machine's widest form. filler: the argument of unused lanes."""
     text, word = "", "#if"
     for isa, (nbytes, macro, called) in _FORMS.items():
         lanes = nbytes // size
@@ -91,7 +91,7 @@ def _forms(t: str, size: int, symbol: str, arity: int, filler: str) -> str:
 
 
 def _narrow(t: str, lanes: int, wide_lanes: int, symbol: str, arity: int, form: str) -> str:
-    """The form for vectors of `lanes`: the arguments again and again in a wide vector."""
+    """The form for vectors of `lanes`: the arguments repeated in a wide vector."""
     own = f"{t}x{lanes}"
     spread = ", ".join(str(i % lanes) for i in range(wide_lanes))
     kept = ", ".join(map(str, range(lanes)))

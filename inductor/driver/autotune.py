@@ -1,10 +1,11 @@
-"""Measuring variants: which matrix kernel for a shape, which knobs for a graph. Winners stay on disk.
+"""Measuring variants: the matrix kernel for a shape, the knobs for a graph. The fastest are stored on disk.
 
-Owns: timing, the winners' files, the search under a time budget. Must not know: the loop IR; how a graph is
-compiled is handed in as a function.
+Owns timing, the files of winners, and the search under a time budget. It does not depend on the loop IR; the function that
+compiles a graph is a parameter.
 
-Everything measured computes the same values, so a wrong measurement costs time and never a result. That is checked:
-a matrix kernel whose product is not that of the default is never taken, nor one that this version would not measure.
+All measured variants compute the same values, so a wrong measurement costs time but changes no result. This is checked: a
+matrix kernel whose product differs from the default's is never chosen, and a stored winner that is not a candidate of this
+version is ignored.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ __all__ = ["Winners", "knob_variants", "measure", "synthetic_inputs", "tune_gemm
 _LOG = logs.artifact("autotuning")
 _COMPONENT = logs.component("inductor")
 _ROUNDS = 7
-_SLICE_S = 0.004  # one timing of one variant: long against the clock, short against a scheduler's slice
-_MARGIN = 0.97  # a variant must be this much faster than the default to replace it: the rest is noise
+_SLICE_S = 0.004  # seconds of one timing of one variant: long against the clock's resolution, short against a scheduler's slice
+_MARGIN = 0.97  # a variant must be this much faster than the default to replace it: smaller gains are noise
 _FORMAT = 3
 
 
@@ -58,7 +59,7 @@ def measure(variants: Mapping[str, Callable[[], object]], deadline: float) -> di
     """Seconds of one call of each variant: the least of several rounds, taken in turn.
 
     In turn, because the machine's speed drifts; the least, because every disturbance makes a call slower.
-    deadline: `time.perf_counter()` after which no further round is begun (one always is).
+    deadline: `time.perf_counter()` after which no further round starts (at least one round runs).
     """
     repeats, best = {}, {}
     for name, run in variants.items():
@@ -99,7 +100,7 @@ def synthetic_inputs(specs: Sequence[Spec], seed: int = 0) -> list[Tensor]:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What a stored winner answers: the problem, and all of the machine that decides."""
+    """The key of a stored winner: the problem, and the properties of the machine that decide."""
 
     request: Request
     tools: str
@@ -111,7 +112,7 @@ class _Question:
 
 
 class Winners(Mapping[Request, GemmChoice]):
-    """The matrix kernels measured so far on this machine, read from disk as they are asked for."""
+    """The matrix kernels measured so far on this machine, read from disk at their first lookup."""
 
     def __init__(self, folder: Path, tools: Toolchain, threads: int) -> None:
         self._folder = folder
@@ -134,7 +135,7 @@ class Winners(Mapping[Request, GemmChoice]):
         return sum(1 for _ in self)
 
     def remember(self, request: Request, choice: GemmChoice) -> None:
-        """Keep a winner, in this process and on disk."""
+        """Store a winner, in this process and on disk."""
         self._known[request] = choice
         text, path = self._place(request)
         records.write(path, text, asdict(choice))
@@ -151,12 +152,12 @@ class Winners(Mapping[Request, GemmChoice]):
         for choice in gemm.candidates(request, self._tools, host.has_blas()):
             if asdict(choice) == found:
                 return choice
-        _COMPONENT.log(f"{path}: {found} is no choice of this version for {_describe(request)}; it is measured again")
+        _COMPONENT.log(f"{path}: {found} is not a candidate of this version for {_describe(request)}; it is measured again")
         return None
 
 
 def _clearly_fastest(seconds: Mapping[str, float]) -> str:
-    """The fastest variant, or variant "0", the default, unless that is clearly slower."""
+    """The fastest variant if it is clearly faster than variant "0", the default; else variant "0"."""
     fastest = min(seconds, key=seconds.__getitem__)
     return fastest if seconds[fastest] < _MARGIN * seconds["0"] else "0"
 
@@ -200,9 +201,9 @@ def _tune_gemm(request: Request, tools: Toolchain, winners: Winners, objects: Pa
             same = default is None or _same_product(default, product, request.problem.k)
             if default is None:
                 default = product.copy()
-            product.fill(np.nan)  # the next one may get this memory, and must not find the answer there
+            product.fill(np.nan)  # the next variant may get this memory, and must not find the right answer in it
             if not same:
-                _COMPONENT.warning(f"{_describe(request)}: {choice} computes another product than {choices[0]}; not used")
+                _COMPONENT.warning(f"{_describe(request)}: {choice} computes a product that differs from {choices[0]}'s; not used")
                 continue
             variants[str(i)] = lambda graph=graph: graph(*inputs)  # type: ignore[misc]
         seconds = measure(variants, deadline)
@@ -219,7 +220,7 @@ def _tune_gemm(request: Request, tools: Toolchain, winners: Winners, objects: Pa
 
 
 def _same_product(a: np.ndarray, b: np.ndarray, k: int) -> bool:
-    """Whether they differ by no more than sums of `k` products of normal numbers may, added up in another order."""
+    """Whether two results differ by no more than sums of `k` products of normal numbers may, added in another order."""
     return bool(np.abs(a - b).max(initial=0) <= 32 * k * np.finfo(a.dtype).eps)
 
 
@@ -260,7 +261,7 @@ def _blas_call(p: GemmProblem) -> str:
     return f"GemmCall call = {{{', '.join(map(str, fields))}}}; rt->gemm(rt, &call, rt->threads);"
 
 
-# What an epilogue costs where it is not part of the product: to read and write the result once more.
+# The cost of an epilogue after a separate product: it reads and writes the result once more.
 _PASS = """
 typedef struct { char *c; long row, pitch; } Pass;
 static void again(void *ctx, long begin, long end) {
@@ -301,7 +302,7 @@ def _gemm_plan(
 
 
 def knob_variants(tools: Toolchain, threads: int) -> list[Knobs]:
-    """The knobs worth trying, the default first."""
+    """The knobs to try, the default first."""
     found = [Knobs()]
     if tools.simd_bits == 512:
         found.append(Knobs(vector_bits=256))  # 512-bit code lowers the clock of some CPUs
@@ -318,7 +319,7 @@ def tune_knobs(
 ) -> Knobs:
     """The fastest of `variants` for one graph; the first unless another is clearly faster.
 
-    load: compiles the graph with these knobs and makes it callable; None if they make no difference to it.
+    load: compiles the graph with these knobs and makes it callable; None if the knobs do not change its code.
     """
     deadline = time.perf_counter() + budget_s
     runs: dict[str, Callable[[], object]] = {}
@@ -330,7 +331,7 @@ def tune_knobs(
         except CompileError as error:
             if i == 0:
                 raise
-            _LOG.log(f"{knobs}: not measured, did not compile: {error}")
+            _LOG.log(f"{knobs}: not measured, since they did not compile: {error}")
             continue
         if graph is None:
             continue
@@ -338,14 +339,14 @@ def tune_knobs(
     state = get_rng_state()
     try:
         seconds = measure(runs, deadline)
-    except Exception as error:  # noqa: BLE001 - an op may refuse made-up inputs; the graph itself is sound
-        _LOG.log(f"the graph cannot be measured on made-up inputs ({type(error).__name__}: {error}); default knobs")
+    except Exception as error:  # noqa: BLE001 - an op may raise for generated inputs; the graph itself is valid
+        _LOG.log(f"the graph cannot be measured on generated inputs ({type(error).__name__}: {error}); default knobs")
         return variants[0]
     finally:
-        set_rng_state(state)  # measuring a graph that draws numbers must not change what the program draws
+        set_rng_state(state)  # a measurement of a graph with random draws must not change the program's draws
     chosen = int(_clearly_fastest(seconds))
     if _LOG.enabled:
-        lines = [f"{len(runs)} different variants of the graph; taken: {variants[chosen]}"]
+        lines = [f"{len(runs)} different variants of the graph; chosen: {variants[chosen]}"]
         lines += [
             f"  {seconds[i] * 1e6:10.1f} us  {variants[int(i)]}" for i in sorted(seconds, key=seconds.__getitem__)
         ]

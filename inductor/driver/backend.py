@@ -1,13 +1,13 @@
 """The backend "inductor": graphs to native code, through the cache on disk.
 
-Owns: the order of things (key, lookup, compile, build, store, load), the modes, the logs of a compilation. Must not
-know: the loop IR; the compiler's stages are imported by `_compiler` and only when the cache has no answer.
+Owns the order of steps (key, lookup, compile, build, store, load), the modes, and the logs of a compilation. It does not depend
+on the loop IR; `_compiler` imports the compiler's stages, and only if the cache has no entry.
 
 The modes:
   default         heuristics everywhere; matrix kernels that were measured on this machine before are used.
-  reduce-overhead the same code; an output tensor that nobody refers to any more is written again by the next call,
-                  so that a call allocates nothing. An output that is still referred to, by a view, an ndarray or a
-                  weak reference as well, is never touched.
+  reduce-overhead the same code; an output tensor without references is reused by the next call,
+                  so that a call allocates nothing. An output that is still referenced (by a view, an ndarray or a
+                  weak reference too) is never reused.
   max-autotune    matrix kernels and code generator knobs are measured for this graph; winners stay on disk.
 """
 
@@ -74,7 +74,7 @@ def compile_graph(graph: Graph, kind: GraphKind, options: CompileOptions) -> Com
     """A functional graph as a native callable from real tensors to a tuple.
 
     The `CompiledGraph` has an `artifact` (`inductor.runtime.compiled.Artifact`) that explains and saves it.
-    Raises: NeedsStatic for a symbol that the compiler cannot leave open; CompileError.
+    Raises: NeedsStatic for a symbol that the compiler needs as an int; CompileError.
     """
     clock = _Clock()
     host.configure()
@@ -97,7 +97,7 @@ def compile_graph(graph: Graph, kind: GraphKind, options: CompileOptions) -> Com
         kept = sum(a.nbytes for a in loaded.artifact.entry.plan.allocations)
         _REPLAY.log(
             f"graph {key.digest[:12]}: no CUDA graph on the CPU; its plan is static, and {kept} bytes of outputs and "
-            f"{loaded.arena_bytes} of scratch are used again by each call while nobody refers to them"
+            f"{loaded.arena_bytes} of scratch are reused by each call unless they are still referenced"
         )
     if _OUTPUT.enabled:
         _OUTPUT.log(explain_entry(loaded.artifact.entry, loaded.artifact.lines, sources=True))
@@ -112,7 +112,7 @@ def compile_graph(graph: Graph, kind: GraphKind, options: CompileOptions) -> Com
 
 
 def _log_hints(plan: ArtifactPlan, lines: Lines) -> None:
-    """Name each of the user's calls that runs as an eager kernel, once in a process. Calls without a line are our own."""
+    """Log each of the user's calls that runs as an eager kernel, once in a process. Calls without a user line are omitted."""
     for step in plan.steps:
         if isinstance(step, ExternCall) and step.node in lines and OPS[step.op].kind is not Kind.EFFECT:
             text = f"{step.op} ({lines[step.node]}) runs as a call of its eager kernel: the loops before and after it are not fused with it"
@@ -127,7 +127,7 @@ def _lines(graph: Graph) -> Lines:
 
 
 class _Clock:
-    """Where the time of one compilation went."""
+    """The time of each stage of one compilation."""
 
     def __init__(self) -> None:
         self._start = self._last = time.perf_counter()
@@ -185,13 +185,13 @@ def _spec_text(spec: Any) -> str:
 
 
 def _constants(graph: Graph) -> dict[str, Tensor]:
-    """The graph's lifted tensors by position: the key knows no names, so a hit may come with other ones."""
+    """The graph's lifted tensors by position: the key contains no names, so a cached plan may use other names."""
     names = dict.fromkeys(str(node.target) for node in graph.find("get_attr"))
     return {str(i): graph.root[name] for i, name in enumerate(names)}
 
 
 def _load(entry: Entry, key: Key, graph: Graph, kind: GraphKind, options: CompileOptions) -> CompiledGraph:
-    # The outputs of a forward graph get a history: kept, they would hold it, and could never be used again.
+    # The outputs of a forward graph get a history. A kept output would hold its history, and could never be reused.
     keep = options.mode == "reduce-overhead" and kind is not GraphKind.FORWARD
     return loader.load(entry.plan, entry.library, _constants(graph), name=f"graph {key.digest[:12]}", keep_outputs=keep,
                        lines=_lines(graph))  # fmt: skip
@@ -200,7 +200,7 @@ def _load(entry: Entry, key: Key, graph: Graph, kind: GraphKind, options: Compil
 def _load_found(
     store: Cache, entry: Entry, key: Key, graph: Graph, kind: GraphKind, options: CompileOptions
 ) -> CompiledGraph | None:
-    """The entry made callable, or None if it cannot be (then it is removed, and compiled again)."""
+    """The entry made callable, or None if loading fails (then it is removed, and the graph is compiled again)."""
     try:
         loaded = _load(entry, key, graph, kind, options)
     except (OSError, LookupError) as error:
@@ -215,7 +215,7 @@ def _load_found(
 
 
 def _compiler() -> Callable[[Graph, GraphKind, Request], Compiled]:
-    """The compiler's entry. Imported here so that a cache hit does not pay for it."""
+    """The compiler's entry. Imported here so that a cache hit does not pay for the import."""
     compile_: Callable[[Graph, GraphKind, Request], Compiled] = importlib.import_module(
         "inductor.driver.compile"
     ).compile_graph
@@ -271,7 +271,7 @@ def _build(compiled: Compiled, folder: Path, request: Request, store: Cache) -> 
 
 
 def _with_winners(store: Cache, request: Request, run: Callable[[], Compiled]) -> Compiled:
-    """`run` with the matrix kernels that were measured on this machine before."""
+    """`run` with the stored matrix kernels of this machine."""
     folder = store.dir / "autotune"
     if not folder.is_dir():
         return run()
@@ -291,7 +291,7 @@ def _autotuned(
     store: Cache,
     compile_: Callable[[Graph, GraphKind, Request], Compiled],
 ) -> Compiled:
-    """Matrix kernels first, each on its own; then the code generator's knobs, on the whole graph."""
+    """Matrix kernels first, each alone; then the code generator's knobs, on the whole graph."""
     gemm, autotune = _tuning()
     budget_s = float(settings.current().cpu.autotune_budget_s)
     winners = autotune.Winners(store.dir / "autotune", request.tools, request.threads)
@@ -301,7 +301,7 @@ def _autotuned(
         autotune.tune_gemms(wanted, request.tools, winners, store.objects, budget_s * 0.6)
     if any(isinstance(spec, Spec) and spec.device != "cpu" for spec in first.plan.inputs):
         return first
-    if first.plan.symbols:  # knobs are measured on inputs of one shape: here there are many
+    if first.plan.symbols:  # knobs are measured on inputs of one shape, but this graph serves many
         with gemm.decided(winners):
             return compile_(graph, kind, request)
     made: dict[Knobs, Compiled] = {}
@@ -332,7 +332,7 @@ def _preferring(knobs: Knobs, compiled: Compiled) -> Compiled:
 
 
 def _dump(graph: Graph, kind: GraphKind, key: Key, entry: Entry) -> None:
-    """With TORCH_COMPILE_DEBUG=1: the graph, the plan and the sources, in a folder of their own."""
+    """With TORCH_COMPILE_DEBUG=1: write the graph, the plan and the sources to a separate folder."""
     debug = settings.current().debug
     if not debug.enabled:
         return

@@ -1,7 +1,7 @@
 """The compiler's stages in order: graph -> loop program -> schedule -> C++ and a plan.
 
-Owns the order, the placement of buffers in `bufs`, the printing of steps that are no nests, and the plan's
-outputs. Knows nothing of g++, the disk cache or how a plan is run.
+Owns the order, the placement of buffers in `bufs`, the printing of steps that are not nests, and the plan's outputs. It does
+not depend on g++, the disk cache or the runtime.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from inductor.plan.memory import lifetimes, plan_arena
 from inductor.plan.schedule import Nest, Schedule, Single, Step, schedule
 
 _FAIL: Final = "rt->fail(rt, (int)FJ_CHECKS[0] - 1, FJ_CHECKS[1]);"
-CHECK_BYTES: Final = 64  # at the start of the arena of a program with checks
+CHECK_BYTES: Final = 64  # bytes at the start of the arena of a program with checks
 
 
 def compile_graph(graph: Graph, kind: GraphKind, request: Request) -> A.Compiled:
-    """Everything that running `graph` natively needs: its plan and its source units.
+    """The plan and the source units of `graph`.
 
-    Raises: NeedsStatic where something cannot be done with a symbol of the graph.
+    Raises: NeedsStatic if a stage needs a symbol of the graph as an int.
     """
     parameters = graph.signature.parameters if graph.signature is not None else ()
     try:
@@ -62,7 +62,7 @@ def compile_graph(graph: Graph, kind: GraphKind, request: Request) -> A.Compiled
 
 @dataclass(slots=True)
 class _Code:
-    """What one step comes to: function texts, and the statements that run it (or an extern call)."""
+    """The code of one step: function texts, and the statements that run it (or an extern call)."""
 
     text: str = ""
     statements: list[str] = field(default_factory=list)
@@ -73,8 +73,9 @@ class _Code:
 
 @dataclass(frozen=True, slots=True)
 class _Product:
-    """How a matrix product is computed: by `code`, or by rt->gemm. packed: the buffer of its packed weight.
-    epilogue: the pointwise loops that each finished block goes through."""
+    """The computation of a matrix product: by `code`, or by rt->gemm. packed: the buffer of its packed weight.
+    epilogue: the pointwise loops that run on each finished block.
+    """
 
     problem: Problem
     code: GemmCode | None = None
@@ -96,7 +97,7 @@ class _Compiler:
         self.absorbed: dict[int, int] = {}  # nests that run as the epilogue of a product -> its step
         self.made_at = {m.name: i for i, s in enumerate(made.steps) for m in (s.members if isinstance(s, Nest) else [s.member])}
         self.places: dict[str, Place] = {}
-        self.taken: dict[str, str] = {}  # targets of scatters -> who goes on in their memory
+        self.taken: dict[str, str] = {}  # targets of scatters -> the buffer that takes over their memory
         self.sizes = Sizes([s for s, _ in self.program.symbols])
         self.results = _extern_results(self.program)
         self.given = {n: ("input", i) for i, n in enumerate(self.program.inputs)}
@@ -136,7 +137,7 @@ class _Compiler:
         self.places[name] = Place(entry, offset, self.program.buffers[name].layout.dtype, number)
 
     def _returned(self) -> list[str]:
-        """Buffers of our own that outputs refer to, each once."""
+        """Buffers created by the graph that outputs refer to, without repeats."""
         names = dict.fromkeys(r.buffer for r in self.program.outputs if isinstance(r, ir.Ref))
         return [n for n in names if n not in self.given]
 
@@ -165,7 +166,7 @@ class _Compiler:
         return plain(head + total)
 
     def _take_over(self) -> None:
-        """A scatter works in the memory of its target, where nobody else reads that."""
+        """A scatter works in the memory of its target if no other step reads the target later."""
         readers = Counter(n for b in self.program.buffers.values() for n in ir.reads(b.definition))
         loaded = {v.buffer for s in self.made.steps if isinstance(s, Single) and s.member.definition is not None
                   for v in ir.walk(ir.operands(s.member.definition)) if isinstance(v, ir.Load)}  # fmt: skip
@@ -190,7 +191,7 @@ class _Compiler:
         return names - {n for n, size in self.local[i].items() if isinstance(size, int)}
 
     def _results(self, d: Any) -> list[str]:
-        """Every buffer that an extern call writes; those that nobody reads need a place of their own too."""
+        """Every buffer that an extern call writes; results without readers need memory too."""
         if not isinstance(d, ir.Extern):
             return []
         return [b.name for b in self.results[d.call].values()]
@@ -211,7 +212,7 @@ class _Compiler:
     # ---- matrix products: which kernel, and which weights are kept packed ----
 
     def _choose_products(self, plan: A.ArtifactPlan) -> None:
-        """Before memory is placed, for packed weights have buffers of their own."""
+        """Runs before memory is placed, since packed weights need buffers."""
         for i, step in enumerate(self.made.steps):
             if isinstance(step, Single) and isinstance(step.member.definition, ir.Matmul):
                 follower, epilogue = self._follower(i, step.member)
@@ -222,7 +223,7 @@ class _Compiler:
                     self._share(i, step.member.name, made.epilogue)
 
     def _follower(self, i: int, product: ir.Buffer) -> tuple[int, Epilogue | None]:
-        """The first nest that reads the product, as its epilogue, if all else that it reads exists by then."""
+        """The first nest that reads the product, as its epilogue, if all its other inputs exist by then."""
         for j in range(i + 1, len(self.made.steps)):
             step = self.made.steps[j]
             if isinstance(step, Single) or product.name not in {n for m in step.members for n in ir.reads(m.definition)}:
@@ -240,7 +241,7 @@ class _Compiler:
         return -1, None
 
     def _share(self, i: int, product: str, epilogue: Epilogue) -> None:
-        """Compute the product in the memory of the result that its epilogue makes of it, if nobody else reads it."""
+        """Compute the product in the memory of its epilogue's result, if no other step reads the product."""
         readers = [b.name for b in self.program.buffers.values() if product in ir.reads(b.definition)]
         mine = {s.buffer.name for s in epilogue.stores}
         leaves = {r.buffer for r in self.program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in self.program.writes}
@@ -272,7 +273,7 @@ class _Compiler:
         return _Product(problem)
 
     def _packable(self, d: ir.Matmul, plan: A.ArtifactPlan) -> int | None:
-        """The buffer of a weight that stays the same from call to call: a parameter or a lifted tensor."""
+        """The buffer of a weight that is the same in every call: a parameter or a lifted tensor."""
         if not self.request.packing or d.b.offset != 0 or d.b.layout.shape[0] != 1:
             return None
         if is_symbolic(*d.b.layout.shape, *d.b.layout.strides):
@@ -401,7 +402,7 @@ class _Compiler:
         scope = Scope(inner, inner, (), self._body(pointers), {}, [0])
         value = scope.print(d.value)
         of = b.layout.dtype
-        held = dtypes.float64 if of is dtypes.float32 and d.kind in ("sum", "prod") else of  # rounded once, when it is stored
+        held = dtypes.float64 if of is dtypes.float32 and d.kind in ("sum", "prod") else of  # rounded once, at the store
         symbol = {"sum": "acc += {};", "prod": "acc *= {};", "max": "acc = fj_maximum(acc, {});", "min": "acc = fj_minimum(acc, {});"}
         position = index_source(ir.linear_position((*rows, n), [*(ir.axis(k, s) if s != 1 else 0 for k, s in enumerate(rows)),
                                                                ir.reduced_axis(0, n) if n != 1 else 0]), {})  # fmt: skip
@@ -416,8 +417,9 @@ class _Compiler:
                      *_cost(b.layout.numel, 1.0))  # fmt: skip
 
     def _scatter(self, i: int, b: ir.Buffer, d: ir.Scatter) -> _Code:
-        """Loops in order, for the last write must win. Where the innermost axis moves the position by itself, its
-        iterations never meet: they run as a vector, and in parts on several threads."""
+        """Loops in order, since the last write must win. If the innermost axis alone moves the position, its iterations never
+        write one place twice: they run as a vector, and in parts on several threads.
+        """
         pointers = {b.name: True}
         last = len(d.ranges) - 1
         split = last >= 0 and _moves(d, ir.axis(last, d.ranges[last]))
@@ -458,7 +460,7 @@ class _Compiler:
         value = f"p_{w.value.buffer}[{index_source(w.value.at(point), {})}]"
         pointers.setdefault(w.value.buffer, False)
         body = _nested(target.shape, [f"p_{w.input}[{index_source(target.position(point), {})}] = {value};"])
-        return _Code(self._function(f"write{i}", f"back into {w.input}", pointers, body), [f"write{i}(bufs);"], None,
+        return _Code(self._function(f"write{i}", f"copy to input {w.input}", pointers, body), [f"write{i}(bufs);"], None,
                      *_cost(target.numel, 0.5))  # fmt: skip
 
     # ---- source units ----
@@ -481,7 +483,7 @@ class _Compiler:
 
 
 def _extern_results(program: ir.Program) -> dict[str, dict[int, ir.Buffer]]:
-    """By extern call: the buffers that it writes, by number of the output."""
+    """The buffers that an extern call writes, by number of the output."""
     found: dict[str, dict[int, ir.Buffer]] = {}
     for b in program.buffers.values():
         if isinstance(b.definition, ir.Extern):
@@ -533,7 +535,7 @@ def _moves(d: ir.Scatter, axis: E.Expr) -> bool:
 
 
 def _cost(count: Size, each_ns: float) -> tuple[float, Size]:
-    """(nanoseconds, picoseconds) of `count` times `each_ns`: the former if that is fixed, else the latter."""
+    """(nanoseconds, picoseconds) of `count` times `each_ns`: nanoseconds if the count is fixed, else picoseconds."""
     return (count * each_ns, 0) if isinstance(count, int) else (0.0, plain(count * max(int(each_ns * 1000), 1)))
 
 

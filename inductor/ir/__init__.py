@@ -1,1 +1,1 @@
-"""What a graph computes, as definitions over index expressions: `definitions` (start there), `sizes`, `substitute`, `inline`."""
+"""The loop IR: `definitions` (start there), `sizes`, `substitute`, `inline`."""

@@ -1,12 +1,12 @@
-"""The loop IR: what the compiler knows of a graph between the ops and the kernels.
+"""The loop IR: the representation of a graph between ops and kernels.
 
-Owns: the immutable, interned *values* computed at one point of a loop, the *definitions* of buffers in terms of
-them, and `Program`, a whole graph in that form. Must not know: ops of the eager table beyond their names in
-externs, scheduling, any target language. Nothing in it is a closure; everything prints, compares and hashes.
+Owns the immutable, interned *values* computed at one point of a loop, the *definitions* of buffers in terms of them, and
+`Program`, a whole graph in that form. It does not depend on the eager table (except names of ops in externs), on scheduling, or
+on a target language. It holds no closures; everything prints, compares and hashes.
 
-Memory is flat. A buffer is dense memory with a `Layout`; a tensor of the graph is a `Ref`: sizes, strides and an
-offset over a buffer, so views cost nothing and are never nodes. A `Load` names a buffer and one integer expression
-(`fxir.expr.rules`), the element's position in it.
+Memory is flat. A buffer is dense memory with a `Layout`; a tensor of the graph is a `Ref`: sizes, strides and an offset over a
+buffer, so views cost nothing and are never nodes. A `Load` names a buffer and one integer expression (`fxir.expr.rules`), the
+element's position in it.
 
 Values (interned: equal values are one object, so `is` compares and dicts give common subexpressions)
     Const(value, dtype)                     a number
@@ -16,11 +16,11 @@ Values (interned: equal values are one object, so `is` compares and dicts give c
                                             binds symbols of the index to int64 values (gathers)
     Op(name, args, dtype)                   an operation of `OPS` below: the loop protocol of `eager.optable.loop_api`
 
-Loop variables are symbols: `axis(k, n)` is i<k> in 0..n-1 of a definition's ranges, `reduced_axis(k, n)` is r<k>.
-(An axis of size 1 is the constant 0.) Values of half precision are loaded and stored as such; arithmetic on them
-never occurs, lowering casts to float32 first.
+Loop variables are symbols: `axis(k, n)` is i<k> in 0..n-1 of a definition's ranges, `reduced_axis(k, n)` is r<k>. (An axis of
+size 1 is the constant 0.) Values of half precision are loaded and stored as such; arithmetic on them never occurs, lowering
+casts to float32 first.
 
-Definitions (how the elements of a buffer come about)
+Definitions (the computation of a buffer's elements)
     Pointwise(ranges, value)                out[i...] = value
     Reduction(ranges, reduced, kind, value) out[i...] = kind over r... of value; kinds: sum mean prod max min any
                                             all (max and min propagate nan)
@@ -31,8 +31,8 @@ Definitions (how the elements of a buffer come about)
     Matmul(a, b, ...)                       a template: batched product of two Refs
     Extern(op, args, ...)                   the eager kernel of an op, called from Python
 
-Definitions index their buffer by `ranges` in the order of `Buffer.order`, the dims from outermost to innermost in
-memory, so a definition's store position is always the row-major position of its ranges.
+Definitions index their buffer by `ranges` in the order of `Buffer.order`, the dims from outermost to innermost in memory, so a
+definition's store position is always the row-major position of its ranges.
 """
 
 from __future__ import annotations
@@ -61,15 +61,15 @@ ELEMENTARY: Final = frozenset(
     "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 hypot "
     "erf erfc erfinv lgamma digamma copysign".split()
 )
-# where(c, a, b); cast(x) to the dtype of the node; check_index(i, n, c): i, but if not 0 <= i < n then 0, and check c of
-# the program fails with i; wrap_index(i, n, c): the same with -n <= i < 0 counted from the end;
-# philox(seed, counter_low, counter_high, lane): 32 random bits, as int64, of Philox4x32-10.
+# where(c, a, b); cast(x) to the dtype of the node; check_index(i, n, c): i if 0 <= i < n, else 0, and check c of the program
+# fails with i; wrap_index(i, n, c): the same with -n <= i < 0 counted from the end; philox(seed, counter_low, counter_high,
+# lane): 32 random bits, as int64, of Philox4x32-10.
 SPECIAL: Final = frozenset("where cast check_index wrap_index philox".split())
 OPS: Final = ARITHMETIC | COMPARISONS | LOGIC | BITS | ROUNDING | ELEMENTARY | SPECIAL
 
 
 class Value:
-    """What a loop computes at one point. `dtype`: its element type. Build with the functions below."""
+    """The computation at one point of a loop. `dtype`: its element type. Build with the functions below."""
 
     __slots__ = ("__weakref__", "dtype")
 
@@ -77,7 +77,7 @@ class Value:
 
     @property
     def children(self) -> tuple[Value, ...]:
-        """The values it is computed from."""
+        """The values that this value is computed from."""
         return ()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -105,7 +105,7 @@ class Index(Value):
 
 
 class Load(Value):
-    """buffer[index], where mask (a bool value) holds or is None; unspecified elsewhere, and then not read."""
+    """buffer[index], if mask (a bool value) is True or None; otherwise unspecified and not read."""
 
     __slots__ = ("buffer", "index", "indirect", "mask")
     buffer: str
@@ -125,7 +125,7 @@ class Load(Value):
 
 
 class Op(Value):
-    """name(*args), one of `OPS`; `dtype` is that of the result."""
+    """name(*args), one of `OPS`; `dtype` is the result's."""
 
     __slots__ = ("args", "name")
     name: str
@@ -174,12 +174,12 @@ def const(value: Any, of: dtype) -> Const:
         v = wrap(_whole(value, of) if isinstance(value, float) else int(value), of)
     else:
         v = float(value)
-    # repr keeps 0.0 and -0.0 apart, makes one nan, and tells 1 from True.
+    # repr distinguishes 0.0 from -0.0 and 1 from True, and gives one text for all nans.
     return _intern(Const, (Const, repr(v), of.code), (v, of))  # type: ignore[no-any-return]
 
 
 def _whole(value: float, of: dtype) -> int:
-    """A float towards zero. What does not fit gives the lowest int32 or int64 (see `inductor.cpp.values.cast`)."""
+    """A float rounded towards zero. A value outside the range gives the lowest int32 or int64 (see `inductor.cpp.values.cast`)."""
     if of is dtypes.uint64 and value >= 2.0**63:
         return _whole(value - 2.0**63, dtypes.int64) + (1 << 63)
     limit = 2.0 ** (63 if of.itemsize == 8 or of is dtypes.uint32 else 31)
@@ -203,7 +203,7 @@ def index(e: E.IntLike) -> Value:
 
 def load(buffer: str, at: E.IntLike, of: dtype, mask: Value | None = None,
          indirect: Iterable[tuple[E.Sym, Value]] = ()) -> Load:  # fmt: skip
-    """buffer[at]. `indirect` binds symbols that `at` holds; bindings of other symbols are dropped."""
+    """buffer[at]. `indirect` binds symbols in `at`; bindings of other symbols are dropped."""
     at = E.as_expr(at)
     bound = tuple((s, v) for s, v in indirect if s in at.symbols)
     if isinstance(mask, Const):
@@ -214,7 +214,7 @@ def load(buffer: str, at: E.IntLike, of: dtype, mask: Value | None = None,
 
 
 def make_op(name: str, args: tuple[Value, ...], of: dtype) -> Op:
-    """The node name(*args), not simplified. ValueError: an unknown name."""
+    """The node name(*args), not simplified. Raises: ValueError for an unknown name."""
     if name not in OPS:
         raise ValueError(f"ir: {name!r} is not an operation of loop values; allowed: {', '.join(sorted(OPS))}")
     return _intern(Op, (Op, name, args, of.code), (name, args, of))  # type: ignore[no-any-return]
@@ -238,7 +238,7 @@ def reduced_axis(k: int, size: Size) -> E.Expr:
 
 
 def walk(roots: Iterable[Value]) -> Iterator[Value]:
-    """Every value under `roots` once, operands before users. Iterative: chains may be thousands deep."""
+    """Every value under `roots` once, operands before users. The walk is iterative: chains may be thousands deep."""
     seen: set[Value] = set()
     stack = [(v, False) for v in roots][::-1]
     while stack:
@@ -256,7 +256,7 @@ def walk(roots: Iterable[Value]) -> Iterator[Value]:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Sizes, element strides and dtype. That of a buffer we make is dense; an input's may be anything."""
+    """Sizes, element strides and dtype. The layout of a buffer that the compiler creates is dense; an input's may be any."""
 
     shape: tuple[Size, ...]
     strides: tuple[Size, ...]
@@ -276,9 +276,9 @@ class Layout:
 
     @property
     def order(self) -> tuple[int, ...]:
-        """Dims from outermost to innermost in memory; dims of size 1 keep their place among equals.
+        """Dims from outermost to innermost in memory; dims of size 1 keep their order among equal strides.
 
-        Raises: NeedsStatic for symbolic strides that are not those of dense memory.
+        Raises: NeedsStatic for symbolic strides other than the strides of dense memory.
         """
         if is_symbolic(*self.strides):
             return self._dense_order()
@@ -412,8 +412,8 @@ class Matmul:
 class Extern:
     """Result `output` (of several) of the eager kernel of `op` on `args`: Refs, numbers, None, nested tuples.
 
-    `call` names the call: buffers with the same one are results of one call, which has `count` of them. Those that
-    nobody reads have no buffer.
+    `call` identifies the call: buffers with equal `call` are results of one call, which has `count` results. A result without
+    readers has no buffer.
     """
 
     op: str
@@ -428,7 +428,7 @@ Definition = Pointwise | Reduction | Scan | Scatter | Matmul | Extern
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a buffer came from, for logs and comments: names of ops, and the number of the graph node of each."""
+    """The origin of a buffer, for logs and comments: names of ops, and the number of the graph node of each."""
 
     ops: tuple[str, ...] = ()
     nodes: tuple[int, ...] = ()
@@ -440,7 +440,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Dense memory and how its elements come about. Inputs and constants have no definition."""
+    """Dense memory and the definition of its elements. Inputs and constants have no definition."""
 
     name: str
     layout: Layout
@@ -449,7 +449,7 @@ class Buffer:
 
     @property
     def ranges(self) -> tuple[Size, ...]:
-        """Sizes in memory order: what the definition's ranges are."""
+        """Sizes in memory order: the ranges of the definition."""
         return tuple(self.layout.shape[d] for d in self.layout.order)
 
     def ref(self) -> Ref:
@@ -516,7 +516,7 @@ def reads(definition: Definition | None) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A graph input to be overwritten, after all its other readers, with the elements of `value`."""
+    """A graph input that the graph overwrites with the elements of `value`, after all other reads of the input."""
 
     input: str
     value: Ref
@@ -526,10 +526,10 @@ class Write:
 class Program:
     """A whole graph. buffers: every buffer by name, definitions in an order that can run.
 
-    inputs, constants: names of buffers without definition, in the order of the call; `constants` are named by
-    their key in the graph's root. An input that is an int has no buffer. outputs: Refs, expressions, or plain Python
-    values. checks: (builtin exception, text, size) of what `check_index` may report; {} in the text is the value, {size}
-    the size. symbols: what sizes are made of, `n<k>` in order, and where each is read from.
+    inputs, constants: names of buffers without definition, in the order of the call; `constants` are named by their key in the
+    graph's root. An input that is an int has no buffer. outputs: Refs, expressions, or plain Python values. checks: (builtin
+    exception, text, size) for `check_index`; {} in the text is the value, {size} the size. symbols: the symbols of sizes,
+    `n<k>` in order, and the input that each is read from.
     """
 
     buffers: Mapping[str, Buffer]

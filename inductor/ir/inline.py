@@ -1,7 +1,7 @@
-"""Vertical fusion of pointwise producers: their value moves into the consumers' loops, no buffer is made.
+"""Vertical fusion of pointwise producers: their value moves into the consumers' loops, and no buffer is made.
 
-A producer is inlined where computing it again costs no more than storing and loading it: always when it is
-cheap, and when it has a single reader that reads each element once. What is kept says why (`Refusal`).
+A producer is inlined if computing it again costs no more than storing and loading it: always if it is cheap, and if it has a
+single reader that reads each element once. A `Refusal` states why a producer keeps its buffer.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from inductor.ir.substitute import iterations, operation_count, producer_at, rep
 
 FUSION: Final = logs.artifact("fusion")
 CHEAP_OPERATIONS: Final = 6
-REPEATS: Final = 16  # times that a cheap value may be computed where it could be loaded
-LIMIT: Final = 400  # operations in one value: beyond it a kernel grows without getting faster
+REPEATS: Final = 16  # most times that a cheap value may be computed instead of loaded
+LIMIT: Final = 400  # most operations in one value: beyond it a kernel grows without getting faster
 EXPENSIVE: Final = frozenset(
     "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 hypot erf erfc erfinv "
     "lgamma digamma pow philox div sqrt rsqrt fmod remainder floordiv".split()
@@ -28,7 +28,7 @@ EXPENSIVE: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why two loops were not joined: `reason`, and what it is about."""
+    """The reason why two loops were not joined, with the numbers that it depends on."""
 
     first: str
     second: str
@@ -65,9 +65,9 @@ def _is_cheap(value: ir.Value) -> bool:
 
 
 def inline(program: ir.Program) -> tuple[ir.Program, list[Refusal]]:
-    """The program with pointwise producers moved into their readers, and why others were kept.
+    """The program with pointwise producers moved into their readers, and the refusals for the other producers.
 
-    Linear in the number of loads: every load is looked at once, in the order of the program.
+    Linear in the number of loads: every load is visited once, in the order of the program.
     """
     pinned = _pinned(program)
     readers: dict[str, list[str]] = {}
@@ -138,9 +138,9 @@ def _innermost(definition: ir.Definition) -> E.Expr | None:
 
 
 def _repeats(program: ir.Program, b: ir.Buffer, d: ir.Pointwise, readers: list[str]) -> int:
-    """How often one element would be computed by the innermost loops of its readers, on average.
+    """The number of times that the innermost loops of its readers would compute one element, on average.
 
-    What does not change in an innermost loop is computed before it, and does not count.
+    A value that does not change in an innermost loop is computed before that loop, and does not count.
     """
     found = 1
     for r in readers:
@@ -160,7 +160,7 @@ def _objection(program: ir.Program, b: ir.Buffer, d: ir.Pointwise, readers: list
             assert definition is not None
             for v in ir.walk(ir.operands(definition)):
                 if isinstance(v, ir.Load) and v.buffer == b.name and v.indirect:
-                    return "it is gathered from, and computes with its own indices"
+                    return "its reader gathers from it, and its value depends on its own indices"
     if any(isinstance(program.buffers[r].definition, ir.Scan) for r in readers):
         return "a scan reads it"
     if count > LIMIT:

@@ -1,9 +1,9 @@
 """Sizes: ints, or expressions over the symbols of a graph that runs for many shapes.
 
-Everything that counts elements or bytes in the compiler is a `Size`. Equal expressions are one object, so `==` tells
-equal sizes; sizes that may or may not be equal at run time compare unequal, as do an expression and 0 or 1: code for
-the general case is right for all of them. Code is made for every value of the symbols within their bounds; where a
-choice only costs time it is made for the `nominal` one. Knows nothing of loops or buffers.
+Every count of elements or bytes in the compiler is a `Size`. Equal expressions are one object, so `==` compares sizes. Sizes
+that are equal for some values of the symbols compare unequal, as do an expression and 0 or 1; code for the general case is
+correct for all of them. Code is valid for every value of the symbols within their bounds; a choice that affects only speed is
+made for the `nominal` value. Sizes are independent of loops and buffers.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from fxir.symbols.shapes import NeedsStatic
 __all__ = ["NOMINAL", "Size", "at_least", "ceildiv", "fixed", "is_symbolic", "nominal", "plain", "product"]
 
 Size: TypeAlias = "int | E.Expr"
-NOMINAL: Final = 64  # what a symbol is taken for where nothing but speed depends on it
+NOMINAL: Final = 64  # the value assumed for a symbol in decisions that affect only speed
 
 
 def plain(n: E.IntLike) -> Size:
-    """`n`, as an int where it is constant."""
+    """`n`, as an int if it is constant."""
     return n.value if isinstance(n, E.Int) else n
 
 
 def product(sizes: Iterable[Size]) -> Size:
-    """The product of all sizes (1 for none)."""
+    """The product of all sizes (1 without sizes)."""
     return plain(math.prod(sizes))  # type: ignore[arg-type]
 
 
@@ -37,7 +37,7 @@ def ceildiv(n: Size, k: Size) -> Size:
 
 
 def at_least(n: Size, low: int) -> Size:
-    """n, or `low` where n is less."""
+    """n, or `low` if n is less."""
     return max(n, low) if isinstance(n, int) else plain(E.maximum(n, low))
 
 
@@ -47,16 +47,16 @@ def is_symbolic(*sizes: Any) -> bool:
 
 
 def fixed(sizes: Iterable[Size], who: str) -> tuple[int, ...]:
-    """The sizes, none of them an expression. Raises: NeedsStatic, `who` needs that."""
+    """The sizes as ints. Raises: NeedsStatic, naming the stage `who`, if one of them is an expression."""
     found = tuple(sizes)
     symbols = [s for n in found if isinstance(n, E.Expr) for s in n.symbols]
     if symbols:
-        raise NeedsStatic(symbols, f"{who} is made for fixed sizes, not {list(found)}")
+        raise NeedsStatic(symbols, f"{who} needs fixed sizes; got {list(found)}")
     return found  # type: ignore[return-value]
 
 
 def nominal(n: E.IntLike) -> int:
-    """`n` where every symbol is `NOMINAL`, or as near to it as its bounds allow; at least 1 for an expression."""
+    """`n` with `NOMINAL` for every symbol, or the nearest value within its bounds; at least 1 for an expression."""
     if isinstance(n, int):
         return n
     values = {s: _middle(s) for s in n.symbols}

@@ -1,6 +1,6 @@
-"""Rewriting loop values: axes replaced by expressions, loads replaced by what they read.
+"""Rewriting loop values: replaces axes by expressions, and loads by the values they read.
 
-Owns the one walk that rebuilds interned values. Knows nothing of why they are rewritten.
+Owns the one walk that rebuilds interned values.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ Indirect = tuple[tuple[E.Sym, ir.Value], ...]
 
 def at_point(value: ir.Value, mapping: Mapping[E.Expr, E.IntLike], mask: ir.Value | None = None,
              indirect: Indirect = ()) -> ir.Value:  # fmt: skip
-    """`value` with its axes replaced. Its loads are read only where `mask` holds as well.
+    """`value` with its axes replaced. Its loads are read only where `mask` also holds.
 
-    indirect: bindings of symbols that the new expressions hold; only loads can carry them, so a value with an
-    `Index` over such a symbol raises ValueError.
+    indirect: bindings of symbols in the new expressions. Only loads can carry them. Raises: ValueError for a value with an
+    `Index` over such a symbol.
     """
     bound = {s for s, _ in indirect}
     done: dict[ir.Value, ir.Value] = {}
@@ -47,7 +47,7 @@ def _rebuild(v: ir.Value, done: dict[ir.Value, ir.Value], mapping: Mapping[E.Exp
 
 
 def both(a: ir.Value | None, b: ir.Value | None) -> ir.Value | None:
-    """Where both masks hold; None is a mask that always does."""
+    """The conjunction of two masks; None is a mask that always holds."""
     if a is None or b is None:
         return a or b
     return a if a is b else ir.make_op("logical_and", (a, b), dtypes.bool_)
@@ -73,7 +73,7 @@ def replace_loads(value: ir.Value, replace: Callable[[ir.Load], ir.Value | None]
 
 
 def producer_at(definition: ir.Pointwise, at: ir.Load) -> ir.Value:
-    """What `definition` computes at the element that `at` reads."""
+    """The value of `definition` at the element that `at` reads."""
     point = ir.split_position(at.index, definition.ranges)
     mapping: dict[E.Expr, E.IntLike] = {ir.axis(k, n): p for k, (n, p) in enumerate(zip(definition.ranges, point, strict=True)) if n != 1}
     return at_point(definition.value, mapping, at.mask, at.indirect)
@@ -112,7 +112,7 @@ def with_value(definition: ir.Definition, rewrite: Callable[[ir.Value], ir.Value
 
 
 def iterations(definition: ir.Definition) -> Size:
-    """How often the value of a definition is computed."""
+    """The number of times that the value of a definition is computed."""
     sizes: Sequence[Size] = ()
     match definition:
         case ir.Pointwise() | ir.Scatter():

@@ -1,4 +1,8 @@
-"""Ops to loop IR. `lower(graph)` gives the program of a functional graph."""
+"""Ops to loop IR: `lower(graph)` returns the program of a functional graph.
+
+`graph` walks the nodes (start there), `rules` and `indexing` hold rules by op, `protocol` runs the scalar rules of pointwise
+ops, `builder` collects buffers, and `facts` proves relations of symbols.
+"""
 
 from inductor.lowering.graph import lower
 

@@ -1,6 +1,6 @@
-"""What every lowering rule works with: the program under construction.
+"""The program under construction, which every lowering rule receives.
 
-Owns buffers and their names, tensors as `Ref`s, and how an output's logical point maps to loop axes. Axes of size 1
+Owns buffers and their names, tensors as `Ref`s, and the mapping from an output's logical point to loop axes. Axes of size 1
 never appear in a definition.
 """
 
@@ -43,12 +43,12 @@ def axes_of(layout: ir.Layout) -> tuple[tuple[Size, ...], list[E.IntLike]]:
 
 
 def wide(d: dtype) -> dtype:
-    """The dtype that arithmetic on `d` happens in."""
+    """The dtype of arithmetic on `d`."""
     return dtypes.float32 if d.itemsize == 2 and d.is_floating_point else d
 
 
 class ViewRule:
-    """A Ref as the view rule of an op sees a tensor: sizes are ints or SymInts."""
+    """A Ref in the form that the view rule of an op reads: sizes are ints or SymInts."""
 
     def __init__(self, r: ir.Ref, facts: Facts) -> None:
         self.shape, self.dtype = facts.lift(r.layout.shape), r.dtype
@@ -66,7 +66,7 @@ class ViewRule:
 
 
 class Builder:
-    """Collects the buffers of a program in order. facts: what is known of its symbols."""
+    """Collects the buffers of a program in order. facts: relations of its symbols."""
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
@@ -136,7 +136,7 @@ class Builder:
              indirect: tuple[tuple[E.Sym, ir.Value], ...] = ()) -> ir.Value:  # fmt: skip
         """The element of `x` at a logical point. indirect: bindings of symbols in the point.
 
-        Where all elements are one number, nothing is read in the end; the positions are checked all the same.
+        If all elements are one number, the load disappears; the positions are still checked.
         """
         at = x.at(point)
         value: ir.Value = ir.load(x.buffer, at, x.dtype, mask, indirect)
@@ -147,7 +147,7 @@ class Builder:
         return value
 
     def _is_constant(self, name: str) -> bool:
-        """Whether a buffer's values come from numbers alone."""
+        """Whether a buffer's values are computed from numbers alone."""
         found = self._constants.get(name)
         if found is None:
             d = self.buffers[name].definition
@@ -155,7 +155,7 @@ class Builder:
         return found
 
     def symbol(self, n: Size) -> E.Expr:
-        """A fresh symbol for a position in 0..n-1 that data decides (never a constant, so that its check stays)."""
+        """A new symbol for a data-dependent position in 0..n-1 (never a constant, so that its check stays)."""
         self._symbols += 1
         return ir.counter(f"s{self._symbols - 1}", max(n, 2) if isinstance(n, int) else n)
 
@@ -164,7 +164,7 @@ class Builder:
         return self.checks.setdefault((error, text, size), len(self.checks))
 
     def broadcast(self, x: ir.Ref, point: Point, shape: Sequence[Size] | None = None) -> ir.Value:
-        """The element of `x` that broadcasts to `point` of a larger shape, None where that is not known."""
+        """The element of `x` that broadcasts to `point` of a larger shape, or None if the position is not known."""
         lead = len(point) - len(x.shape)
         sizes = [None] * len(point) if shape is None else shape
         own = [0 if self.facts.stretches(n, sizes[lead + d]) else point[lead + d] for d, n in enumerate(x.shape)]

@@ -1,8 +1,8 @@
-"""What is known about the symbols of a graph while it is lowered: answers for view rules and other shape arithmetic.
+"""Known facts about the symbols of a graph during lowering, for view rules and other shape arithmetic.
 
-Owns `Facts`, an environment of `eager.SymInt`s that decides only what is proved: from the symbols' bounds, or from what
-the capture relies on already (its relations, which are guarded). Anything else would need a guard of its own, and a
-graph found in the cache is not lowered again to make one: it is refused (`NeedsStatic`). Knows nothing of the IR.
+Owns `Facts`, an environment of `eager.SymInt`s that decides only by proof: from the symbols' bounds, or from the relations of
+the capture, which are guarded. Any other decision would need a new guard, and a graph found in the cache is not lowered again
+to create it; such a decision raises `NeedsStatic`. Facts are independent of the IR.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ __all__ = ["Facts"]
 
 
 class Facts:
-    """relations: true of every call. what: what is being lowered, for refusals."""
+    """relations: true of every call. what: the subject of lowering, for error messages."""
 
     def __init__(self, relations: Iterable[Relation] = ()) -> None:
         self.what = "the graph"
-        self._unequal: list[E.Expr] = []  # these are not 0
-        self._at_most_0: dict[E.Expr, None] = {}  # as a set in order: loops over sizes decide the same again and again
-        self._proved: dict[E.Expr, bool] = {}  # what `_never_positive` has said
+        self._unequal: list[E.Expr] = []  # expressions that are not 0
+        self._at_most_0: dict[E.Expr, None] = {}  # an ordered set: loops over sizes decide the same relations repeatedly
+        self._proved: dict[E.Expr, bool] = {}  # memoised results of `_never_positive`
         for r in relations:
             d = r.left - r.right
             if r.op == "!=":
@@ -38,11 +38,11 @@ class Facts:
 
     # -- in and out --------------------------------------------------------------------------------------------
     def lift(self, x: Any) -> Any:
-        """`x` with every expression in it as a SymInt that asks here."""
+        """`x` with every expression in it as a SymInt of this environment."""
         return self.wrap(x) if isinstance(x, E.Expr) else map_ints(x, self.lift)
 
     def lower(self, x: Any) -> Any:
-        """`x` with every SymInt in it as its expression, an int where that is constant."""
+        """`x` with every SymInt in it as its expression, or an int if it is constant."""
         return plain(x.expr) if isinstance(x, SymInt) else map_ints(x, self.lower)
 
     # -- as the environment of SymInts -------------------------------------------------------------------------
@@ -62,7 +62,7 @@ class Facts:
             raise self._refusal(a, b, f"{a!r} {op} {b!r}")
         return proved
 
-    floats = None  # a graph has floats as tensors
+    floats = None  # floats are tensors in a graph
 
     def specialise(self, expr: E.IntLike) -> int:
         e = E.as_expr(expr)
@@ -71,7 +71,7 @@ class Facts:
         raise self._refusal(e, e, f"the value of {e!r}")
 
     def stretches(self, n: E.IntLike, m: E.IntLike | None) -> bool:
-        """Whether a size `n` that broadcasts to `m` (None: unknown) is 1. An expression is no 1 to look at, but may be one."""
+        """Whether a size `n` that broadcasts to `m` (None: unknown) is 1. An expression is not the constant 1, but its value may be 1."""
         if not isinstance(n, E.Expr) or n is m:
             return n == 1
         return self.decide("==", n, 1)
@@ -88,7 +88,7 @@ class Facts:
         return (op == "!=") if differs else None
 
     def _never_positive(self, d: E.Expr) -> bool:
-        """Whether some known expression is at most 0 and at least `d`. One without a symbol of `d` says nothing of it."""
+        """Whether some known expression is at most 0 and at least `d`. An expression that shares no symbol with `d` implies nothing."""
         found = self._proved.get(d)
         if found is None:
             found = any(least(known - d) >= 0 for known in self._at_most_0 if not known.symbols.isdisjoint(d.symbols))

@@ -1,4 +1,4 @@
-"""A functional graph to a loop program, node by node: by kind of op, by rule, else as an extern call."""
+"""A functional graph to a loop program, node by node: by the kind of op, by a rule, else as an extern call."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _REDUCE: Final = {"sum": "sum", "mean": "mean", "prod": "prod", "amax": "max", "
 
 
 def _outside_loops(d: dtypes.dtype) -> bool:
-    """Whether no loops are written over elements of `d`: its ops are calls of their kernels."""
+    """Whether no loops are written over elements of `d`, so that its ops are calls of their kernels."""
     return d.is_complex or d.is_float8
 
 
@@ -64,7 +64,7 @@ class _Lowering:
             elif node.op == "call_function":
                 self._call(node)
             elif node.op != "output":
-                raise ValueError(f"lower: a {node.op} node ({node.name}) in a functional graph")
+                raise ValueError(f"lower: a functional graph has a {node.op} node ({node.name})")
         outputs = tuple(self.value(x) if isinstance(x, Node) else self.renamed(x) for x in self.graph.outputs)
         symbols = tuple((name, self.graph.symbols[s]) for s, name in self.names.items())
         return ir.Program(self.b.buffers, tuple(inputs), tuple(constants), outputs, checks=tuple(self.b.checks),
@@ -73,7 +73,7 @@ class _Lowering:
     def value(self, x: Node) -> Any:
         found = self.env.get(x)
         if found is None:
-            raise NeedsStatic((), f"{x.name} is used other than as an expression")
+            raise NeedsStatic((), f"{x.name} is a number, but it is used as a tensor")
         return found
 
     def _call(self, node: Node) -> None:
@@ -83,7 +83,7 @@ class _Lowering:
             self.env[node] = self.value(node.args[0])[node.args[1]]
             return
         if not isinstance(op, Op):
-            raise ValueError(f"lower: {node.name} calls {op!r}, which is no op of the table")
+            raise ValueError(f"lower: {node.name} calls {op!r}, which is not an op of the table")
         self.b.source = ir.Source((op.name,), (self.numbers[node],))
         self.b.facts.what = f"{op.name} ({origin.file}:{origin.line})" if origin else op.name
         args = self.renamed(map_nodes(tuple(node.args), self.value))
@@ -134,7 +134,7 @@ class _Lowering:
         return self.b.pointwise(layout, at)
 
     def _divisor(self, divisor: Scalar) -> Scalar:
-        """A whole divisor, 0 being refused: all fallible scalar rules are divisions, and of whole numbers only."""
+        """A divisor of an integer division; 0 raises. The only scalar rules that can raise are integer divisions."""
         v = divisor.value
         if isinstance(v, ir.Const) and v.value != 0:
             return divisor
@@ -171,14 +171,14 @@ class _Lowering:
         return self.b.reduction(layout, [x.shape[d] for d in order], kind, at)
 
     def _arg(self, name: str, spec: TensorSpec, x: ir.Ref, dims: tuple[int, ...], keepdim: bool) -> ir.Ref | None:
-        """First position of the extreme: the least index at which the extreme (or the first nan) stands."""
+        """The first position of the extreme: the least index at which the extreme (or the first nan) occurs."""
         if x.dtype is dtypes.bool_ or 0 in x.shape or not dims:
             return None
         d = wide(x.dtype)
         shape = tuple(1 if i in dims else n for i, n in enumerate(x.shape))
         extreme = self._reduce(ir.row_major(shape, d), x, dims, True, "max" if name == "argmax" else "min",
                                lambda p: cast_value(self.b.load(x, p), d))  # fmt: skip
-        none = ir.index(product(x.shape[i] for i in dims))  # past every position
+        none = ir.index(product(x.shape[i] for i in dims))  # a position past every other
 
         def at(p: Point) -> ir.Value:
             v, m = cast_value(self.b.load(x, p), d), self.b.broadcast(extreme, p, x.shape)
@@ -204,7 +204,7 @@ class _Lowering:
 
 
 def _spread(kept: Point, inner: Point, ndim: int, order: list[int], keepdim: bool) -> list[Any]:
-    """The point of the input: kept indices where they were, reduced ones between them."""
+    """The point of the input: kept indices unchanged, reduced indices between them."""
     point: list[Any] = [None] * ndim
     for d, i in zip(order, inner, strict=True):
         point[d] = i

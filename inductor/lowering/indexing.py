@@ -1,8 +1,8 @@
 """Lowering rules of ops that read or write at positions held in index tensors, or at shifted positions.
 
-Reads become indirect loads, writes `ir.Scatter`s over a copy of the first input. A position outside its dim is
-reported through a check of the program, with the exception and text of the eager kernel, and the element at 0 is
-used in its place, so that no memory outside a buffer is ever touched.
+Reads become indirect loads, writes `ir.Scatter`s over a copy of the first input. A position outside its dim is reported through
+a check of the program, with the exception and text of the eager kernel, and replaced by position 0, so that no memory outside a
+buffer is ever accessed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _bounds(error: str, d: int, n: Size) -> Check:
 
 
 def _position(b: Builder, index: ir.Ref, point: Point, n: Size, check: Check, negative: bool = False) -> tuple[E.Expr, Bindings]:
-    """The position that `index[point]` holds, as a symbol of 0..n-1 and its binding; `negative` ones count from the end."""
+    """The position in `index[point]`, as a symbol of 0..n-1 and its binding; `negative`: negative positions count from the end."""
     value = cast_value(b.load(index, point), dtypes.int64)
     operands = (value, ir.index(n), ir.const(b.check(*check), dtypes.int64))
     symbol = b.symbol(n)
@@ -85,14 +85,14 @@ def _embedding(b: Builder, spec: TensorSpec, weight: ir.Ref, indices: ir.Ref, pa
 
 
 def _advanced(b: Builder, indices: Sequence[ir.Ref | None]) -> tuple[list[int], tuple[Size, ...], int]:
-    """Dims that have an index, the indices' broadcast shape, and where it stands in the result."""
+    """Dims that have an index, the indices' broadcast shape, and its place in the result."""
     dims = [i for i, t in enumerate(indices) if t is not None]
     shape = b.facts.lower(broadcast_shapes(*b.facts.lift([t.shape for t in indices if t is not None])))
     return dims, shape, dims[0] if dims[-1] - dims[0] + 1 == len(dims) else 0
 
 
 def _advanced_point(b: Builder, x: ir.Ref, indices: Sequence[ir.Ref | None], p: Point) -> tuple[list[E.IntLike], Bindings]:
-    """The point of `x` that point `p` of `x[indices]` stands for."""
+    """The point of `x` that corresponds to point `p` of `x[indices]`."""
     _dims, shape, start = _advanced(b, indices)
     chosen, rest = p[start : start + len(shape)], iter([*p[:start], *p[start + len(shape) :]])
     point: list[E.IntLike] = []
@@ -173,7 +173,7 @@ def _scatter_with(mode: str) -> Any:
             here, bound = _position(b, index, p, x.shape[d], check)
             return [*p[:d], here, *p[d + 1 :]], bound
 
-        # The part of src that the index covers starts at its first element: the same point.
+        # The index covers the part of src from its first element, so that the points are equal.
         value = (lambda p: b.load(src, p)) if isinstance(src, ir.Ref) and src.shape else _element(b, src, spec.dtype)
         return _write(b, spec, x, index.shape, target, value, mode)
 
@@ -237,7 +237,7 @@ def _index_put(b: Builder, spec: TensorSpec, x: ir.Ref, indices: Sequence[ir.Ref
 
 
 def _write_part(b: Builder, spec: TensorSpec, x: ir.Ref, src: ir.Ref, view: str, *args: Any) -> ir.Ref | None:
-    """A copy of `x` with `src` in the part that a view op of the copy shows."""
+    """A copy of `x` with `src` written into the part that a view op of the copy selects."""
     layout = layout_of(spec)
     rule_of = OPS[view].view
     assert rule_of is not None

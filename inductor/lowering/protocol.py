@@ -1,7 +1,7 @@
-"""The loop protocol over interned values: what an op's scalar rule is run with to become loop IR.
+"""The loop protocol over interned values: an op's scalar rule runs with it and produces loop IR.
 
-`Loop` has the functions of `eager.optable.loop_api`, `Scalar` wraps a value with Python's operators. Numbers take the
-dtype of the value they meet. Small identities are applied as values are made.
+`Loop` has the functions of `eager.optable.loop_api`, `Scalar` wraps a value with Python's operators. A number takes the dtype
+of the other operand. Small identities are applied as values are made.
 """
 
 from __future__ import annotations
@@ -100,13 +100,13 @@ def as_value(x: Any, of: dtype) -> ir.Value:
 
 
 def number(x: Number, of: dtype) -> ir.Value:
-    """A number, or an int known as an expression, as a loop value of dtype `of`."""
+    """A number, or an int that is an expression, as a loop value of dtype `of`."""
     x = x.expr if isinstance(x, SymInt) else x
     return cast_value(ir.index(x), of) if isinstance(x, E.Expr) else ir.const(x, of)
 
 
 def cast_value(v: ir.Value, of: dtype) -> ir.Value:
-    """`v` converted to `of`; constants at once, and a conversion there and back that loses nothing not at all."""
+    """`v` converted to `of`. A constant is converted at once; a lossless conversion and its inverse cancel."""
     if v.dtype is of:
         return v
     if isinstance(v, ir.Const):
@@ -153,7 +153,7 @@ def compare(name: str, a: Any, b: Any) -> Scalar:
 
 
 class Loop:
-    """`k` in a scalar rule."""
+    """The object `k` that scalar rules receive."""
 
     def where(self, condition: Any, a: Any, b: Any) -> Any:
         if not isinstance(condition, Scalar):

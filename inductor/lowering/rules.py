@@ -1,7 +1,7 @@
-"""Lowering rules by op name, for ops that are neither pointwise, reductions nor views.
+"""Lowering rules by op name, for ops that are not pointwise, reductions or views.
 
-A rule is a function (builder, spec, *args) -> Ref; tensors among the args are Refs. Registered in `RULES`; an op
-without one is an extern call of its eager kernel.
+A rule is a function (builder, spec, *args) -> Ref; tensors among the args are Refs. Rules are registered in `RULES`; an op
+without a rule is an extern call of its eager kernel.
 """
 
 from __future__ import annotations
@@ -252,7 +252,7 @@ def _word(b: Builder, state: ir.Ref, i: E.Expr, lane: int) -> ir.Value:
 
 
 def _unit(b: Builder, state: ir.Ref, i: E.Expr, lane: int, double: bool) -> ir.Value:
-    """Uniform in [0, 1), as `eager.optable.random` makes it."""
+    """Uniform in [0, 1), computed as in `eager.optable.random`."""
     i64, word = dtypes.int64, _word(b, state, i, lane)
     if not double:
         top = ir.make_op("right_shift", (word, ir.const(8, i64)), i64)

@@ -8,10 +8,10 @@
 
 typedef void (*SegmentFn)(char **bufs, const Runtime *rt);
 typedef void (*PackFn)(const void *source, void *target);
-/* Computes what a graph with symbols needs of them: sizes[nsymbols...] from sizes[0...]. */
+/* Computes the derived sizes of a graph with symbols: sizes[nsymbols...] from sizes[0...]. */
 typedef void (*DeriveFn)(int64_t *sizes);
 
-/* graph_call.c: what checked code calls when a check of its plan fails */
+/* graph_call.c: checked code calls it when a check of its plan fails */
 void graph_fail(const Runtime *rt, int check, long value);
 
 extern const EagerAPI *g_eager;
@@ -27,10 +27,10 @@ typedef struct {
 /* Scratch up to this size stays with its graph; larger arenas come from eager's caching allocator at
  * each call, where all graphs share them. */
 enum { KEPT_ARENA_BYTES = 1 << 18 };
-/* From this estimated time on the workers of the pool stay awake through a call. */
+/* From this estimated time on, the workers of the pool stay awake during a call. */
 enum { HOT_NS = 20000 };
 
-/* A number that may depend on symbols: where number >= 0 it is sizes[number] of the call. */
+/* A number that may depend on symbols: if number >= 0, it is sizes[number] of the call. */
 typedef struct {
     int64_t value;
     int number;
@@ -46,7 +46,7 @@ typedef struct {
     int *numbers;
 } Layout;
 
-/* Where a symbol's value is read. */
+/* The place of a symbol's value. */
 enum symbol_kind { SYM_SIZE = 0, SYM_STRIDE, SYM_OFFSET, SYM_INT };
 
 typedef struct {
@@ -88,7 +88,7 @@ typedef struct {
     PackFn pack;
     int source;
     int64_t nbytes;
-    /* What was packed last: the storage (weakly), its address and its write counters. */
+    /* The last packed tensor: its storage (a weak reference), address and write counters. */
     PyObject *storage_ref;
     char *data;
     uint64_t version, root_version, alias_writes;
@@ -112,10 +112,10 @@ typedef struct {
     int *written;
     Size arena_bytes;
     char single;        /* the only output is returned bare */
-    char keep;          /* output tensors nobody else holds are used again (reduce-overhead) */
+    char keep;          /* unreferenced output tensors are reused (reduce-overhead) */
     char writes_inputs; /* has written inputs: read by the autograd wrapper */
-    char hot;           /* long enough that pool workers should stay awake through it */
-    StorageObject *arena;   /* kept between calls; taken out while a call uses it */
+    char hot;           /* long enough that pool workers should stay awake during it */
+    StorageObject *arena;   /* kept between calls; NULL while a call uses it */
     TensorObject **kept;    /* by output, or NULL */
 } GraphObject;
 
@@ -127,7 +127,7 @@ static inline int64_t size_value(Size size, const int64_t *sizes)
 {
     return size.number < 0 ? size.value : sizes[size.number];
 }
-/* The dims of a layout in a call with these sizes; room: 2 * ndim numbers that it may use. */
+/* The dims of a layout in a call with these sizes; room: space for 2 * ndim numbers. */
 const int64_t *layout_dims(const Layout *layout, const int64_t *sizes, int64_t *room);
 int sizes_take(const GraphObject *g, PyObject *const *args, int64_t *sizes);
 

@@ -1,14 +1,14 @@
-/* CompiledGraph: the call. Checks the inputs, gets memory, runs the steps, wraps the outputs.
+/* CompiledGraph: the call. Checks the inputs, allocates memory, runs the steps, wraps the outputs.
  *
  * All state of a call is on its stack, so a graph may run on several threads at once (the lock is
- * released during long segments). What a graph keeps between calls (arena, outputs, packed weights)
- * is taken out of it, under the lock, by the call that uses it. */
+ * released during long segments). The memory that a graph keeps between calls (arena, outputs, packed weights)
+ * is removed from it, under the lock, by the call that uses it. */
 #include "graph.h"
 #include "runtime/python_compat.h"
 
 #include <string.h>
 
-/* Releasing and taking back the lock costs 0.1 us alone and up to 5 ms when others compete for it. */
+/* To release and reacquire the lock costs 0.1 us, and up to 5 ms when other threads compete for it. */
 enum { RELEASE_LOCK_NS = 50000, INLINE_SLOTS = 96 };
 
 typedef struct {
@@ -16,7 +16,7 @@ typedef struct {
     PyObject *const *args;
     char **bufs;
     StorageObject **storages; /* by allocation */
-    TensorObject **reused;    /* by output: last call's tensor, to be used again, or NULL */
+    TensorObject **reused;    /* by output: last call's tensor, to be reused, or NULL */
     StorageObject **packed;   /* by pack */
     StorageObject *arena;
     int64_t *sizes; /* of a graph with symbols */
@@ -32,7 +32,7 @@ static int same_geometry(const int64_t *want, size_t ndim, int empty, const Tens
         return 0;
     if (empty)
         return 1;
-    for (size_t i = 0; i < ndim; i++) /* the stride of a dim of size 1 means nothing */
+    for (size_t i = 0; i < ndim; i++) /* the stride of a dim of size 1 is not significant */
         if (want[ndim + i] != have[ndim + i] && have[i] != 1)
             return 0;
     return 1;
@@ -95,7 +95,7 @@ static int refuse_input(const Call *call, int i, PyObject *arg)
 
 #define COMPARED (0xffffffffull | EAGER_FAKE) /* of a tensor's meta word */
 
-/* Kinds and dtypes first, then the sizes that they tell, then whether all of the geometry agrees with these. */
+/* Checks kinds and dtypes, then reads the sizes, then checks the geometry against them. */
 static int take_symbolic(Call *call)
 {
     GraphObject *g = call->g;
@@ -144,7 +144,7 @@ static int take_inputs(Call *call, Py_ssize_t nargs)
 
 /* ------------------------------------------------------------------ memory */
 
-/* Whether nobody but the graph can see the tensor it returned last time, nor its memory. */
+/* Whether only the graph refers to the tensor that it returned last time, and to its memory. */
 static int unseen(TensorObject *t)
 {
     if (Py_REFCNT(t) != 1 || t->weakrefs || t->dict || t->grad_fn || t->grad || t->autograd || t->meta >> 32)
@@ -241,7 +241,7 @@ static int take_pack(Call *call, int number)
     const TensorObject *t = p->source < g->ninputs ? (const TensorObject *)call->args[p->source]
                                                    : g->constants[p->source - g->ninputs - g->nallocs];
     const StorageObject *root = t->storage->root ? t->storage->root : t->storage;
-    int watched = root->from_pool && !root->exposed; /* else a write may go unseen: pack each time */
+    int watched = root->from_pool && !root->exposed; /* otherwise a write may be missed: pack at every call */
     int current = watched && pack_is_current(p, t);
     if (current && p->packed) {
         call->packed[number] = (StorageObject *)Py_NewRef(p->packed);
@@ -468,7 +468,7 @@ static void finish(Call *call)
         for (int i = 0; i < g->noutputs; i++)
             Py_XDECREF(call->reused[i]); /* not NULL only after a failure */
     if (call->arena) {
-        /* A tensor of an extern call may still be alive somewhere: such an arena is not used again. */
+        /* A tensor of an extern call may still be alive: then the arena is not reused. */
         int ours = Py_REFCNT(call->arena) == 1 && (g->keep || call->arena->nbytes <= KEPT_ARENA_BYTES) && !g->arena;
         if (ours)
             g->arena = call->arena;
@@ -518,7 +518,7 @@ PyObject *graph_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf,
     for (int i = 0; i < g->npacks; i++)
         if (take_pack(&call, i) < 0)
             goto done;
-    /* Before the steps: if one fails half way, its input has been written all the same. */
+    /* Before the steps: a step that fails may already have written its input. */
     for (int i = 0; i < g->nwritten; i++)
         storage_written(((TensorObject *)args[g->written[i]])->storage);
     if (run_steps(&call) == 0)

@@ -1,4 +1,4 @@
-/* The sizes of a call of a graph with symbols: read from its inputs, then derived from those. */
+/* The sizes of a call of a graph with symbols: read from its inputs, then derived from these. */
 #include "graph.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ static int read_symbol(const GraphObject *g, const Symbol *s, PyObject *arg, int
 }
 
 /* The sizes of a call. Its inputs have the dtypes, numbers of dims and kinds that the graph was compiled for.
- * OverflowError for an int beyond 64 bits, RuntimeError for a value that the code was not made for. */
+ * OverflowError for an int beyond 64 bits, RuntimeError for a value outside a symbol's bounds. */
 int sizes_take(const GraphObject *g, PyObject *const *args, int64_t *sizes)
 {
     for (int i = 0; i < g->nsymbols; i++) {

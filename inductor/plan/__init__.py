@@ -1,1 +1,1 @@
-"""Which definitions share a kernel (`schedule`) and where buffers live (`memory`)."""
+"""Plans: `schedule` decides which definitions share a kernel, `memory` places buffers in one arena."""

@@ -1,10 +1,10 @@
-"""One arena for a graph's intermediates: offsets by lifetime, so that memory is used again within a call.
+"""One arena for a graph's intermediates: offsets by lifetime, so that a call reuses memory.
 
-A buffer lives from the step that makes it to the last step that reads it. Placement is first fit over the
-buffers alive at the same time, the largest first; the arena is at most the sum of all, usually far less.
+A buffer lives from the step that writes it to the last step that reads it. Placement is first fit over the buffers alive at the
+same time, the largest first; the arena is at most the sum of all, usually far less.
 
-Buffers of symbolic size come behind the others, in slots. A slot holds buffers that are never alive at the same time
-and is as large as its largest, so that none overlap whatever the sizes are.
+Buffers of symbolic size follow the others, in slots. A slot holds buffers that are never alive at the same time and is as large
+as its largest, so that slots do not overlap for any sizes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""From a program to kernels in order: which definitions share a loop nest, and what runs when.
+"""From a program to kernels in order: which definitions share a loop nest, and the order of steps.
 
-Owns grouping and order. A `Nest` runs its members one after another for each *row*: the axes that all of them
-have in common. A member that reads what an earlier one made must read it in the same row. Knows nothing of any
-target language.
+Owns grouping and order. A `Nest` runs its members one after another for each *row*: the axes that all of them have in common. A
+member that reads an earlier member's result must read it in the same row. Schedules are independent of the target language.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from inductor.ir.substitute import iterations
 
 SCHEDULE: Final = logs.artifact("schedule")
 FUSION: Final = logs.artifact("fusion")
-SERIAL_LIMIT: Final = 4096  # iterations that may run in one row, that is on one thread, for the sake of fusion
-CANDIDATES: Final = 8  # most recent nests that a definition is tried against
+SERIAL_LIMIT: Final = 4096  # most iterations of one row, which runs on one thread, that fusion may create
+CANDIDATES: Final = 8  # number of recent nests that a definition is tried against
 
 
 @dataclass(slots=True)
@@ -44,7 +43,7 @@ class Nest:
 
 @dataclass(frozen=True, slots=True)
 class Single:
-    """A definition that is a step by itself: a scan, a scatter, a matrix product, an extern call."""
+    """A definition that is a separate step: a scan, a scatter, a matrix product, an extern call."""
 
     member: ir.Buffer
 
@@ -54,7 +53,7 @@ Step = Nest | Single
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Steps in order, the program they compute (after inlining), and the fusions refused on the way."""
+    """Steps in order, the program they compute (after inlining), and the refused fusions."""
 
     program: ir.Program
     steps: tuple[Step, ...]
@@ -73,7 +72,7 @@ class Schedule:
 
 
 def schedule(program: ir.Program) -> Schedule:
-    """Order and group the definitions of `program`. Near-linear in their number."""
+    """Order and group the definitions of `program`. Time is nearly linear in their number."""
     program, refusals = inline(program)
     program = _drop_unread(program)
     steps: list[Step] = []
@@ -96,7 +95,7 @@ def schedule(program: ir.Program) -> Schedule:
 
 
 def _drop_unread(program: ir.Program) -> ir.Program:
-    """Without the definitions that nothing needs any more. Calls with an effect are always needed."""
+    """The program without definitions that are not needed. Calls with an effect are always needed."""
     needed = {r.buffer for r in program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in program.writes}
     needed |= {w.input for w in program.writes} | set(program.inputs) | {n for n, _ in program.constants}
     calls = set()
@@ -111,7 +110,7 @@ def _drop_unread(program: ir.Program) -> ir.Program:
 
 
 def _place(b: ir.Buffer, steps: list[Step], home: dict[str, int], readers: dict[str, int], refusals: list[Refusal]) -> int:
-    """Put `b` into a step, a new one if no nest takes it; returns the step's position."""
+    """Put `b` into an existing step, or into a new step if no nest accepts it; returns the step's position."""
     d = b.definition
     assert d is not None
     if not isinstance(d, ir.Pointwise | ir.Reduction):
@@ -160,7 +159,7 @@ def _is_column(d: ir.Reduction) -> bool:
 
 
 def fuse(nest: Nest, b: ir.Buffer, column: bool) -> Nest | Refusal:
-    """`nest` with `b` as its last member, over as many common rows as both allow, or why not."""
+    """`nest` with `b` as its last member, over as many common rows as both allow, or the reason why they cannot join."""
     d = b.definition
     assert isinstance(d, ir.Pointwise | ir.Reduction)
     label = "+".join(m.name for m in nest.members[-3:])
@@ -176,7 +175,7 @@ def fuse(nest: Nest, b: ir.Buffer, column: bool) -> Nest | Refusal:
     if not depends and rows != nest.rows:
         return Refusal(label, b.name, f"rows {list(nest.rows)} and {list(d.ranges)} differ, and neither reads the other")
     if not depends and isinstance(d, ir.Pointwise) != all(isinstance(m.definition, ir.Pointwise) for m in nest.members):
-        return Refusal(label, b.name, "it shares inputs only, and its loops have another shape")
+        return Refusal(label, b.name, "it shares only inputs with the nest, and its loops have another shape")
     work = max(nominal(iterations(x)) for x in (d, *(m.definition for m in nest.members)) if x is not None)
     count = nominal(product(rows))
     per_row = work // max(count, 1)
@@ -197,7 +196,7 @@ def _loads(d: ir.Definition) -> Iterator[ir.Load]:
 
 
 def _same_row(load: ir.Load, producer: ir.Buffer, rows: Sequence[Size]) -> int:
-    """How many leading axes of `producer` the load reads at the reader's own coordinates."""
+    """The number of leading axes of `producer` that the load reads at the reader's own coordinates."""
     if load.indirect and any(s in load.index.symbols for s, _ in load.indirect):
         return 0
     point = ir.split_position(load.index, producer.definition.ranges)  # type: ignore[union-attr]

@@ -1,9 +1,9 @@
-"""What stands behind a compiled graph: where it came from, what it does, and saving it to one file.
+"""The record of a compiled graph: its origin, its description, and saving it to one file.
 
-Owns: `Artifact` and the file format of `save`. Must not know: the compiler.
+Owns `Artifact` and the file format of `save`. It does not depend on the compiler.
 
-A saved file is a zip of the cache entry (manifest, plan, library, sources) and the lifted tensors. It holds machine
-code for one kind of CPU, and loading it runs that code: load files from people you trust.
+A saved file is a zip of the cache entry (manifest, plan, library, sources) and the lifted tensors. It holds machine code for
+one kind of CPU, and loading it runs that code: load only files from a trusted source.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ from inductor.runtime.loader import CompiledGraph
 __all__ = ["Artifact", "ArtifactError", "explain_entry", "kernels", "load"]
 
 FORMAT = 2
-# What zipfile raises for a damaged archive: a header may ask for encryption, another method or a place before the file.
+# Errors of zipfile for a damaged archive: a header may specify encryption, another method or an offset before the file.
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
 
 
 class ArtifactError(RuntimeError):
-    """A file is no saved artifact, is damaged, or was made for another CPU."""
+    """A file is not a saved artifact, is damaged, or was made for another CPU."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Artifact:
-    """A compiled graph's record, found as `compiled.artifact`.
+    """A compiled graph's record, in `compiled.artifact`.
 
-    key: what it was made from. entry: its files. constants: the lifted tensors, by position. origin: "compiled" or
-    "disk cache". elapsed_s: what compiling cost, 0 if it came from the cache. lines: the user's line of each node.
+    key: of its inputs. entry: its files. constants: the lifted tensors, by position. origin: "compiled" or "disk cache".
+    elapsed_s: time of compilation, 0 if it came from the cache. lines: the user's line of each node.
     """
 
     key: Key
@@ -67,13 +67,13 @@ class Artifact:
     lines: Lines = field(default_factory=dict)
 
     def explain(self, sources: bool = False) -> str:
-        """Where it came from, its steps, memory and the compiler's notes, as text."""
+        """Its origin, its steps, memory and the compiler's notes, as text."""
         made = f", compiled in {self.elapsed_s * 1e3:.0f} ms" if self.elapsed_s else ""
         parts = "\n".join(f"  {name:<10} {value}" for name, value in self.key.parts)
         return f"artifact {self.key.digest} from {self.origin}{made}\n{parts}\n{explain_entry(self.entry, self.lines, sources)}"
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to one file, replacing what is there in one step. `load` makes it callable again."""
+        """Write it to one file, replacing an existing file in one step. `load` makes it callable again."""
         target = Path(path)
         files = {"plan.json": self.entry.plan.to_json().encode()}
         if self.entry.library is not None:
@@ -111,16 +111,16 @@ def load(path: str | os.PathLike[str]) -> CompiledGraph:
             if manifest["format"] != FORMAT:
                 raise ArtifactError(f"load: {path} has format {manifest['format']!r}; this version reads {FORMAT}")
             if manifest["cpu"] != cpu_id():
-                raise ArtifactError(f"load: {path} holds code for another CPU; compile and save it again on this one")
+                raise ArtifactError(f"load: {path} holds code for another CPU; compile and save it again on this machine")
             files = {name: _checked(archive, name, digest, path) for name, digest in manifest["sha256"].items()}
         plan = ArtifactPlan.from_json(files["plan.json"].decode())
         lines = {int(node): line for node, line in json.loads(files["lines.json"]).items()}
     except ArtifactError:
         raise
     except (*_DAMAGE, ValueError, KeyError, TypeError) as error:
-        raise ArtifactError(f"load: {path} is damaged or no saved artifact ({error})") from error
+        raise ArtifactError(f"load: {path} is damaged or not a saved artifact ({error})") from error
     constants = {c.name: _tensor_of(files[f"constants/{c.name}"], c.spec) for c in plan.constants}
-    # The library stays mapped after its file is gone.
+    # The library stays mapped after its file is deleted.
     with tempfile.TemporaryDirectory(prefix="framejit-load-") as folder:
         library = Path(folder) / "kernels.so" if "kernels.so" in files else None
         if library is not None:
@@ -163,7 +163,7 @@ def explain_entry(entry: Entry, lines_of: Lines, sources: bool = False) -> str:
             lines.append(f"step {i}: eager {step.op}" + (f", called at {lines_of[step.node]}" if step.node in lines_of else ""))
     lines += [f"packed: buffer {p.source} once, {p.nbytes} bytes" for p in plan.packs]
     lines += [f"output {i}: {_output(o)}" for i, o in enumerate(plan.outputs)]
-    new = sum(a.nbytes for a in plan.allocations)  # an expression where sizes are
+    new = sum(a.nbytes for a in plan.allocations)  # an expression if sizes are expressions
     lines.append(f"memory: {new} bytes of outputs, {plan.arena_bytes} of scratch")
     lines += entry.notes()
     if sources:
@@ -172,7 +172,7 @@ def explain_entry(entry: Entry, lines_of: Lines, sources: bool = False) -> str:
 
 
 def kernels(text: str, lines_of: Lines) -> str:
-    """The kernels of a unit, with the user's lines. The prelude of every unit is named, not shown."""
+    """The kernels of a unit, with the user's lines. The prelude of a unit is named, not shown."""
     head, mark, after = text.partition(PRELUDE_END)
     shown = f"// (after {head.count(chr(10))} lines of prelude, inductor/cpp/prelude.py)\n{after}" if mark else text
     return with_lines(shown, lines_of)

@@ -1,8 +1,8 @@
 """Extern calls: running an op's eager kernel between native segments.
 
-Owns: turning an `ExternCall` into a Python callable over the tensors that the native call lays over the
-graph's buffers. The op's native kernel runs if it has one for these arguments, as in eager. Must not know: the compiler,
-how buffers are allocated.
+Owns the conversion of an `ExternCall` into a Python callable over tensors that view the graph's buffers. The op's native kernel
+runs if it has one for these arguments, as in eager. This module does not depend on the compiler or on the allocation of
+buffers.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ Run = Callable[..., None]
 
 
 def bind(call: ExternCall, origin: str = "") -> tuple[Run, tuple[BufferView, ...], tuple[Expr, ...]]:
-    """A callable, the views and the expressions it wants: `callable(*tensors, *ints)`, one tensor per view, one int per
-    expression.
+    """A callable with its views and expressions: `callable(*tensors, *ints)`, one tensor per view, one int per expression.
 
     origin: "file:line" of the user's call, for error messages.
     Raises: LookupError if the op table has no such op (an artifact of another version).
@@ -55,7 +54,7 @@ def bind(call: ExternCall, origin: str = "") -> tuple[Run, tuple[BufferView, ...
             if direct and (whole := _laid_out(op, args, outputs)) is not None:
                 op.execute_into(whole[0] if len(whole) == 1 else whole, args)
                 return
-            # Results of several ops (decompositions) and results in another layout: one copy more.
+            # Results of several ops (decompositions) and results in another layout need one more copy.
             _copy(op.execute(args), outputs)
         except Exception as error:
             if origin:
@@ -66,15 +65,16 @@ def bind(call: ExternCall, origin: str = "") -> tuple[Run, tuple[BufferView, ...
 
 
 def _copy(results: Tensor | tuple[Tensor, ...], outputs: list[Tensor | None]) -> None:
-    """Put what an op made into the outputs that are read."""
+    """Copy the results of an op into the outputs that are read."""
     for out, result in zip(outputs, results if isinstance(results, tuple) else (results,), strict=True):
         if out is not None:
             out._array[...] = result._array
 
 
 def _laid_out(op: Any, args: tuple[Any, ...], outputs: list[Tensor | None]) -> tuple[Tensor, ...] | None:
-    """What the kernel may write into: `outputs`, and scratch for the results that nobody reads; None where an output is
-    not laid out by the op's law, which the kernel relies on."""
+    """Memory for the kernel's results: `outputs`, and scratch for the results without readers; None if an output does not have
+    the strides that the kernel relies on.
+    """
     specs = op.infer(*args)
     specs = (specs,) if isinstance(specs, TensorSpec) else tuple(specs)
     if len(specs) != len(outputs) or any(
@@ -86,7 +86,7 @@ def _laid_out(op: Any, args: tuple[Any, ...], outputs: list[Tensor | None]) -> t
 
 
 class _Slot:
-    """Stands in the argument template for what the callable is given as number `index`."""
+    """The place, in the argument template, of the callable's argument `index`."""
 
     __slots__ = ("index",)
 

@@ -1,7 +1,7 @@
-"""From a plan and a shared library to something that can be called.
+"""From a plan and a shared library to a callable.
 
-Owns: the translation of an `ArtifactPlan` into the tuples that `_native.CompiledGraph` is built from.
-Must not know: the compiler, the disk cache.
+Owns the translation of an `ArtifactPlan` into the tuples that `_native.CompiledGraph` is built from. It does not depend on the
+compiler or the disk cache.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = ["CompiledGraph", "load"]
 # The numbers of `enum output_kind` in native/graph.h.
 _NEW, _INPUT, _CONSTANT, _VIEW_INPUT, _VIEW_CONSTANT, _VIEW_OUTPUT, _LITERAL, _INT = range(8)
 _VIEW_KINDS = {"input": _VIEW_INPUT, "constant": _VIEW_CONSTANT, "output": _VIEW_OUTPUT}
-# Those of `enum symbol_kind`.
+# The numbers of `enum symbol_kind` in native/graph.h.
 _SYMBOL_KINDS = {"size": 0, "stride": 1, "offset": 2, "int": 3}
 _MOST = (1 << 63) - 1
 
@@ -57,14 +57,14 @@ def load(
 ) -> CompiledGraph:
     """Make `plan` callable.
 
-    library: its shared object; None if the plan has no native code. constants: the values of
-    `plan.constants` by name. single: return the only output bare instead of a tuple. keep_outputs:
-    an output tensor that nobody holds any more is written again by the next call. lines: the user's line of each node.
-    Raises: OSError if the library cannot be loaded, LookupError if library, constants or op table lack
-    something the plan names, NotImplementedError for a plan of another device than the CPU.
+    library: its shared object; None if the plan has no native code. constants: the values of `plan.constants` by name. single:
+    return the only output bare instead of a tuple. keep_outputs: the next call reuses an output tensor without references.
+    lines: the user's line of each node.
+    Raises: OSError if the library cannot be loaded, LookupError if library, constants or op table lack a name in the plan,
+    NotImplementedError for a plan for a device other than the CPU.
     """
     if plan.device != "cpu":
-        raise NotImplementedError(f"inductor: plans for device {plan.device!r} cannot be run yet; allowed: 'cpu'")
+        raise NotImplementedError(f"inductor: a plan for device {plan.device!r} cannot run; allowed: 'cpu'")
     host.configure()
     translated = _Translation(plan, lines)
     opened = None if library is None else Library(library)
@@ -96,14 +96,14 @@ def _constants(plan: ArtifactPlan, values: Mapping[str, Tensor]) -> tuple[Tensor
             raise LookupError(f"inductor: the graph has no constant {constant.name!r}, which its plan names")
         have = Spec(tuple(value.shape), tuple(value.stride()), value.dtype.name, str(value.device))
         if have != constant.spec:
-            raise LookupError(f"inductor: constant {constant.name!r} is {have}, its plan was made for {constant.spec}")
+            raise LookupError(f"inductor: constant {constant.name!r} is {have}; its plan needs {constant.spec}")
         found.append(value)
     return tuple(found)
 
 
 def _address(library: Any, symbol: str) -> int:
     if library is None:
-        raise LookupError(f"inductor: the plan names the function {symbol!r}, but it came with no library")
+        raise LookupError(f"inductor: the plan names the function {symbol!r}, but it has no library")
     return int(library.address(symbol))
 
 
@@ -113,7 +113,7 @@ def _symbol(s: Symbol) -> tuple[int, int, int, int, int]:
 
 
 class _Translation:
-    """The records of one plan as the native type takes them: a `Size` is an int, or a tuple of its number alone."""
+    """The records of one plan for the native type: a `Size` is an int, or a tuple of its index alone."""
 
     def __init__(self, plan: ArtifactPlan, lines: Lines) -> None:
         self.lines = lines
@@ -128,7 +128,7 @@ class _Translation:
         return (number,)
 
     def layout(self, spec: Spec | IntInput) -> Any:
-        """None for an input that is an int."""
+        """A layout as a tuple; None for an input that is an int."""
         if isinstance(spec, IntInput):
             return None
         sizes, strides = tuple(map(self.size, spec.shape)), tuple(map(self.size, spec.strides))

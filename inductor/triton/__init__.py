@@ -1,1 +1,1 @@
-"""The second target: the same loop nodes printed as Triton kernels, checked without a GPU."""
+"""The second target: the same loop definitions printed as Triton kernels, which compile without a GPU."""

@@ -19,12 +19,12 @@ from inductor.triton.kernels import TritonKernel
 
 
 class TritonUnavailable(RuntimeError):
-    """Triton is not installed; says how to install it."""
+    """Triton is not installed; the message states how to install it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cubin:
-    """Machine code of a kernel for one architecture, and what a launch needs of it."""
+    """Machine code of a kernel for one architecture, and the numbers that a launch needs."""
 
     name: str
     capability: int
@@ -36,7 +36,7 @@ class Cubin:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What the machine code uses: registers a thread, bytes of stack and of spilled local memory."""
+    """The resources of machine code: registers a thread, bytes of stack and of spilled local memory."""
 
     registers: int
     stack_bytes: int
@@ -52,7 +52,7 @@ def load_triton() -> ModuleType:
 
 
 def jit_function(kernel: TritonKernel) -> Any:
-    """The `@triton.jit` function of a kernel, from source that is no file (its lines stand in linecache)."""
+    """The `@triton.jit` function of a kernel, from source that is not in a file (linecache holds its lines)."""
     load_triton()
     filename = f"<framejit {kernel.name} {hash(kernel.source):x}>"
     linecache.cache[filename] = (len(kernel.source), None, kernel.source.splitlines(True), filename)
@@ -62,10 +62,10 @@ def jit_function(kernel: TritonKernel) -> Any:
 
 
 def compile_kernel(kernel: TritonKernel, capability: int = 90) -> Cubin:
-    """Machine code for sm_<capability>. Pointers are taken to be 16-byte aligned, as all our memory is.
+    """Machine code for sm_<capability>. Pointers are assumed to be 16-byte aligned, like all memory of the allocator.
 
-    Raises TritonUnavailable, or whatever Triton's compiler raises on a faulty kernel. Checks that the code's
-    parameters are the pointers, xnumel and Triton's two hidden pointers, in this order.
+    Raises: TritonUnavailable; any error of Triton's compiler for a faulty kernel. Checks that the code's parameters are the
+    pointers, xnumel and Triton's two hidden pointers, in this order.
     """
     triton = load_triton()
     compiler = importlib.import_module("triton.compiler")
@@ -86,7 +86,7 @@ def compile_kernel(kernel: TritonKernel, capability: int = 90) -> Cubin:
 
 
 def resources(cubin: Cubin) -> Resources:
-    """Registers, stack and spills, as the CUDA tool beside Triton reads them off the machine code."""
+    """Registers, stack and spills, read from the machine code by the CUDA tool that comes with Triton."""
     tool = Path(str(load_triton().__file__)).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin.code)

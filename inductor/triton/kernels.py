@@ -1,14 +1,14 @@
 """Groups of loop definitions as Triton kernels: pointwise kernels and row kernels.
 
-A *row kernel* runs one program per block of rows: all reductions of its group reduce the same trailing
-dims, and pointwise members either span rows and columns or rows alone. With few enough columns a row stays
-in registers (persistent); otherwise every reduction, and at the end the stores, is a loop over column blocks.
+A *row kernel* runs one program per block of rows: all reductions of its group reduce the same trailing dims, and pointwise
+members either span rows and columns or rows alone. With few enough columns a row stays in registers (persistent); otherwise
+every reduction, and at the end the stores, is a loop over column blocks.
 
-A program holds in registers only the elements of a member that it computes. A member that reads another one at other
-elements (`flip(y)`) computes these anew (`_Settled`).
+A program holds in registers only the elements of a member that it computes. A member that reads another member at other
+elements (`flip(y)`) recomputes them (`_Settled`).
 
-A kernel with index checks has a last pointer, `checks`: two int64 for each check of the program, zero before the launch.
-A failing check writes 1 and the position that was given.
+A kernel with index checks has a last pointer, `checks`: two int64 for each check of the program, zero before the launch. A
+failing check writes 1 and the offending position.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def fj_mul(a, b):
 
 @dataclass(frozen=True, slots=True)
 class TritonKernel:
-    """Source of one kernel and how to launch it.
+    """Source of one kernel and its launch parameters.
 
     pointers: buffers in argument order; signature: Triton types by argument; constants: block sizes;
     grid: number of programs along x. The launch passes the pointers, then xnumel (i32).
@@ -107,7 +107,7 @@ def print_kernel(name: str, members: Sequence[ir.Buffer], stored: Sequence[str],
 class _Settled:
     """Members whose loads of one another read the element that the program holds in a register.
 
-    A load of another element of a pointwise member becomes the value of that member there.
+    A load of another element of a pointwise member becomes the member's value at that element.
     Raises: NotImplementedError for a load of another element of a reduction, which another program may hold.
     """
 
@@ -126,7 +126,7 @@ class _Settled:
             if source is None or _held_at(source.definition, held) == load.index:
                 return None
             if not isinstance(source.definition, ir.Pointwise):
-                raise NotImplementedError(f"triton: {load.buffer} is read at [{load.index}] in {self._kernel}, where "
+                raise NotImplementedError(f"triton: {load.buffer} is read at [{load.index}] in {self._kernel}, but "
                                           "another program computes it")  # fmt: skip
             return self._settle(producer_at(source.definition, load), held)
 
@@ -149,7 +149,7 @@ def _held_at(d: ir.Definition | None, held: tuple[E.Expr, ...]) -> E.Expr | None
 
 
 class _Kernel:
-    """What both forms share: arguments, loads from members and from memory, stores."""
+    """The parts of both forms: arguments, loads from members and from memory, stores."""
 
     def __init__(self, name: str, members: Sequence[ir.Buffer], stored: Sequence[str], layouts: dict[str, ir.Layout],
                  xblock: int | None) -> None:  # fmt: skip
@@ -170,7 +170,7 @@ class _Kernel:
             if v.buffer not in self.inputs:
                 raise NotImplementedError(f"triton: {v.buffer} is read in {self.name} before it is computed")
             full = mask if extra is None else f"{mask} & {extra}"
-            # an address must have the block's shape, also where the element does not depend on every axis
+            # an address must have the block's shape, even if the element does not depend on every axis
             return self.from_memory(f"tl.load({self.address(v.buffer)} + ({index}), {full}, other=0)", v.dtype)
 
         return load
@@ -344,7 +344,7 @@ class _RowKernel(_Kernel):
 
     def _looped(self, lines: list[str]) -> None:
         """One loop over column blocks per reduction, and one for the stores of full-width members."""
-        spanning: list[ir.Buffer] = []  # full-width members so far: computed anew in each loop that needs them
+        spanning: list[ir.Buffer] = []  # full-width members so far: recomputed in each loop that needs them
         for m in self.members:
             d = m.definition
             if isinstance(d, ir.Reduction):

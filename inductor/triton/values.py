@@ -1,7 +1,7 @@
 """Loop values as Triton expressions: one assignment per distinct value.
 
-Owns the table from `inductor.ir.definitions.OPS` to Triton source. Knows nothing of kernels, blocks or masks beyond
-the two strings it is given for a load.
+Owns the table from `inductor.ir.definitions.OPS` to Triton source. It does not depend on kernels, blocks or masks, except the
+two strings that it receives for a load.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _FLOATING: Final = {
 
 
 def literal(value: float | bool, of: dtype) -> str:
-    """A number as Triton source, in the dtype `of` where Triton would not infer it."""
+    """A number as Triton source, with the dtype `of` if Triton would infer another dtype."""
     if of is dtypes.bool_:
         return f"tl.full([1], {int(bool(value))}, tl.int1)"
     if of.is_integral:
@@ -80,12 +80,12 @@ def literal(value: float | bool, of: dtype) -> str:
 
 
 def index_source(e: E.IntLike, names: Mapping[str, str]) -> str:
-    """An index expression over loop variables called as `names` says."""
+    """An index expression over loop variables, named by `names`."""
     return printing.to_source(e, printing.TRITON.with_symbols(lambda s: names.get(s.name, s.name)))
 
 
 class ValuePrinter:
-    """Prints values into `lines`, each distinct one once, and returns the names that hold them.
+    """Prints values into `lines`, each distinct value once, and returns the names that hold them.
 
     load: (buffer, index source, mask value name or None) -> source of the load; names: loop variables by symbol.
     mask: the variable that is true for the elements of the block that exist; only their index checks can fail.
@@ -149,7 +149,7 @@ class ValuePrinter:
         raise NotImplementedError(f"triton: no form for {v.name} on {operand}")
 
     def _checked(self, name: str, position: str, size: str, check: ir.Value) -> str:
-        """A position if it lies in 0..size-1, else 0; then the check fails: its slot gets (1, the position given)."""
+        """A position if it is in 0..size-1, else 0; then the check fails: its slot gets (1, the given position)."""
         if not isinstance(check, ir.Const):
             raise NotImplementedError("triton: the number of an index check is not constant")
         slot, at = 2 * int(check.value), len(self.lines)

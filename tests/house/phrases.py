@@ -1,7 +1,7 @@
 """Turns of phrase that this project does not use, and what to write instead.
 
 Each entry is (name, pattern, replacement). A pattern is searched in every docstring, comment, message and test name
-(`sentences.texts`), except those that repeat a message of torch (`TORCH_MESSAGES`).
+(`sentences.texts`), except texts that are repeated word for word (`VERBATIM`).
 To add an entry: append it here, run `python -m tests.house.sentences`, and rewrite the sentences that it prints.
 """
 
@@ -28,7 +28,7 @@ _ROWS: Final = [
     ("those of", r"\bthose (?:of|that|which)\b", "repeat the noun"),
     ("nobody", r"\b(?:no|any|some)body\b|\bno one\b|\bsomeone\b", "name the caller, the user, or the code; 'no caller reads it'"),
     ("whoever", r"\bwhoever\b", "'code that', 'a caller that'"),
-    ("who", r"(?<!user )(?<!users )\bwho\b", "'code that', 'the pass that'; 'who' is for people"),
+    ("who", r"(?<!user )(?<!users )(?<!`)\bwho\b", "'code that', 'the pass that'; 'who' is for people"),
     ("whatever", r"\bwhatever\b", "'any', 'regardless of'"),
     # Verbs of people for things
     ("ask", r"\bask(?:s|ed|ing)?\b", "query, call, check, request, require"),
@@ -42,20 +42,20 @@ _ROWS: Final = [
     ("keeps of", r"\bkeeps? of\b", "keeps (of)"),
     ("met", r"\b(?:is|are|was|be) met\b(?! by)", "is encountered, is reached"),
     # Negation by 'no', 'none', 'not' out of place
-    ("is no view", rf"(?<!there )\b(?:is|are|was|were|be) no (?!{_COMPARED})\w+", "'is not a view', 'cannot be'"),
+    ("is no view", rf"(?<![Tt]here )\b(?:is|are|was|were|be) no (?!{_COMPARED})\w+", "'is not a view', 'cannot be'"),
     ("nor", r"(?:^|[.;:])(?:(?!neither)[^.;:])*\bnor\b", "two sentences, or 'and not'"),
     ("has none", r"\b(?:has|have|had) none\b|\bthere (?:is|are|was|were) none\b", "'has no X', 'if there is no X'"),
     ("nothing of", r"\bnothing of\b", "'does not depend on', 'is independent of'"),
     ("has not", r"\b(?:has|have) not\b(?! been| yet| \w+(?:ed|en|t|n)\b)", "lacks, does not have"),
-    ("but for", r"\bbut for\b|\bsave for\b", "except for"),
+    ("but for", r"\bbut for\b(?! (?:all|any|each|every))|\bsave for\b", "except for"),
     ("do without", r"\b(?:do|does|did|done) without\b", "does not need"),
     # Archaic or roundabout
     ("aloud", r"\baloud\b", "visible, observable; 'raises'"),
-    ("of its own", r"\b(?:of|on) (?:its|their|one's|his) own\b", "separate, own (before the noun), alone"),
+    ("of its own", r"\bof (?:its|their|one's|his) own\b|\bon (?:its|their) own(?=[.,;:)]|$)", "separate, own (before the noun), alone"),
     ("by itself", r"\bby (?:itself|themselves)\b|\bfor itself\b", "alone, separately, without"),
     ("as it is", r"\bas (?:it|they) (?:is|are|was|were)\b(?! not| \w+(?:ed|en|lt|de)\b)", "unchanged, as written, current"),
     ("so is", r"\bso (?:is|are|does|do|has|have) (?:the|a|an|it|they|every|each)\b", "'X is too', 'X also is'"),
-    ("is so", r"\b(?:is|be|are|was) so\b(?! (?:that|far|small|large|long|many|much|few))", "holds, is true"),
+    ("is so", r"\b(?:is|be|are|was) so\b(?! (?:that|far|many|much|few)|(?: \w+){1,2} that)", "holds, is true"),
     ("is to", r"\b(?:is|are) to (?:be|have|do)\b", "must, will"),
     ("whether ... or not", r"\b[Ww]hether\b[^.;]*\bor not\b|\bor not as\b", "'whether ... depends on ...'"),
     ("in its stead", r"\bin (?:its|their) (?:stead|place)\b", "instead of X"),
@@ -69,10 +69,11 @@ _ROWS: Final = [
 
 PHRASES: Final = [(name, re.compile(pattern), instead) for name, pattern, instead in _ROWS]
 
-# Parts of messages of torch that are repeated word for word, which may say anything.
-TORCH_MESSAGES: Final = (
+# Parts of texts that are repeated word for word: messages of torch, and a sentence with a stored embedding.
+VERBATIM: Final = (
     "forward AD level that was not the last one that was created",
     "a different size than that of the original Tensor",
     "to be same as that of the input tensor",
     "smaller than what this DataLoader is going to create",
+    "A generator function yields its values one at a time",
 )

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from .import_graph import PACKAGES, ROOT
-from .phrases import PHRASES, TORCH_MESSAGES
+from .phrases import PHRASES, VERBATIM
 
 AREAS = (*PACKAGES, "benchmarks", "tests")
 _C_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|/\*(.*?)\*/|//([^\n]*)', re.S)
@@ -78,7 +78,9 @@ def _messages(tree: ast.Module, file: str, docstrings: set[ast.Constant]) -> Ite
             content = node.value
         else:
             continue
-        if _PROSE.search(content):
+        if "/*" in content:  # generated C code
+            yield from (Text(file, node.lineno, _joined(m[1] or m[2])) for m in _C_COMMENT.finditer(content) if m[1] or m[2])
+        elif _PROSE.search(content):
             yield Text(file, node.lineno, _joined(content))
 
 
@@ -113,19 +115,35 @@ def _joined(text: str) -> str:
     return " ".join(text.split())
 
 
-def forbidden(area: str) -> list[tuple[Text, str, str]]:
-    """(text, name of the phrase, replacement) for every forbidden turn of phrase in the texts of one area."""
-    own = [t for t in texts(area) if not any(message in t.content for message in TORCH_MESSAGES)]
-    return [(t, name, instead) for t in own for name, pattern, instead in PHRASES for _ in pattern.finditer(t.content)]
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A forbidden turn of phrase in a text. excerpt: the words around it. phrase: its name. instead: the replacement."""
+
+    text: Text
+    excerpt: str
+    phrase: str
+    instead: str
+
+    def __str__(self) -> str:
+        return f"{self.text.file}:{self.text.line}: [{self.phrase}] ... {self.excerpt} ...\n    write: {self.instead}"
+
+
+def forbidden(area: str) -> list[Finding]:
+    """Every forbidden turn of phrase in the texts of one area."""
+    own = [t for t in texts(area) if not any(message in t.content for message in VERBATIM)]
+    return [
+        Finding(t, t.content[max(0, m.start() - 60) : m.end() + 60], name, instead)
+        for t in own
+        for name, pattern, instead in PHRASES
+        for m in pattern.finditer(t.content)
+    ]
 
 
 if __name__ == "__main__":
     total: Counter[str] = Counter()
     for area in sys.argv[1:] or AREAS:
         folder, _, prefix = area.partition("/")  # an area, or a folder in it: "dynamo/guards"
-        found = [f for f in forbidden(folder) if f[0].file.startswith(f"{folder}/{prefix}")]
-        for text, name, instead in found:
-            print(f"{text.file}:{text.line}: [{name}] {text.content}\n    write: {instead}")
-        total.update(name for _, name, _ in found)
-        print(f"{area}: {len(found)}")
-    print(*(f"{count} {name}" for name, count in total.most_common()), sep="\n")
+        found = [f for f in forbidden(folder) if f.text.file.startswith(f"{folder}/{prefix}")]
+        print(*found, f"{area}: {len(found)}", sep="\n")
+        total.update(f.phrase for f in found)
+    print(*(f"{count} {phrase}" for phrase, count in total.most_common()), sep="\n")

@@ -101,7 +101,7 @@ def test_compiler_that_cannot_compile_is_a_compile_error(tmp_path: Path) -> None
 
 def test_compiler_that_says_nothing_is_a_compile_error(tmp_path: Path) -> None:
     mute = _script(tmp_path / "mute-cxx", "exit 0")
-    with settings.scope(cpu_cxx=str(mute)), pytest.raises(CompileError, match="does not tell its version"):
+    with settings.scope(cpu_cxx=str(mute)), pytest.raises(CompileError, match="does not report its version"):
         toolchain.toolchain()
 
 

@@ -19,9 +19,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SUITES = (
-    "tests/eager", "tests/autograd", "tests/inductor", "tests/dynamo/test_native_callable.py", "tests/dynamo/test_native_guards.py",
-    "tests/dynamo/test_native_hook.py", "tests/dynamo/test_native_resume.py", "tests/dynamo/test_guard_kinds.py",
-    "tests/dynamo/test_threads.py", "tests/dynamo/test_programs.py",
+    "tests/eager", "tests/autograd", "tests/inductor", "tests/dynamo/native", "tests/dynamo/guards/test_guard_kinds.py",
+    "tests/dynamo/compilation/test_threads.py", "tests/dynamo/programs/test_programs.py",
 )  # fmt: skip
 OWN_ENVIRONMENT = (
     "tests/inductor/test_runtime.py::test_saved_artifact_runs_where_there_is_neither_cache_nor_compiler",

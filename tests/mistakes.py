@@ -1,6 +1,6 @@
 """Ordinary mistakes, as lines of a program, with the class and the message that torch raises for each.
 
-`/opt/ref/bin/python tests/mistakes.py` (any Python with torch 2.13) writes tests/data/mistakes.json; tests/eager/test_mistakes.py
+`/opt/ref/bin/python tests/mistakes.py` (any Python with torch 2.13) writes tests/data/mistakes.json; tests/eager/functions/test_mistakes.py
 holds the library to it. A line stands alone or between a function's setup and its result: `x` is the function's argument.
 """
 from __future__ import annotations

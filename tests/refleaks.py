@@ -21,7 +21,7 @@ import pytest
 
 import dynamo
 
-SUITES = ("tests/eager/test_native_calls.py", "tests/eager/test_native_writes.py", "tests/dynamo/native")
+SUITES = ("tests/eager/native/test_calls.py", "tests/eager/native/test_writes.py", "tests/dynamo/native")
 WARM_UPS, CALLS = 4, 4
 # numpy's own types, of which np.zeros and its like keep a reference for every call (2.4.6: a leak of numpy's, of what never dies).
 _DTYPES = [np.dtype(c) for c in np.typecodes["All"]]

@@ -22,7 +22,7 @@ from eager.overrides import TorchFunctionMode
 from eager.utils._python_dispatch import TorchDispatchMode
 from eager.utils.checkpoint import checkpoint
 from eager.utils.data import DataLoader, Dataset
-from tests.eager.test_tracebacks import functions, raised
+from tests.eager.base.test_tracebacks import functions, raised
 
 _ROOT = Path(__file__).resolve().parents[3]
 

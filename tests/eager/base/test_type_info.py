@@ -78,6 +78,6 @@ def test_the_version_is_the_projects() -> None:
     import tomllib
     from pathlib import Path
 
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
     assert torch.version.framejit == project["version"]
     assert isinstance(torch.__version__, str) and str(torch.__version__).split("+")[0] == "2.13.0"

@@ -120,5 +120,5 @@ def test_without_a_blas_numpy_multiplies():
     )
     environment = {**os.environ, "FRAMEJIT_BLAS": "none"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=environment,
-                          cwd=Path(__file__).resolve().parents[2], check=False)  # fmt: skip
+                          cwd=Path(__file__).resolve().parents[3], check=False)  # fmt: skip
     assert done.returncode == 0, done.stderr

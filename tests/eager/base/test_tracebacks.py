@@ -19,7 +19,7 @@ import eager as torch
 from eager.base import settings, tracebacks
 from eager.utils.data import DataLoader, Dataset
 
-_ROOT = Path(__file__).resolve().parents[2]
+_ROOT = Path(__file__).resolve().parents[3]
 _OURS = tuple(str(_ROOT / package) + os.sep for package in ("eager", "fxir", "dynamo", "inductor"))
 
 

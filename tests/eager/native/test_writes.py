@@ -9,7 +9,7 @@ import pytest
 import eager as torch
 from eager import _native
 from eager.optable.table import OPS
-from tests.eager.test_native_calls import WHOLE
+from tests.eager.native.test_calls import WHOLE
 
 RNG = np.random.default_rng(8)
 KEYS = (

@@ -12,7 +12,7 @@ import pytest
 import eager as torch
 from eager.nn.attention import SDPBackend, sdpa_kernel
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_an_unknown_variable_is_warned_of_with_the_nearest_name() -> None:

@@ -20,7 +20,7 @@ from eager.base import settings
 from eager.utils._config_module import Alias, Config, Hint, Only, Setting
 
 torch: Any = eager
-FLAGS: dict[str, dict[str, Any]] = json.loads(gzip.decompress((Path(__file__).parents[1] / "data" / "flags_torch.json.gz").read_bytes()))
+FLAGS: dict[str, dict[str, Any]] = json.loads(gzip.decompress((Path(__file__).parents[2] / "data" / "flags_torch.json.gz").read_bytes()))
 # Names that torch's modules hold and that are no flags of a program.
 NO_FLAGS = re.compile(r"TYPE_CHECKING|_save_config_ignore|_cache_config_\w+|is_nightly_or_source|base_dir|is_non_builtin_to_include|"
                       r"_test_disable_functionalization|validate_shape_env_version_key")  # fmt: skip
@@ -198,7 +198,7 @@ print(c.fx_graph_cache, c.coordinate_descent_tuning, c.epilogue_fusion, d.verbos
 def test_environment_variables_act_or_are_warned_of() -> None:
     texts = dict(variable.split("=") for variable in VARIABLES)
     env = {**QUIET, **texts, "PATH": "/usr/bin:/bin"}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=env, cwd=Path(__file__).parents[2])
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=env, cwd=Path(__file__).parents[3])
     assert done.stdout.split() == ["False", "True", "False", "True", "1"], done.stderr
     for pattern in VARIABLES.values():
         assert re.search(pattern, done.stderr), (pattern, done.stderr)

@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-THEIRS: Final = json.loads(gzip.decompress((Path(__file__).parents[1] / "data" / "torch_dirs.json.gz").read_bytes()))
+THEIRS: Final = json.loads(gzip.decompress((Path(__file__).parents[2] / "data" / "torch_dirs.json.gz").read_bytes()))
 # names beyond torch's that stay, with the reason
 EXTRA: Final[dict[str, str]] = {
     "nn.functional.TOP_LEVEL": "the functions that `eager` offers too",

@@ -38,9 +38,21 @@ def sources() -> dict[str, tuple[Path, ast.Module]]:
     return {module_name(path): (path, ast.parse(path.read_text(), str(path))) for path in files}
 
 
-def imports() -> list[Import]:
+@cache
+def imports() -> tuple[Import, ...]:
     """Every import of the product, relative ones resolved; `from m import n` is m.n where that is a module."""
-    return [i for name, (path, tree) in sources().items() for i in _module_imports(name, path, tree)]
+    return tuple(i for name, (path, tree) in sources().items() for i in _module_imports(name, path, tree))
+
+
+@cache
+def imports_by_name() -> tuple[tuple[str, ast.Call], ...]:
+    """(module, call) of every call of `import_module` or `__import__` in the product."""
+    return tuple((name, node) for name, (_, tree) in sources().items() for node in ast.walk(tree)
+                 if isinstance(node, ast.Call) and _called(node.func) in ("import_module", "_import_module", "__import__"))  # fmt: skip
+
+
+def _called(function: ast.expr) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
 
 
 def imports_of(path: Path) -> list[Import]:

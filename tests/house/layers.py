@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import cache
 
-from .import_graph import PACKAGES, imports, sources
+from .import_graph import PACKAGES, imports, imports_by_name, sources
 
 LAYERS: dict[str, list[str]] = {
     "eager": (
@@ -31,26 +32,25 @@ LAYERS: dict[str, list[str]] = {
 Edge = tuple[str, str]
 
 
-def edges() -> Iterator[Edge]:
-    """(importer, target) of every import between modules of one package, each once a statement."""
-    names = set(sources())
+@cache
+def edges() -> tuple[Edge, ...]:
+    """(importer, target) of every import between modules of one package, one for each import statement."""
+    names, found = set(sources()), []
     for i in imports():
         target = i.target
         while target not in names and "." in target:
             target = target.rpartition(".")[0]
-        if target.partition(".")[0] == i.importer.partition(".")[0] and target != i.importer and not i.target.endswith("._native"):
-            yield i.importer, target
-    yield from _imports_by_name(names)
+        if _package(target) == _package(i.importer) and target != i.importer and not i.target.endswith("._native"):
+            found.append((i.importer, target))
+    for importer, call in imports_by_name():
+        argument = call.args[0]
+        if isinstance(argument, ast.Constant) and argument.value in names and _package(argument.value) == _package(importer):
+            found.append((importer, argument.value))
+    return tuple(found)
 
 
-def _imports_by_name(names: set[str]) -> Iterator[Edge]:
-    for name, (_, tree) in sources().items():
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.Call) or not ast.unparse(node.func).endswith(("import_module", "__import__")):
-                continue
-            target = node.args[0]
-            if isinstance(target, ast.Constant) and target.value in names and target.value.partition(".")[0] == name.partition(".")[0]:
-                yield name, target.value
+def _package(module: str) -> str:
+    return module.partition(".")[0]
 
 
 def layer_of(module: str) -> str:
@@ -64,14 +64,14 @@ def upward(package: str) -> list[Edge]:
     found = set()
     for importer, target in edges():
         a, b = layer_of(importer), layer_of(target)
-        if importer.partition(".")[0] == package and a in order and b in order and order[b] > order[a]:
+        if _package(importer) == package and a in order and b in order and order[b] > order[a]:
             found.add((importer, target))
     return sorted(found)
 
 
 def unlisted(package: str) -> list[str]:
     """Folders and modules of the package that no layer names."""
-    found = {layer_of(name) for name in sources() if name.partition(".")[0] == package}
+    found = {layer_of(name) for name in sources() if _package(name) == package}
     return sorted(found - set(LAYERS[package]) - {""})
 
 
@@ -79,7 +79,7 @@ def circles(package: str) -> list[list[str]]:
     """Groups of modules that import each other in a circle (strongly connected components of more than one)."""
     graph: dict[str, set[str]] = defaultdict(set)
     for importer, target in edges():
-        if importer.partition(".")[0] == package:
+        if _package(importer) == package:
             graph[importer].add(target)
     return sorted(sorted(group) for group in components(graph) if len(group) > 1)
 

@@ -106,7 +106,7 @@ PROGRAM_OF = {
 
 @cache
 def printed(program: str, logs: str) -> tuple[str, ...]:
-    """The log lines of one program under TORCH_LOGS=logs, in a process and with a disk cache of its own."""
+    """The log lines of one program under TORCH_LOGS=logs, in a separate process with an empty disk cache."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / program).write_text(PROGRAMS[program])
@@ -122,10 +122,16 @@ def printed(program: str, logs: str) -> tuple[str, ...]:
 
 
 def lines_of(name: str) -> list[str]:
-    """What the artifact or component `name` printed in its program."""
-    if name in {c.name for c in _logging.components()}:
-        return [line for line in printed(PROGRAM_OF[name], f"+{name}") if "[__" not in line]
-    return [line for line in printed(PROGRAM_OF[name], name) if f"[__{name}]" in line]
+    """The lines that the artifact or component `name` logs in its program.
+
+    Lines of an artifact carry its name, so that one run with all artifacts of a program serves them all. Lines of a component
+    carry no name: each component has a run of its own.
+    """
+    program, components = PROGRAM_OF[name], {c.name for c in _logging.components()}
+    if name in components:
+        return [line for line in printed(program, f"+{name}") if "[__" not in line]
+    together = ",".join(n for n, p in PROGRAM_OF.items() if p == program and n not in components)
+    return [line for line in printed(program, together) if f"[__{name}]" in line]
 
 
 def sections() -> dict[str, tuple[str, str]]:

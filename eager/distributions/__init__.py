@@ -1,4 +1,7 @@
-"""Probability distributions with torch's names: densities, draws (with gradients where they exist), transforms, divergences."""
+"""Probability distributions with torch's names: densities, sampling (reparametrised where possible), transforms, divergences.
+
+Start with `distribution.py`: its docstrings describe the methods that every distribution overrides.
+"""
 from __future__ import annotations
 
 from eager.distributions import constraints, transforms

@@ -1,4 +1,4 @@
-"""The public functions that the distributions are written in, with types for checkers. Owns nothing."""
+"""The public functions that the distributions call, with types for the checker. Defines no behaviour."""
 from __future__ import annotations
 
 from typing import Any
@@ -40,20 +40,20 @@ get_default_dtype = dtypes.get_default_dtype
 
 
 def polygamma(n: int, x: Any) -> Any:
-    """The n-th derivative of digamma."""
+    """The n-th derivative of digamma at `x`, elementwise."""
     return FUNCTIONS["polygamma"](n, x)
 
 
 def standard_gamma(concentration: Any) -> Any:
-    """Gamma(concentration, 1) variates, differentiable in the concentration."""
+    """Gamma(concentration, 1) variates of the shape of `concentration`, differentiable in it."""
     return OPS["standard_gamma"](state_for(concentration.numel(), None, concentration.device), concentration)
 
 
 def softplus(x: Any) -> Any:
-    """log(1 + e^x)."""
+    """log(1 + e^x), elementwise."""
     return OPS["softplus"](x, 1.0, 20.0)
 
 
 def logsigmoid(x: Any) -> Any:
-    """log(1 / (1 + e^-x))."""
+    """log(1 / (1 + e^-x)), elementwise."""
     return OPS["log_sigmoid"](x)

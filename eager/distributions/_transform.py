@@ -1,4 +1,4 @@
-"""What a transform is, and those made of others: inverses, chains, reinterpreted and reshaped events."""
+"""Transform: the base class of invertible maps, and inverses, compositions, reinterpreted and reshaped events."""
 from __future__ import annotations
 
 import operator
@@ -14,7 +14,10 @@ __all__ = ["ComposeTransform", "IndependentTransform", "ReshapeTransform", "Tran
 
 
 class Transform:
-    """A map with `_call`, `_inverse` and `log_abs_det_jacobian`. cache_size: 0, or 1 to remember the last pair (x, y)."""
+    """An invertible map. Subclasses define `_call`, `_inverse` and `log_abs_det_jacobian`.
+
+    domain, codomain: constraints on x and y. cache_size: 0, or 1 to remember the last pair (x, y).
+    """
 
     if TYPE_CHECKING:  # read-only, so that a subclass may override it with a property
 
@@ -28,7 +31,7 @@ class Transform:
 
     def __init__(self, cache_size: int = 0) -> None:
         self._cache_size = cache_size
-        self._inv: Any = None  # a weak reference to the inverse, which holds this one
+        self._inv: Any = None  # a weak reference to the inverse, which holds a strong one to this transform
         if cache_size == 1:
             self._cached_x_y: tuple[Any, Any] = (None, None)
         elif cache_size != 0:
@@ -39,13 +42,14 @@ class Transform:
 
     @property
     def event_dim(self) -> int:
+        """The number of event dims. Raises: ValueError if domain and codomain differ in it."""
         if self.domain.event_dim != self.codomain.event_dim:
             raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
         return int(self.domain.event_dim)
 
     @property
     def inv(self) -> Transform:
-        """The inverse, a transform too; `t.inv.inv is t`."""
+        """The inverse transform; `t.inv.inv is t`."""
         found = None if self._inv is None else self._inv()
         if found is None:
             found = _InverseTransform(self)
@@ -54,11 +58,11 @@ class Transform:
 
     @property
     def sign(self) -> Any:
-        """1 where the map increases, -1 where it decreases: of univariate bijections."""
+        """1 if the map is increasing, -1 if it is decreasing; only for univariate bijections."""
         raise NotImplementedError(f"{type(self).__name__}.sign")
 
     def with_cache(self, cache_size: int = 1) -> Transform:
-        """This transform with a cache of that size."""
+        """This transform with the given cache size."""
         if self._cache_size == cache_size:
             return self
         if type(self).__init__ is Transform.__init__:
@@ -72,7 +76,7 @@ class Transform:
         return id(self)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """The image of `x`."""
+        """The image of `x`, possibly from the cache."""
         if self._cache_size == 0:
             return self._call(x)
         old_x, old_y = self._cached_x_y
@@ -99,15 +103,15 @@ class Transform:
         raise NotImplementedError(f"{type(self).__name__}._inverse")
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """log |det dy/dx|. x, y = t(x). Result: the shape of x without its event dims."""
+        """log |det dy/dx| for y = t(x). Result: the shape of x without its event dims."""
         raise NotImplementedError(f"{type(self).__name__}.log_abs_det_jacobian")
 
     def forward_shape(self, shape: Any) -> Any:
-        """The shape of t(x) for an x of `shape`."""
+        """The shape of t(x) for x of `shape`."""
         return shape
 
     def inverse_shape(self, shape: Any) -> Any:
-        """The shape of t.inv(y) for a y of `shape`."""
+        """The shape of t.inv(y) for y of `shape`."""
         return shape
 
     def __repr__(self) -> str:
@@ -115,7 +119,7 @@ class Transform:
 
 
 class _InverseTransform(Transform):
-    """A transform the other way round. Holds the other strongly, and is held by it weakly."""
+    """The inverse of a transform. It holds the transform strongly; the transform holds it weakly."""
 
     def __init__(self, transform: Transform) -> None:
         super().__init__(cache_size=transform._cache_size)
@@ -166,7 +170,7 @@ class _InverseTransform(Transform):
 
 
 class ComposeTransform(Transform):
-    """One transform after another, first to last."""
+    """The composition of transforms; the first in the list is applied first."""
 
     def __init__(self, parts: Sequence[Transform], cache_size: int = 0) -> None:
         parts = [part.with_cache(cache_size) for part in parts] if cache_size else list(parts)
@@ -260,7 +264,7 @@ identity_transform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):
-    """A transform whose last batch dims count as event dims: its log-determinant is summed over them."""
+    """Treats the last `reinterpreted_batch_ndims` batch dims as event dims: sums the log-determinant over them."""
 
     def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
@@ -312,7 +316,7 @@ class IndependentTransform(Transform):
 
 
 class ReshapeTransform(Transform):
-    """Reshapes the event dims. in_shape, out_shape: of the same number of elements."""
+    """Reshapes the event dims from in_shape to out_shape. Raises: ValueError for differing numbers of elements."""
 
     bijective = True
 

@@ -1,4 +1,4 @@
-"""The Bernoulli distribution: a coin."""
+"""The Bernoulli distribution."""
 from __future__ import annotations
 
 from typing import Any
@@ -14,7 +14,10 @@ __all__ = ["Bernoulli"]
 
 
 class Bernoulli(ExponentialFamily):
-    """1 with probability `probs`, given so or as log odds `logits`. Exactly one of the two."""
+    """1 with probability `probs`, else 0; alternatively with log odds `logits`.
+
+    Raises: ValueError unless exactly one of them is given.
+    """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}  # noqa: RUF012
     support = constraints.boolean

@@ -14,7 +14,7 @@ __all__ = ["Beta"]
 
 
 class Beta(ExponentialFamily):
-    """Parameters `concentration1` (alpha) and `concentration0` (beta): the first part of a Dirichlet of two."""
+    """Parameters `concentration1` (alpha) and `concentration0` (beta): the first component of a Dirichlet of two."""
 
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}  # noqa: RUF012
     support = constraints.unit_interval

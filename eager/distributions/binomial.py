@@ -1,4 +1,4 @@
-"""The binomial distribution: successes among independent trials."""
+"""The binomial distribution: the number of successes among independent trials."""
 from __future__ import annotations
 
 from typing import Any
@@ -14,7 +14,10 @@ __all__ = ["Binomial"]
 
 
 class Binomial(Distribution):
-    """Successes among `total_count` trials with probability `probs`, given so or as log odds `logits`."""
+    """Number of successes among `total_count` trials with probability `probs`, or log odds `logits`.
+
+    Raises: ValueError unless exactly one of `probs` and `logits` is given.
+    """
 
     arg_constraints = {  # noqa: RUF012
         "total_count": constraints.nonnegative_integer, "probs": constraints.unit_interval, "logits": constraints.real,
@@ -78,7 +81,7 @@ class Binomial(Distribution):
         return log_choose + value * self.logits - n * softplus(self.logits)
 
     def entropy(self) -> Tensor:
-        """By enumeration. Raises: NotImplementedError for different total counts in one batch."""
+        """The entropy, by enumeration. Raises: NotImplementedError for different total counts in one batch."""
         n = int(self.total_count.max())
         if not int(self.total_count.min()) == n:
             raise NotImplementedError("Inhomogeneous total count not supported by `entropy`.")
@@ -86,7 +89,10 @@ class Binomial(Distribution):
         return -xlogy(log_prob.exp(), log_prob.exp()).sum(0)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """Raises: NotImplementedError for different total counts in one batch."""
+        """The values 0..total_count along a new first dim.
+
+        Raises: NotImplementedError for different total counts in one batch.
+        """
         n = int(self.total_count.max())
         if not int(self.total_count.min()) == n:
             raise NotImplementedError("Inhomogeneous total count not supported by `enumerate_support`.")

@@ -15,7 +15,10 @@ __all__ = ["Categorical"]
 
 
 class Categorical(Distribution):
-    """An index of the last dim of `probs` (normalised here) or of `logits`. Exactly one of the two, of one dim or more."""
+    """An index 0..k-1 with probabilities `probs` (*, k), which are normalised, or unnormalised log probabilities `logits`.
+
+    Raises: ValueError unless exactly one of them is given, with at least one dim.
+    """
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}  # noqa: RUF012
     has_enumerate_support = True

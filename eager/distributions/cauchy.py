@@ -14,7 +14,7 @@ __all__ = ["Cauchy"]
 
 
 class Cauchy(Distribution):
-    """Median `loc` and half width at half height `scale`; it has no mean and no variance."""
+    """Median `loc` and half width at half maximum `scale`. The mean is undefined (nan), the variance infinite."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}  # noqa: RUF012
     support = constraints.real

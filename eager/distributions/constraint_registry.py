@@ -1,6 +1,6 @@
-"""From constraints to transforms of the reals onto them: `biject_to` bijectively, `transform_to` in whatever way is best.
+"""Registries of transforms from the reals onto a constraint: `biject_to` bijective, `transform_to` possibly not.
 
-`transform_to(dist.support)(real_tensor)` makes an unconstrained parameter a valid one.
+`transform_to(dist.support)(real_tensor)` converts an unconstrained parameter into a valid value.
 """
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 
 
 class ConstraintRegistry:
-    """Factories of transforms by class of constraint."""
+    """Maps classes of constraints to factories of transforms."""
 
     def __init__(self) -> None:
         self._registry: dict[type, Factory] = {}
 
     def register(self, constraint: Any, factory: Factory | None = None) -> Callable[[Factory], Factory]:
-        """Use `factory(constraint)` for constraints of that class; without a factory, a decorator.
+        """Use `factory(constraint)` for constraints of this class; without a factory, return a decorator.
 
-        Raises: TypeError for something that is no constraint.
+        Raises: TypeError for an argument that is not a constraint.
         """
         cls = type(constraint) if isinstance(constraint, Constraint) else constraint
         if not isinstance(cls, type) or not issubclass(cls, Constraint):
@@ -38,7 +38,7 @@ class ConstraintRegistry:
         return add
 
     def __call__(self, constraint: Constraint) -> transforms.Transform:
-        """The transform onto a constraint. Raises: NotImplementedError where none is registered for its class."""
+        """The transform onto a constraint. Raises: NotImplementedError if none is registered for its class."""
         factory = self._registry.get(type(constraint))
         if factory is None:
             raise NotImplementedError(f"Cannot transform {type(constraint).__name__} constraints")

@@ -1,4 +1,4 @@
-"""Sets that parameters and samples lie in. `check(value)` says for each event whether it does.
+"""Constraints: sets of valid parameters and samples. `check(value)` tests each event.
 
 A constraint covers the last `event_dim` dims of a value: `positive` none, `simplex` one, `lower_triangular` two.
 """
@@ -21,7 +21,7 @@ __all__ = [
 
 
 class Constraint:
-    """A region over which a variable is valid. is_discrete: of integers. event_dim: dims that one check covers."""
+    """A set of valid values. is_discrete: its values are integers. event_dim: number of dims of one event."""
 
     if TYPE_CHECKING:  # read-only, so that a subclass may override either attribute with a property
 
@@ -33,7 +33,7 @@ class Constraint:
         is_discrete, event_dim = False, 0
 
     def check(self, value: Tensor) -> Tensor:
-        """A bool tensor of the shape of `value` without its event dims."""
+        """Whether each event of `value` is valid: a bool tensor of the shape of `value` without its event dims."""
         raise NotImplementedError(f"{type(self).__name__}.check")
 
     def __repr__(self) -> str:
@@ -41,7 +41,7 @@ class Constraint:
 
 
 class _Dependent(Constraint):
-    """Depends on other parameters, and is known on an instance only."""
+    """A constraint that depends on other parameters; only an instance determines it."""
 
     def __init__(self, *, is_discrete: bool | None = None, event_dim: int | None = None) -> None:
         self._is_discrete, self._event_dim = is_discrete, event_dim
@@ -68,9 +68,9 @@ class _Dependent(Constraint):
 
 
 class dependent_property(property, _Dependent):  # noqa: N801 - torch's name
-    """A property that is a dependent constraint on the class and the actual one on an instance.
+    """A property that returns a constraint on an instance, and is itself a dependent constraint on the class.
 
-    `@dependent_property(is_discrete=False, event_dim=0)` states what is known without an instance.
+    `@dependent_property(is_discrete=False, event_dim=0)` declares the parts that are known without an instance.
     """
 
     def __init__(self, fn: Any = None, *, is_discrete: bool | None = None, event_dim: int | None = None) -> None:
@@ -82,12 +82,12 @@ class dependent_property(property, _Dependent):  # noqa: N801 - torch's name
 
 
 def is_dependent(constraint: Any) -> bool:
-    """Whether a constraint is known on an instance only."""
+    """Whether only an instance determines the constraint."""
     return isinstance(constraint, _Dependent)
 
 
 class _IndependentConstraint(Constraint):
-    """Another constraint whose last dims count as one event."""
+    """A constraint whose last `reinterpreted_batch_ndims` batch dims count as event dims."""
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
         self.base_constraint = base_constraint
@@ -113,7 +113,7 @@ class _IndependentConstraint(Constraint):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """The support of a mixture: that of its components, which have one batch dim more."""
+    """The support of a mixture: that of its components, which have an additional batch dim."""
 
     def __init__(self, base_constraint: Constraint) -> None:
         self.base_constraint = base_constraint
@@ -152,7 +152,7 @@ class _OneHot(Constraint):
 
 
 class _Bounded(Constraint):
-    """With bounds that the text names."""
+    """Base class of constraints whose printed form shows their bounds."""
 
     def __init__(self, lower_bound: Any = None, upper_bound: Any = None) -> None:
         self.lower_bound, self.upper_bound = lower_bound, upper_bound
@@ -242,7 +242,7 @@ class _LowerCholesky(Constraint):
 
 
 class _CorrCholesky(Constraint):
-    """Cholesky factors of correlation matrices: rows of unit length."""
+    """Cholesky factors of correlation matrices: lower triangular with rows of unit length."""
 
     event_dim = 2
 
@@ -285,7 +285,7 @@ class _PositiveDefinite(_Symmetric):
 
 
 class _Cat(Constraint):
-    """Different constraints on consecutive parts along a dim."""
+    """A different constraint on each of consecutive parts along a dim."""
 
     def __init__(self, cseq: Any, dim: int = 0, lengths: Any = None) -> None:
         self.cseq = list(cseq)
@@ -311,7 +311,7 @@ class _Cat(Constraint):
 
 
 class _Stack(Constraint):
-    """Different constraints on the slices along a dim."""
+    """A different constraint on each slice along a dim."""
 
     def __init__(self, cseq: Any, dim: int = 0) -> None:
         self.cseq, self.dim = list(cseq), dim

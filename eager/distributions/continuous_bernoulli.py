@@ -14,8 +14,9 @@ __all__ = ["ContinuousBernoulli"]
 
 
 class ContinuousBernoulli(ExponentialFamily):
-    """Density C(p) p^x (1-p)^(1-x) with `probs` p or log odds `logits`. `lims`: near p = 1/2 the Taylor expansion is used.
+    """Density C(p) p^x (1-p)^(1-x) with `probs` p or log odds `logits`. Within `lims` of p = 1/2 a Taylor expansion is used.
 
+    Raises: ValueError unless exactly one of `probs` and `logits` is given.
     Source: Loaiza-Ganem & Cunningham, "The continuous Bernoulli: fixing a pervasive error in variational autoencoders",
     arXiv:1907.06845.
     """
@@ -47,7 +48,7 @@ class ContinuousBernoulli(ExponentialFamily):
         return new
 
     def _outside(self) -> Tensor:
-        """Where the closed forms are stable: away from 1/2."""
+        """Mask of the parameters away from 1/2, for which the closed forms are stable."""
         return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
 
     def _cut_probs(self) -> Tensor:

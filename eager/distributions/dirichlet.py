@@ -13,7 +13,10 @@ __all__ = ["Dirichlet"]
 
 
 class Dirichlet(ExponentialFamily):
-    """`concentration`: (*, k), k parts. Draws are normalised gamma variates, with gradients in the concentration."""
+    """Points of the simplex with k components, `concentration` (*, k). Samples are normalised gamma variates.
+
+    Gradients of samples reach the concentration. Raises: ValueError for a concentration without dims.
+    """
 
     arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}  # noqa: RUF012
     support = constraints.simplex
@@ -48,7 +51,7 @@ class Dirichlet(ExponentialFamily):
     def mode(self) -> Tensor:
         above = (self.concentration - 1).clamp(min=0.0)
         mode = above / above.sum(-1, keepdim=True)
-        flat = (self.concentration < 1).all(-1, keepdim=True)  # infinite at every corner: the first one, as in torch
+        flat = (self.concentration < 1).all(-1, keepdim=True)  # the density is infinite at every corner; torch returns the first one
         corner = zeros_like(mode)
         corner[..., 0] = 1
         return corner.where(flat, mode)

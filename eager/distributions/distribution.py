@@ -1,4 +1,4 @@
-"""The base of all distributions: shapes, argument and sample checks, and what every one of them answers to."""
+"""Distribution: the base class. Shapes, checks of arguments and samples, and the methods that subclasses override."""
 from __future__ import annotations
 
 import math
@@ -16,8 +16,8 @@ __all__ = ["Distribution"]
 class Distribution:
     """A batch of distributions. A sample has shape sample_shape + batch_shape + event_shape.
 
-    batch_shape: independent distributions with parameters of their own. event_shape: one draw of one of them.
-    validate_args: check parameters now and samples in `log_prob`; None for the default, on.
+    batch_shape: independent distributions with separate parameters. event_shape: one draw from one of them.
+    validate_args: check parameters now and samples in `log_prob`; None selects the default (on).
     Raises: ValueError for parameters outside `arg_constraints`.
     """
 
@@ -35,7 +35,7 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Whether distributions that say nothing check their arguments."""
+        """Set whether distributions check their arguments by default."""
         if value not in (True, False):
             raise ValueError(f"set_default_validate_args: got {value!r}; allowed: True, False")
         Distribution._validate_args = value
@@ -58,9 +58,9 @@ class Distribution:
             return
         for name, constraint in found.items():
             if constraints.is_dependent(constraint):
-                continue  # not known before the instance is complete
+                continue  # cannot be determined before the instance is complete
             if name not in self.__dict__ and isinstance(getattr(type(self), name), lazy_property):
-                continue  # the other of two parametrisations was given
+                continue  # the alternative parametrisation was given
             value = getattr(self, name)
             if not bool(constraint.check(value).all()):
                 raise ValueError(
@@ -72,10 +72,12 @@ class Distribution:
 
     @property
     def batch_shape(self) -> Size:
+        """The shape of the batch of independent distributions."""
         return self._batch_shape
 
     @property
     def event_shape(self) -> Size:
+        """The shape of one draw from one distribution."""
         return self._event_shape
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Distribution:
@@ -83,14 +85,17 @@ class Distribution:
         raise NotImplementedError(f"{type(self).__name__}.expand")
 
     def _get_checked_instance(self, cls: type[Distribution], _instance: Any = None) -> Any:
-        """An empty instance to fill in `expand`. Raises: NotImplementedError for a subclass with its own __init__ only."""
+        """An empty instance to fill in `expand`.
+
+        Raises: NotImplementedError for a subclass that overrides only __init__.
+        """
         if _instance is None and type(self).__init__ is not cls.__init__:
             raise NotImplementedError(f"Subclass {type(self).__name__} of {cls.__name__} that defines a custom __init__ method must also "
                                       "define a custom .expand() method.")  # fmt: skip
         return self.__new__(type(self)) if _instance is None else _instance
 
     def _expanded(self, cls: type, batch_shape: Any, names: tuple[str, ...], _instance: Any, event_shape: Any = ()) -> Any:
-        """The usual `expand`: parameters (and what was computed lazily) expanded, no new check."""
+        """The usual `expand`: expands the named attributes that are already computed, without checking them again."""
         new = self._get_checked_instance(cls, _instance)
         batch_shape = Size(batch_shape)
         for name in names:
@@ -103,41 +108,48 @@ class Distribution:
         return new
 
     def _extended_shape(self, sample_shape: Any = ()) -> Size:
-        """The shape of a sample."""
+        """The shape of a sample: sample_shape + batch_shape + event_shape."""
         return Size(tuple(sample_shape) + tuple(self._batch_shape) + tuple(self._event_shape))
 
-    # ---- what it is ----
+    # ---- support and moments ----
 
     @property
     def support(self) -> Any:
-        """The constraint that samples satisfy."""
+        """The constraint that every sample satisfies."""
         raise NotImplementedError(f"{type(self).__name__}.support")
 
     @property
     def mean(self) -> Tensor:
+        """The mean, of shape batch_shape + event_shape."""
         raise NotImplementedError(f"{type(self).__name__}.mean")
 
     @property
     def mode(self) -> Tensor:
+        """The most probable value, of shape batch_shape + event_shape."""
         raise NotImplementedError(f"{self.__class__} does not implement mode")
 
     @property
     def variance(self) -> Tensor:
+        """The variance of each element, of shape batch_shape + event_shape."""
         raise NotImplementedError(f"{type(self).__name__}.variance")
 
     @property
     def stddev(self) -> Tensor:
+        """The standard deviation of each element, of shape batch_shape + event_shape."""
         return self.variance.sqrt()
 
-    # ---- drawing ----
+    # ---- sampling ----
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        """Draws, cut off from the parameters' history. Result: sample_shape + batch_shape + event_shape."""
+        """Draws without gradients. Result: sample_shape + batch_shape + event_shape."""
         with no_grad():
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        """Draws through which gradients reach the parameters; where `has_rsample`."""
+        """Reparametrised draws, differentiable in the parameters; defined if `has_rsample`.
+
+        Result: the shape of `sample`.
+        """
         raise NotImplementedError(f"{type(self).__name__}.rsample")
 
     def sample_n(self, n: int) -> Tensor:
@@ -146,35 +158,44 @@ class Distribution:
         return self.sample((n,))
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """All values of a discrete distribution, along a new first dim; where `has_enumerate_support`."""
+        """All values of a discrete distribution, along a new first dim; defined if `has_enumerate_support`.
+
+        Result: (n,) + batch_shape + event_shape, or with expand=False the batch dims have size 1.
+        """
         raise NotImplementedError(f"{type(self).__name__}.enumerate_support")
 
     # ---- densities ----
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """The log of the density or mass at `value`."""
+        """The log of the density or probability of `value`. Result: sample_shape + batch_shape.
+
+        value: sample_shape + batch_shape + event_shape. Raises: ValueError for a value outside the support, if checked.
+        """
         raise NotImplementedError(f"{type(self).__name__}.log_prob")
 
     def cdf(self, value: Tensor) -> Tensor:
-        """The probability of a draw of at most `value`."""
+        """The cumulative distribution function at `value`.
+
+        Raises: ValueError for a value outside the support, if checked.
+        """
         raise NotImplementedError(f"{type(self).__name__}.cdf")
 
     def icdf(self, value: Tensor) -> Tensor:
-        """The value that a draw is below with probability `value`."""
+        """The inverse of the cumulative distribution function at the probabilities `value`."""
         raise NotImplementedError(f"{type(self).__name__}.icdf")
 
     def entropy(self) -> Tensor:
-        """In nats, one per batch element."""
+        """The entropy in nats, of shape batch_shape."""
         raise NotImplementedError(f"{type(self).__name__}.entropy")
 
     def perplexity(self) -> Tensor:
-        """The exponential of the entropy."""
+        """The exponential of the entropy, of shape batch_shape."""
         return self.entropy().exp()
 
     # ---- checks ----
 
     def _validate_sample(self, value: Any) -> None:
-        """Raises: ValueError for a value of a shape that does not fit, or outside the support."""
+        """Raises: ValueError for a value of the wrong type or shape, or outside the support."""
         if not isinstance(value, Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")
         start = value.ndim - len(self._event_shape)

@@ -1,4 +1,4 @@
-"""Distributions whose density is exp(<t(x), eta> - F(eta) + k(x)), with natural parameters eta."""
+"""Exponential families: densities exp(<t(x), eta> - F(eta) + k(x)) with natural parameters eta."""
 from __future__ import annotations
 
 from typing import Any
@@ -12,7 +12,10 @@ __all__ = ["ExponentialFamily"]
 
 
 class ExponentialFamily(Distribution):
-    """States `_natural_params`, `_log_normalizer` (F) and `_mean_carrier_measure` (E[k(x)]); the entropy follows from them."""
+    """Base class that derives the entropy from the parts of the density.
+
+    Subclasses define `_natural_params` (eta), `_log_normalizer` (F) and `_mean_carrier_measure` (E[k(x)]).
+    """
 
     @property
     def _natural_params(self) -> tuple[Tensor, ...]:
@@ -27,7 +30,7 @@ class ExponentialFamily(Distribution):
         raise NotImplementedError(f"{type(self).__name__}._mean_carrier_measure")
 
     def entropy(self) -> Tensor:
-        """F(eta) - <eta, grad F(eta)> - E[k(x)], by automatic differentiation.
+        """F(eta) - <eta, grad F(eta)> - E[k(x)], by automatic differentiation. Result: batch_shape.
 
         Source: Nielsen & Nock, "Entropies and cross-entropies of exponential families", ICIP 2010.
         """

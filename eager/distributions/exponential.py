@@ -13,7 +13,7 @@ __all__ = ["Exponential"]
 
 
 class Exponential(ExponentialFamily):
-    """Inverse scale `rate`."""
+    """Density rate * exp(-rate * x) for x >= 0."""
 
     arg_constraints = {"rate": constraints.positive}  # noqa: RUF012
     support = constraints.nonnegative

@@ -1,4 +1,4 @@
-"""The Fisher-Snedecor distribution: a ratio of two chi-squared variates."""
+"""The Fisher-Snedecor distribution: the ratio of two scaled chi-squared variates."""
 from __future__ import annotations
 
 from typing import Any
@@ -14,7 +14,7 @@ __all__ = ["FisherSnedecor"]
 
 
 class FisherSnedecor(Distribution):
-    """Degrees of freedom `df1` and `df2`."""
+    """Degrees of freedom `df1` (numerator) and `df2` (denominator)."""
 
     arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}  # noqa: RUF012
     support = constraints.positive

@@ -14,7 +14,7 @@ __all__ = ["Gamma"]
 
 
 class Gamma(ExponentialFamily):
-    """Shape `concentration` and inverse scale `rate`. Draws have gradients in both."""
+    """Shape `concentration` and inverse scale `rate`. Gradients of samples reach both."""
 
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}  # noqa: RUF012
     support = constraints.nonnegative
@@ -43,7 +43,7 @@ class Gamma(ExponentialFamily):
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         value = standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
-        value.data.clamp_(min=finfo(value.dtype).tiny)  # a small concentration underflows; 0 has no finite log
+        value.data.clamp_(min=finfo(value.dtype).tiny)  # a draw with a small concentration may underflow to 0, whose log is infinite
         return value
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The generalised Pareto distribution, of what exceeds a threshold."""
+"""The generalised Pareto distribution of values above a threshold."""
 from __future__ import annotations
 
 import math
@@ -15,7 +15,7 @@ __all__ = ["GeneralizedPareto"]
 
 
 class GeneralizedPareto(Distribution):
-    """Threshold `loc`, `scale`, and `concentration`, the shape: 0 is exponential, below it there is a largest value."""
+    """Threshold `loc`, `scale` and shape `concentration`: 0 is exponential, a negative one has an upper bound."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive, "concentration": constraints.real}  # noqa: RUF012
     has_rsample = True
@@ -55,7 +55,7 @@ class GeneralizedPareto(Distribution):
         return self.icdf(rand(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device))
 
     def _log_survival(self, value: Tensor) -> Tensor:
-        """log P(X > value), with the exponential as the limit at a concentration of 0."""
+        """log P(X > value); for a concentration of 0 the exponential limit."""
         z = (value - self.loc) / self.scale
         flat = self.concentration == 0
         c = OPS["where"](flat, 1.0, self.concentration)

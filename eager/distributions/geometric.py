@@ -1,4 +1,4 @@
-"""The geometric distribution: failures before the first success."""
+"""The geometric distribution: the number of failures before the first success."""
 from __future__ import annotations
 
 from typing import Any
@@ -14,7 +14,10 @@ __all__ = ["Geometric"]
 
 
 class Geometric(Distribution):
-    """Failures before the first success of trials with probability `probs`, given so or as log odds `logits`."""
+    """Number of failures before the first success of trials with probability `probs`, or log odds `logits`.
+
+    Raises: ValueError unless exactly one of them is given, and if `probs` is 0.
+    """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}  # noqa: RUF012
     support = constraints.nonnegative_integer
@@ -69,5 +72,5 @@ class Geometric(Distribution):
         return value * (-probs).log1p() + self.probs.log()
 
     def entropy(self) -> Tensor:
-        # the entropy of a coin, over its probability
+        # the entropy of a Bernoulli trial, divided by the success probability
         return (softplus(self.logits) - self.logits * self.probs) / self.probs

@@ -63,5 +63,5 @@ class Gumbel(TransformedDistribution):
 
 
 def _steps(loc: Tensor, scale: Tensor) -> list[Any]:
-    """loc - scale * log(-log(u))."""
+    """The transforms u -> loc - scale * log(-log(u)) of a uniform variate."""
     return [ExpTransform().inv, AffineTransform(0, -ones_like(scale)), ExpTransform().inv, AffineTransform(loc, -scale)]

@@ -1,4 +1,4 @@
-"""The half-Cauchy distribution: |x| of a centred Cauchy."""
+"""The half-Cauchy distribution: the absolute value of a centred Cauchy variate."""
 from __future__ import annotations
 
 import math
@@ -15,7 +15,7 @@ __all__ = ["HalfCauchy"]
 
 
 class HalfCauchy(TransformedDistribution):
-    """|x| of x Cauchy with median 0 and half width `scale`."""
+    """|x| for a Cauchy variate x with median 0 and half width `scale`."""
 
     arg_constraints = {"scale": constraints.positive}  # noqa: RUF012
     support = constraints.nonnegative

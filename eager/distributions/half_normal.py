@@ -1,4 +1,4 @@
-"""The half-normal distribution: |x| of a centred normal."""
+"""The half-normal distribution: the absolute value of a centred normal variate."""
 from __future__ import annotations
 
 import math
@@ -15,7 +15,7 @@ __all__ = ["HalfNormal"]
 
 
 class HalfNormal(TransformedDistribution):
-    """|x| of x normal with mean 0 and standard deviation `scale`."""
+    """|x| for a normal variate x with mean 0 and standard deviation `scale`."""
 
     arg_constraints = {"scale": constraints.positive}  # noqa: RUF012
     support = constraints.nonnegative

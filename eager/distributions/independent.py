@@ -1,4 +1,4 @@
-"""A distribution whose last batch dims count as one event."""
+"""Independent: a distribution whose last batch dims count as event dims."""
 from __future__ import annotations
 
 from typing import Any
@@ -12,7 +12,10 @@ __all__ = ["Independent"]
 
 
 class Independent(Distribution):
-    """`base_distribution` with its last `reinterpreted_batch_ndims` batch dims moved to the event: log_prob sums over them."""
+    """`base_distribution` with its last `reinterpreted_batch_ndims` batch dims as event dims; log_prob sums over them.
+
+    Raises: ValueError if the base has fewer batch dims.
+    """
 
     arg_constraints = {}  # noqa: RUF012
 
@@ -70,7 +73,10 @@ class Independent(Distribution):
         return sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """Raises: NotImplementedError for events of several dims, whose support is a cartesian product."""
+        """The values of the base.
+
+        Raises: NotImplementedError for reinterpreted dims, whose support is a cartesian product.
+        """
         if self.reinterpreted_batch_ndims > 0:
             raise NotImplementedError("Enumeration over cartesian product is not implemented")
         return self.base_dist.enumerate_support(expand)

@@ -13,7 +13,7 @@ __all__ = ["InverseGamma"]
 
 
 class InverseGamma(TransformedDistribution):
-    """1 / x of x gamma with `concentration` and `rate`."""
+    """1 / x for a gamma variate x with `concentration` and `rate`."""
 
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}  # noqa: RUF012
     support = constraints.positive

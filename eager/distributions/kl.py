@@ -1,6 +1,6 @@
-"""Kullback-Leibler divergences KL(p || q), by the classes of p and q.
+"""Kullback-Leibler divergences KL(p || q), dispatched on the classes of p and q.
 
-`register_kl(P, Q)` adds a formula; `kl_divergence(p, q)` takes the one of the nearest common ancestors.
+`register_kl(P, Q)` adds a formula; `kl_divergence(p, q)` uses the formula registered for the nearest ancestors.
 """
 from __future__ import annotations
 
@@ -42,11 +42,14 @@ __all__ = ["kl_divergence", "register_kl"]
 
 Formula = Callable[[Any, Any], Tensor]
 _REGISTRY: dict[tuple[type, type], Formula] = {}
-_FOUND: dict[tuple[type, type], Formula] = {}  # for the classes asked for so far
+_FOUND: dict[tuple[type, type], Formula] = {}  # cache of looked-up pairs of classes
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
-    """Decorates the formula for classes p and q and their subclasses. Raises: TypeError for classes of no distribution."""
+    """Decorator that registers a formula for classes p and q and their subclasses.
+
+    Raises: TypeError for a class that is not a Distribution.
+    """
     for cls, name in ((type_p, "type_p"), (type_q, "type_q")):
         if not (isinstance(cls, type) and issubclass(cls, Distribution)):
             raise TypeError(f"Expected {name} to be a Distribution subclass but got {cls}")
@@ -60,7 +63,7 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
 
 
 def _find(type_p: type, type_q: type) -> Formula | None:
-    """The formula of the nearest classes; of p's nearest first, with a warning where q's nearest has another."""
+    """The formula for the nearest ancestors, p's first; warns if q's nearest ancestor has a different formula."""
     matches = [(p, q) for p, q in _REGISTRY if issubclass(type_p, p) and issubclass(type_q, q)]
     if not matches:
         return None
@@ -77,7 +80,7 @@ def _find(type_p: type, type_q: type) -> Formula | None:
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
-    """KL(p || q), one per batch element. Raises: NotImplementedError for a pair without a formula."""
+    """KL(p || q), of shape batch_shape. Raises: NotImplementedError for a pair without a formula."""
     key = (type(p), type(q))
     formula = _FOUND.get(key)
     if formula is None:
@@ -96,7 +99,7 @@ def _x_log_x(x: Tensor) -> Tensor:
     return xlogy(x, x)
 
 
-# ---- of one family ----
+# ---- both of one family ----
 
 
 @register_kl(ExponentialFamily, ExponentialFamily)
@@ -137,7 +140,7 @@ def _beta_beta(p: Any, q: Any) -> Tensor:
 
 @register_kl(Binomial, Binomial)
 def _binomial_binomial(p: Any, q: Any) -> Tensor:
-    """Raises: NotImplementedError where p has fewer trials than q."""
+    """Raises: NotImplementedError if p has fewer trials than q."""
     if bool((p.total_count < q.total_count).any()):
         raise NotImplementedError("KL between Binomials where q.total_count > p.total_count is not implemented")
     kl = p.total_count * (p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p())
@@ -247,7 +250,7 @@ def _cauchy_cauchy(p: Any, q: Any) -> Tensor:
 
 @register_kl(TransformedDistribution, TransformedDistribution)
 def _transformed_transformed(p: Any, q: Any) -> Tensor:
-    """Equal transforms change nothing. Raises: NotImplementedError for others."""
+    """The divergence of the bases, if both have equal transforms. Raises: NotImplementedError otherwise."""
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
         raise NotImplementedError("kl_divergence of transformed distributions with different transforms")
     return kl_divergence(p.base_dist, q.base_dist)
@@ -273,7 +276,7 @@ def _half_log_det(tril: Tensor) -> Tensor:
 
 
 def _trace_of_inverse(lower: Tensor, factor: Tensor) -> Tensor:
-    """trace((L L^T)^-1 F F^T): the squares of L^-1 F."""
+    """trace((L L^T)^-1 F F^T): the sum of squares of L^-1 F."""
     return solve_lower(lower, factor).pow(2).flatten(-2).sum(-1)
 
 
@@ -288,7 +291,7 @@ def _multivariate_multivariate(p: Any, q: Any) -> Tensor:
 
 
 def _low_rank_trace(q: Any, factor: Tensor) -> Tensor:
-    """trace(Q^-1 F F^T) for a low-rank Q, by Woodbury: trace(D^-1 F F^T) less the squares of C^-1 W^T D^-1 F."""
+    """trace(Q^-1 F F^T) for a low-rank Q, by Woodbury: trace(D^-1 F F^T) minus the sum of squares of C^-1 W^T D^-1 F."""
     d = q._unbroadcasted_cov_diag
     scaled = q._unbroadcasted_cov_factor.mT / d.unsqueeze(-2)
     direct = (factor.pow(2) / d.unsqueeze(-1)).flatten(-2).sum(-1)
@@ -338,7 +341,7 @@ def _low_rank_multivariate(p: Any, q: Any) -> Tensor:
 
 
 def _never_inside(*pairs: tuple[type, type]) -> None:
-    """p puts mass where q has none."""
+    """Register an infinite divergence: p has mass where q has none."""
     for type_p, type_q in pairs:
         register_kl(type_p, type_q)(lambda p, q: _infinite(getattr(p, next(iter(p.arg_constraints)))))
 

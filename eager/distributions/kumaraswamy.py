@@ -16,7 +16,7 @@ __all__ = ["Kumaraswamy"]
 
 
 class Kumaraswamy(TransformedDistribution):
-    """Like a beta distribution with parameters `concentration1` and `concentration0`, with a closed cdf."""
+    """Parameters `concentration1` (a) and `concentration0` (b): similar to Beta, with a closed-form cdf."""
 
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}  # noqa: RUF012
     support = constraints.unit_interval
@@ -27,7 +27,7 @@ class Kumaraswamy(TransformedDistribution):
         super().__init__(base, self._steps(), validate_args=validate_args)
 
     def _steps(self) -> list[Any]:
-        """(1 - u ** (1 / b)) ** (1 / a)."""
+        """The transforms u -> (1 - u ** (1 / b)) ** (1 / a) of a uniform variate."""
         return [PowerTransform(exponent=self.concentration0.reciprocal()), AffineTransform(loc=1.0, scale=-1.0),
                 PowerTransform(exponent=self.concentration1.reciprocal())]  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The Laplace distribution: two exponentials back to back."""
+"""The Laplace distribution."""
 from __future__ import annotations
 
 import math
@@ -14,7 +14,7 @@ __all__ = ["Laplace"]
 
 
 class Laplace(Distribution):
-    """Centre `loc` and `scale`."""
+    """Density exp(-|x - loc| / scale) / (2 scale)."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}  # noqa: RUF012
     support = constraints.real
@@ -45,7 +45,7 @@ class Laplace(Distribution):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         u = rand(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device) * 2 - 1
-        u = u.clamp(min=finfo(u.dtype).eps - 1)  # -1 itself has no finite place
+        u = u.clamp(min=finfo(u.dtype).eps - 1)  # -1 maps to -inf
         return self.loc - self.scale * u.sign() * (-u.abs()).log1p()
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The Lewandowski-Kurowicka-Joe distribution of correlation matrices, by their Cholesky factors."""
+"""The Lewandowski-Kurowicka-Joe distribution of correlation matrices, represented by their Cholesky factors."""
 from __future__ import annotations
 
 import math
@@ -17,11 +17,11 @@ __all__ = ["LKJCholesky"]
 
 
 class LKJCholesky(Distribution):
-    """Factors L of dim x dim correlation matrices L L^T, with density in proportion to det(L L^T) ** (concentration - 1).
+    """Factors L of dim x dim correlation matrices L L^T, with density proportional to det(L L^T) ** (concentration - 1).
 
     concentration 1 is uniform over correlation matrices. Raises: ValueError for a dim below 2.
-    Source: Lewandowski, Kurowicka, Joe, "Generating random correlation matrices based on vines and extended onion method",
-    J. Multivariate Analysis 100 (2009), section 3.2.
+    Source: Lewandowski, Kurowicka, Joe, "Generating random correlation matrices based on vines and extended onion
+    method", J. Multivariate Analysis 100 (2009), section 3.2.
     """
 
     arg_constraints = {"concentration": constraints.positive}  # noqa: RUF012
@@ -32,7 +32,7 @@ class LKJCholesky(Distribution):
             raise ValueError(f"Expected dim to be an integer greater than or equal to 2. Found dim={dim}.")
         self.dim = dim
         (self.concentration,) = broadcast_all(concentration)
-        # the squared length of each row's part left of the diagonal
+        # distribution of the squared length of each row's part left of the diagonal
         row = OPS["clamp"](self._counted(dim) - 1, 0, None)
         self._beta = Beta(row + 0.5, (self.concentration + 0.5 * (dim - 2)).unsqueeze(-1) - 0.5 * row)
         super().__init__(tuple(self.concentration.shape), (dim, dim), validate_args=validate_args)
@@ -50,7 +50,7 @@ class LKJCholesky(Distribution):
         return new
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        """Rows one after another, each a point within the unit ball in a random direction."""
+        """Samples drawn row by row, each row a point of the unit ball in a random direction."""
         squared = self._beta.sample(sample_shape).unsqueeze(-1)
         directions = randn(self._extended_shape(sample_shape), dtype=squared.dtype, device=squared.device).tril(-1)
         directions = directions / directions.norm(dim=-1, keepdim=True)

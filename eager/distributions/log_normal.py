@@ -1,4 +1,4 @@
-"""The log-normal distribution: exp of a normal."""
+"""The log-normal distribution: the exponential of a normal variate."""
 from __future__ import annotations
 
 from typing import Any
@@ -13,7 +13,7 @@ __all__ = ["LogNormal"]
 
 
 class LogNormal(TransformedDistribution):
-    """exp(x) of x normal with mean `loc` and standard deviation `scale`."""
+    """exp(x) for a normal variate x with mean `loc` and standard deviation `scale`."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}  # noqa: RUF012
     support = constraints.positive

@@ -14,7 +14,7 @@ __all__ = ["LogisticNormal"]
 
 
 class LogisticNormal(TransformedDistribution):
-    """A normal vector of n (mean `loc`, standard deviation `scale`) broken like a stick into n + 1 parts."""
+    """A normal vector of n elements (mean `loc`, deviation `scale`) mapped to n + 1 proportions by stick breaking."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}  # noqa: RUF012
     support = constraints.simplex

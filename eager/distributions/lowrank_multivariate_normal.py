@@ -1,4 +1,4 @@
-"""The multivariate normal distribution with a covariance of low rank and a diagonal."""
+"""The multivariate normal distribution whose covariance is a low-rank matrix plus a diagonal."""
 from __future__ import annotations
 
 from typing import Any
@@ -15,7 +15,7 @@ __all__ = ["LowRankMultivariateNormal"]
 
 
 def _capacitance_tril(factor: Tensor, diagonal: Tensor) -> Tensor:
-    """The Cholesky factor of I + W^T D^-1 W, of the size of the rank."""
+    """The Cholesky factor (r, r) of I + W^T D^-1 W."""
     scaled = factor.mT / diagonal.unsqueeze(-2)
     k = scaled @ factor
     return OPS["cholesky"](k + OPS["diag_embed"](k.new_ones(k.shape[:-1])))
@@ -24,7 +24,8 @@ def _capacitance_tril(factor: Tensor, diagonal: Tensor) -> Tensor:
 class LowRankMultivariateNormal(Distribution):
     """Mean `loc` (*, d), covariance W W^T + D with `cov_factor` W (*, d, r) and `cov_diag` the diagonal of D (*, d).
 
-    Densities cost r^3 and not d^3: Woodbury's identity and the matrix determinant lemma.
+    Densities cost r^3 instead of d^3, by Woodbury's identity and the matrix determinant lemma.
+    Raises: ValueError for shapes that do not fit.
     """
 
     arg_constraints = {  # noqa: RUF012
@@ -76,7 +77,7 @@ class LowRankMultivariateNormal(Distribution):
 
     @lazy_property
     def scale_tril(self) -> Tensor:
-        # sqrt(D) chol(I + D^-1/2 W W^T D^-1/2), which stays well conditioned
+        # sqrt(D) chol(I + D^-1/2 W W^T D^-1/2) is well conditioned
         root = self._unbroadcasted_cov_diag.sqrt().unsqueeze(-1)
         scaled = self._unbroadcasted_cov_factor / root
         k = scaled @ scaled.mT

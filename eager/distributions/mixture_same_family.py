@@ -1,4 +1,4 @@
-"""Mixtures of components of one family."""
+"""Mixtures whose components belong to one family."""
 from __future__ import annotations
 
 from typing import Any
@@ -15,7 +15,10 @@ __all__ = ["MixtureSameFamily"]
 
 
 class MixtureSameFamily(Distribution):
-    """`component_distribution` has a last batch dim of k components, chosen by the Categorical `mixture_distribution`."""
+    """The last batch dim of `component_distribution` holds k components, chosen by the Categorical `mixture_distribution`.
+
+    Raises: ValueError for other types, or batch shapes that do not fit.
+    """
 
     arg_constraints = {}  # noqa: RUF012
     has_rsample = False
@@ -59,12 +62,12 @@ class MixtureSameFamily(Distribution):
         return self._component_distribution
 
     def _weights(self) -> Tensor:
-        """Probabilities of the components, with dims for the event."""
+        """Probabilities of the components, with dims of size 1 for the event."""
         probs = self.mixture_distribution.probs
         return probs.reshape((*probs.shape, *(1,) * self._event_ndims))
 
     def _pad(self, x: Tensor) -> Tensor:
-        """A dim for the components, before the event's."""
+        """`x` with a dim for the components before the event dims."""
         return x.unsqueeze(-1 - self._event_ndims)
 
     @property
@@ -73,7 +76,7 @@ class MixtureSameFamily(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        """The mean of the components' variances and the variance of their means."""
+        """The mean of the components' variances plus the variance of their means."""
         weights, dim = self._weights(), -1 - self._event_ndims
         within = (weights * self.component_distribution.variance).sum(dim)
         between = (weights * (self.component_distribution.mean - self._pad(self.mean)).pow(2.0)).sum(dim)

@@ -1,4 +1,4 @@
-"""The multinomial distribution: counts of several outcomes among independent trials."""
+"""The multinomial distribution: counts of outcomes among independent trials."""
 from __future__ import annotations
 
 from typing import Any
@@ -15,7 +15,10 @@ __all__ = ["Multinomial"]
 
 
 class Multinomial(Distribution):
-    """Counts of `total_count` draws (one int for the whole batch) with the probabilities of a `Categorical`."""
+    """Counts (*, k) of `total_count` draws from a Categorical; one int for the whole batch.
+
+    Raises: NotImplementedError for a tensor of total counts.
+    """
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}  # noqa: RUF012
     total_count: int
@@ -61,12 +64,12 @@ class Multinomial(Distribution):
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         drawn = self._categorical.sample(Size((self.total_count, *sample_shape)))
-        drawn = drawn.permute((*range(1, drawn.ndim), 0))  # the draws of one count last
+        drawn = drawn.permute((*range(1, drawn.ndim), 0))  # move the trials to the last dim
         counts = drawn.new_zeros(self._extended_shape(sample_shape)).scatter_add_(-1, drawn, drawn.new_ones(drawn.shape))
         return counts.type_as(self.probs)
 
     def entropy(self) -> Tensor:
-        """By enumeration of the binomial margins."""
+        """The entropy, by enumeration of the binomial marginals."""
         n = self.total_count
         categorical = self._categorical.entropy()
         counts = arange(n + 1, dtype=self.probs.dtype, device=self.probs.device).view((-1, *(1,) * self.probs.ndim))[1:]
@@ -79,5 +82,5 @@ class Multinomial(Distribution):
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)
         powers = value * logits
-        powers = zeros_like(powers).where((value == 0) & (logits == -float("inf")), powers)  # nothing of an impossible outcome
+        powers = zeros_like(powers).where((value == 0) & (logits == -float("inf")), powers)  # impossible, count 0: no contribution
         return (value.sum(-1) + 1).lgamma() - (value + 1).lgamma().sum(-1) + powers.sum(-1)

@@ -17,7 +17,8 @@ __all__ = ["MultivariateNormal"]
 class MultivariateNormal(Distribution):
     """Mean `loc` (*, d), and exactly one of `covariance_matrix`, `precision_matrix`, `scale_tril` (*, d, d).
 
-    scale_tril: the lower-triangular Cholesky factor of the covariance, which all computations use.
+    scale_tril: the lower-triangular Cholesky factor of the covariance; all computations use it.
+    Raises: ValueError for shapes that do not fit, or unless exactly one matrix is given.
     """
 
     arg_constraints = {  # noqa: RUF012

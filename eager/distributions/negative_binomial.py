@@ -1,4 +1,4 @@
-"""The negative binomial distribution: successes before a number of failures."""
+"""The negative binomial distribution: the number of successes before a given number of failures."""
 from __future__ import annotations
 
 from typing import Any
@@ -15,7 +15,10 @@ __all__ = ["NegativeBinomial"]
 
 
 class NegativeBinomial(Distribution):
-    """Successes, of probability `probs` (or log odds `logits`), before `total_count` failures, which need not be whole."""
+    """Number of successes, with probability `probs` or log odds `logits`, before `total_count` failures.
+
+    total_count: not negative, need not be an integer. Raises: ValueError unless exactly one of `probs`, `logits` is given.
+    """
 
     arg_constraints = {  # noqa: RUF012
         "total_count": constraints.greater_than_eq(0), "probs": constraints.half_open_interval(0.0, 1.0), "logits": constraints.real,
@@ -66,7 +69,7 @@ class NegativeBinomial(Distribution):
         return Gamma(concentration=self.total_count, rate=(-self.logits).exp(), validate_args=False)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        """A Poisson draw whose mean is a gamma draw."""
+        """A Poisson draw whose mean is drawn from a gamma distribution."""
         with no_grad():
             return poisson(self._gamma.sample(sample_shape))
 

@@ -14,7 +14,7 @@ __all__ = ["Normal"]
 
 
 class Normal(ExponentialFamily):
-    """Mean `loc` and standard deviation `scale`, numbers or tensors that broadcast."""
+    """Mean `loc` and standard deviation `scale`: numbers or tensors that broadcast."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}  # noqa: RUF012
     support = constraints.real

@@ -1,4 +1,4 @@
-"""Categorical distributions over one-hot vectors."""
+"""The categorical distribution over one-hot vectors."""
 from __future__ import annotations
 
 from typing import Any
@@ -14,7 +14,7 @@ __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 
 class OneHotCategorical(Distribution):
-    """A one-hot vector with the probabilities of a `Categorical`."""
+    """A one-hot vector (*, k) with the probabilities of a `Categorical`."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}  # noqa: RUF012
     support = constraints.one_hot
@@ -75,7 +75,7 @@ class OneHotCategorical(Distribution):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """One-hot draws whose gradient is that of the probabilities.
+    """One-hot draws that have the gradient of the probabilities.
 
     Source: Bengio, Leonard & Courville, "Estimating or propagating gradients through stochastic neurons", arXiv:1308.3432.
     """

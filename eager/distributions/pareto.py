@@ -15,7 +15,7 @@ __all__ = ["Pareto"]
 
 
 class Pareto(TransformedDistribution):
-    """Smallest value `scale` and tail index `alpha`."""
+    """Minimum `scale` and tail index `alpha`."""
 
     arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}  # noqa: RUF012
 
@@ -31,7 +31,7 @@ class Pareto(TransformedDistribution):
 
     @property
     def mean(self) -> Tensor:
-        a = self.alpha.clamp(min=1)  # infinite up to 1
+        a = self.alpha.clamp(min=1)  # the mean is infinite for alpha <= 1
         return a * self.scale / (a - 1)
 
     @property

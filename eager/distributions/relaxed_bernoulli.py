@@ -17,6 +17,7 @@ __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 class LogitRelaxedBernoulli(Distribution):
     """The log odds of a `RelaxedBernoulli`.
 
+    Raises: ValueError unless exactly one of `probs` and `logits` is given.
     Source: Maddison, Mnih & Teh, "The concrete distribution", arXiv:1611.00712.
     """
 
@@ -68,7 +69,7 @@ class LogitRelaxedBernoulli(Distribution):
 
 
 class RelaxedBernoulli(TransformedDistribution):
-    """Values between 0 and 1 that approach a coin's as `temperature` falls to 0, with gradients in `probs` or `logits`."""
+    """Values in (0, 1) that approach a Bernoulli variable as `temperature` tends to 0; differentiable in `probs` or `logits`."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}  # noqa: RUF012
     support = constraints.unit_interval

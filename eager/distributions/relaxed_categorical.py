@@ -17,14 +17,14 @@ __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
 
 
 class ExpRelaxedCategorical(Distribution):
-    """The logs of a `RelaxedOneHotCategorical`.
+    """The logarithms of a `RelaxedOneHotCategorical`.
 
-    Source: Maddison, Mnih & Teh, arXiv:1611.00712; Jang, Gu & Poole, "Categorical reparameterization with Gumbel-Softmax",
-    arXiv:1611.01144.
+    Source: Maddison, Mnih & Teh, arXiv:1611.00712; Jang, Gu & Poole, "Categorical reparameterization with Gumbel-
+    Softmax", arXiv:1611.01144.
     """
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}  # noqa: RUF012
-    support = constraints.real_vector  # in fact the vectors whose exponentials sum to 1
+    support = constraints.real_vector  # torch's choice; the exact support is the vectors whose exponentials sum to 1
     has_rsample = True
 
     def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
@@ -66,7 +66,7 @@ class ExpRelaxedCategorical(Distribution):
 
 
 class RelaxedOneHotCategorical(TransformedDistribution):
-    """Points of the simplex that approach its corners as `temperature` falls to 0, with gradients in `probs` or `logits`."""
+    """Points of the simplex that approach its corners as `temperature` tends to 0; differentiable in `probs` or `logits`."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}  # noqa: RUF012
     support = constraints.simplex

@@ -15,7 +15,7 @@ __all__ = ["StudentT"]
 
 
 class StudentT(Distribution):
-    """`df` degrees of freedom, `loc` and `scale`."""
+    """Degrees of freedom `df`, `loc` and `scale`."""
 
     arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}  # noqa: RUF012
     support = constraints.real

@@ -1,4 +1,4 @@
-"""A distribution seen through transforms: exp of a normal, an affine map of a uniform."""
+"""TransformedDistribution: the distribution of a transformed variate, such as exp of a normal."""
 from __future__ import annotations
 
 from typing import Any
@@ -15,7 +15,10 @@ __all__ = ["TransformedDistribution"]
 
 
 class TransformedDistribution(Distribution):
-    """The distribution of t(x) for x of `base_distribution` and `transforms` (one or a list, applied first to last)."""
+    """The distribution of t(x) for x drawn from `base_distribution`. transforms: one or a list, applied first to last.
+
+    Raises: ValueError for other types, or a base with too few dims.
+    """
 
     arg_constraints = {}  # noqa: RUF012
 
@@ -32,7 +35,7 @@ class TransformedDistribution(Distribution):
         super().__init__(batch_shape, event_shape, validate_args=validate_args)
 
     def _fit(self, base: Distribution) -> tuple[Distribution, Size, Size]:
-        """The base with the batch and event dims that the transforms need, and the shapes of the result."""
+        """The base with the batch and event dims that the transforms need, and the batch and event shape of the result."""
         base_shape = tuple(base.batch_shape) + tuple(base.event_shape)
         transform = ComposeTransform(self.transforms)
         if len(base_shape) < transform.domain.event_dim:
@@ -84,7 +87,7 @@ class TransformedDistribution(Distribution):
         return x
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """The base's density at the value mapped back, less the log-determinants on the way."""
+        """The base's log density at the inverse image of `value`, minus the log-determinants of the transforms."""
         if self._validate_args:
             self._validate_sample(value)
         event_dim, total, y = len(self.event_shape), None, value
@@ -98,7 +101,7 @@ class TransformedDistribution(Distribution):
         return at_base if total is None else total + at_base
 
     def _monotonize_cdf(self, value: Tensor) -> Tensor:
-        """A cdf of x as one of y: turned round where the transforms decrease."""
+        """Convert a cdf of x into a cdf of y: 1 - value if the transforms are decreasing."""
         sign: Any = 1
         for transform in self.transforms:
             sign = sign * transform.sign

@@ -1,4 +1,4 @@
-"""Invertible maps with their log-determinants: what turns one distribution into another, or a real into a constrained value.
+"""Invertible maps with their log-determinants: they transform distributions, or reals into constrained values.
 
 A transform has a `domain` and a `codomain` (constraints); `t(x)` maps, `t.inv(y)` maps back, and
 `t.log_abs_det_jacobian(x, y)` is log |dy/dx|, summed over the event dims of the domain.
@@ -18,7 +18,7 @@ from eager.distributions._transform import (
     IndependentTransform,
     ReshapeTransform,
     Transform,
-    _InverseTransform,  # noqa: F401 - libraries reach for it here
+    _InverseTransform,  # noqa: F401 - libraries import it from here
     identity_transform,
 )
 from eager.distributions.distribution import Distribution
@@ -34,7 +34,7 @@ __all__ = [
 
 
 class _Univariate(Transform):
-    """A strictly monotonic map of the reals or a part of them, the same for all instances."""
+    """A strictly monotonic elementwise map without parameters; all instances of a class are equal."""
 
     bijective = True
     domain = constraints.real
@@ -62,7 +62,7 @@ class ExpTransform(_Univariate):
 
 
 class PowerTransform(Transform):
-    """y = x ** exponent, of positive numbers."""
+    """y = x ** exponent for positive x."""
 
     bijective = True
     domain = constraints.positive
@@ -100,13 +100,16 @@ class PowerTransform(Transform):
 
 
 def _clipped_sigmoid(x: Tensor) -> Tensor:
-    """1 / (1 + exp(-x)), away from 0 and 1 by the least its dtype can tell. Libraries import it under this name."""
+    """1 / (1 + exp(-x)), clamped to the smallest distance from 0 and 1 in its dtype.
+
+    Libraries import it by this name.
+    """
     info = finfo(x.dtype)
     return x.sigmoid().clamp(info.tiny, 1.0 - info.eps)
 
 
 class SigmoidTransform(_Univariate):
-    """y = 1 / (1 + exp(-x)), kept strictly inside the unit interval."""
+    """y = 1 / (1 + exp(-x)), clamped to the open unit interval."""
 
     codomain = constraints.unit_interval
     sign = +1
@@ -140,7 +143,7 @@ class SoftplusTransform(_Univariate):
 
 
 class TanhTransform(_Univariate):
-    """y = tanh(x). For a `TransformedDistribution`, use `cache_size=1`: near the ends tanh can't be inverted."""
+    """y = tanh(x). In a `TransformedDistribution` use `cache_size=1`: the inverse is inaccurate near -1 and 1."""
 
     codomain = constraints.interval(-1.0, 1.0)
     sign = +1
@@ -156,7 +159,7 @@ class TanhTransform(_Univariate):
 
 
 class AbsTransform(Transform):
-    """y = |x|; not injective, its inverse gives the positive root."""
+    """y = |x|. Not injective; the inverse returns the positive root."""
 
     domain = constraints.real
     codomain = constraints.positive
@@ -174,7 +177,7 @@ class AbsTransform(Transform):
 
 
 class AffineTransform(Transform):
-    """y = loc + scale * x. event_dim: dims of x that count as one event."""
+    """y = loc + scale * x. event_dim: number of event dims of x."""
 
     bijective = True
 
@@ -229,7 +232,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 class CorrCholeskyTransform(Transform):
-    """A vector of n (n - 1) / 2 reals to the Cholesky factor of an n x n correlation matrix.
+    """Maps a vector of n (n - 1) / 2 reals to the Cholesky factor (n, n) of a correlation matrix.
 
     Source: Lewandowski, Kurowicka & Joe, "Generating random correlation matrices based on vines and extended onion method", 2009.
     """
@@ -243,7 +246,7 @@ class CorrCholeskyTransform(Transform):
         eps = finfo(x.dtype).eps
         r = vec_to_tril_matrix(x.clamp(-1 + eps, 1 - eps), diag=-1)
         z = r * r
-        left = (1 - z).sqrt().cumprod(-1)  # what remains of the unit length of each row
+        left = (1 - z).sqrt().cumprod(-1)  # the remaining length of each unit row
         r = r + _identity_like(r)
         return r * OPS["constant_pad_nd"](left[..., :-1], (1, 0), 1)
 
@@ -284,7 +287,7 @@ def _identity_like(matrix: Tensor) -> Tensor:
 
 
 class SoftmaxTransform(Transform):
-    """y = softmax(x). Not bijective: the inverse is the log, one of many."""
+    """y = softmax(x) along the last dim. Not bijective; the inverse returns the logarithm."""
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -309,7 +312,7 @@ class SoftmaxTransform(Transform):
 
 
 class StickBreakingTransform(Transform):
-    """n reals to a point of the simplex with n + 1 parts: each breaks a share off what is left of a stick."""
+    """Maps n reals to n + 1 proportions: each breaks a fraction off the remaining stick."""
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -322,7 +325,7 @@ class StickBreakingTransform(Transform):
 
     def _call(self, x: Tensor) -> Tensor:
         n = x.shape[-1]
-        offset = n + 1 - x.new_ones(n).cumsum(-1)  # so that 0 maps to equal parts
+        offset = n + 1 - x.new_ones(n).cumsum(-1)  # maps 0 to equal proportions
         info = finfo(x.dtype)
         z = (x - offset.log()).sigmoid().clamp(info.tiny, 1.0 - info.eps)
         left = (1 - z).cumprod(-1)
@@ -351,7 +354,7 @@ class StickBreakingTransform(Transform):
 
 
 class LowerCholeskyTransform(Transform):
-    """Any square matrix to a lower-triangular one with a positive diagonal."""
+    """Maps any square matrix to a lower-triangular one with a positive diagonal. Not injective."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
@@ -369,7 +372,7 @@ class LowerCholeskyTransform(Transform):
 
 
 class PositiveDefiniteTransform(Transform):
-    """Any square matrix to a positive-definite one, through its Cholesky factor."""
+    """Maps any square matrix to a positive-definite one, by way of its Cholesky factor. Not injective."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite
@@ -388,7 +391,7 @@ class PositiveDefiniteTransform(Transform):
 
 
 class CatTransform(Transform):
-    """Different transforms on consecutive parts along `dim`, of the given lengths (1 each by default)."""
+    """A different transform on each of consecutive parts along `dim`, of the given lengths (1 each by default)."""
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, lengths: Any = None, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
@@ -451,7 +454,7 @@ class CatTransform(Transform):
 
 
 class StackTransform(Transform):
-    """Different transforms on the slices along `dim`."""
+    """A different transform on each slice along `dim`."""
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
@@ -490,7 +493,7 @@ class StackTransform(Transform):
 
 
 class CumulativeDistributionTransform(Transform):
-    """y = cdf(x) of a univariate distribution: its draws become uniform."""
+    """y = cdf(x) of a univariate distribution; maps its samples to uniform ones."""
 
     bijective = True
     codomain = constraints.unit_interval

@@ -13,7 +13,7 @@ __all__ = ["Uniform"]
 
 
 class Uniform(Distribution):
-    """On [low, high)."""
+    """Uniform on [low, high)."""
 
     has_rsample = True
 

@@ -1,4 +1,4 @@
-"""What several distributions need: broadcasting parameters, probabilities and logits, lazily computed attributes."""
+"""Helpers of distributions: broadcasting of parameters, probabilities and logits, lazily computed attributes."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -23,9 +23,9 @@ __all__ = ["broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "
 
 
 def broadcast_all(*values: Any) -> tuple[Any, ...]:
-    """Numbers and tensors, as tensors of one shape. Numbers take dtype and device of the first tensor, or the default.
+    """Numbers and tensors as tensors of one shape. Numbers get the dtype and device of the first tensor, or the defaults.
 
-    Raises: ValueError for anything else.
+    Raises: ValueError for other types.
     """
     if not all(isinstance(v, (Tensor, int, float)) for v in values):
         raise ValueError("Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__.")
@@ -37,7 +37,7 @@ def broadcast_all(*values: Any) -> tuple[Any, ...]:
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
-    """Probabilities away from 0 and 1 by the dtype's eps."""
+    """Probabilities clamped to [eps, 1 - eps], eps being the dtype's epsilon."""
     eps = finfo(probs.dtype).eps
     return probs.clamp(eps, 1 - eps)
 
@@ -49,7 +49,7 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
-    """The inverse of `probs_to_logits`; along the last dim for a categorical distribution."""
+    """The inverse of `probs_to_logits`: sigmoid, or softmax along the last dim for a categorical distribution."""
     return logits.sigmoid() if is_binary else logits.softmax(-1)
 
 
@@ -58,16 +58,16 @@ def sum_rightmost(value: Any, dims: int) -> Any:
     return value if dims == 0 else value.reshape(*value.shape[: value.ndim - dims], -1).sum(-1)
 
 
-_sum_rightmost = sum_rightmost  # torch's name: libraries import it
+_sum_rightmost = sum_rightmost  # libraries import torch's name
 
 
 def _standard_normal(shape: Sequence[int], dtype: Any, device: Any) -> Tensor:
-    """Independent draws of mean 0 and variance 1. Libraries import it under torch's name."""
+    """Standard normal draws of `shape`. Libraries import it by torch's name."""
     return randn(shape, dtype=dtype, device=device)
 
 
 class lazy_property:  # noqa: N801 - torch's name
-    """An attribute computed on first access, from then on an ordinary one of the instance."""
+    """An attribute that is computed at its first access and then stored on the instance."""
 
     def __init__(self, wrapped: Callable[[Any], Any]) -> None:
         self.wrapped = wrapped
@@ -77,14 +77,17 @@ class lazy_property:  # noqa: N801 - torch's name
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None:
             return self
-        with enable_grad():  # the value outlives the no_grad block that may have asked for it first
+        with enable_grad():  # the stored value outlives a no_grad block around its first access
             value = self.wrapped(instance)
         instance.__dict__[self.__name__] = value
         return value
 
 
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
-    """The entries on and below a diagonal, row by row. mat: (*, d, d). Result: (*, n)."""
+    """The entries on and below a diagonal, row by row.
+
+    mat: (*, d, d). Result: (*, n). Raises: ValueError for a diag out of range.
+    """
     n = mat.shape[-1]
     if not (-n <= diag < n):
         raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")
@@ -93,7 +96,10 @@ def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
 
 
 def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
-    """The inverse of `tril_matrix_to_vec`, zeros above the diagonal. vec: (*, n). Result: (*, d, d)."""
+    """The inverse of `tril_matrix_to_vec`, with zeros above the diagonal. vec: (*, n). Result: (*, d, d).
+
+    Raises: ValueError if n is not the size of a triangular part.
+    """
     n = (-(1 + 2 * diag) + ((1 + 2 * diag) ** 2 + 8 * vec.shape[-1] + 4 * abs(diag) * (diag + 1)) ** 0.5) / 2
     if round(n) - n > finfo(vec.dtype).eps:
         raise ValueError(f"The size of last dimension is {vec.shape[-1]} which cannot be expressed as the lower triangular part of a "
@@ -106,7 +112,7 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
 
 
 def batch_mahalanobis(lower: Tensor, x: Tensor) -> Tensor:
-    """x^T (L L^T)^-1 x for lower-triangular L. lower: (*, d, d), x: (*, d), of batch shapes that broadcast."""
+    """x^T (L L^T)^-1 x for lower-triangular L. lower: (*, d, d), x: (*, d); their batch shapes broadcast."""
     from_left = solve_lower(lower, x.unsqueeze(-1)).squeeze(-1)
     return (from_left * from_left).sum(-1)
 
@@ -118,9 +124,10 @@ def solve_lower(lower: Tensor, b: Tensor) -> Tensor:
 
 
 def precision_to_scale_tril(precision: Tensor) -> Tensor:
-    """The Cholesky factor of the inverse of a precision matrix, without inverting it.
+    """The Cholesky factor of the inverse of a precision matrix (*, d, d), without inverting the matrix.
 
-    The factor of the reversed matrix, reversed again, is the upper factor; its inverse transposed is lower.
+    The Cholesky factor of the row- and column-reversed matrix, reversed back, is the upper factor; the transpose of its
+    inverse is the result.
     """
     lower = OPS["cholesky"](precision.flip((-2, -1)))
     upper = lower.flip((-2, -1)).transpose(-2, -1)

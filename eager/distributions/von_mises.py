@@ -20,7 +20,7 @@ def _i1_over_i0(x: Tensor) -> Tensor:
 
 
 class VonMises(Distribution):
-    """Mean angle `loc` and `concentration`, around the circle from -pi to pi."""
+    """Angles in [-pi, pi) around `loc`, with the given `concentration`."""
 
     arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}  # noqa: RUF012
     support = constraints.real
@@ -42,9 +42,9 @@ class VonMises(Distribution):
 
     @lazy_property
     def _proposal_r(self) -> Tensor:
-        """The parameter of the wrapped Cauchy distribution proposed from; in float64, for it cancels.
+        """The parameter of the wrapped Cauchy proposal; in float64 because of cancellation.
 
-        For small concentrations its Taylor expansion.
+        For small concentrations this is its Taylor expansion.
         """
         k = self.concentration.detach().double()
         tau = 1 + (1 + 4 * k**2).sqrt()
@@ -53,7 +53,7 @@ class VonMises(Distribution):
         return (1 / k + k).where(k < 1e-5, r)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        """Draws, by rejection. Source: Best & Fisher, "Efficient simulation of the von Mises distribution", 1979."""
+        """Samples by rejection. Source: Best & Fisher, "Efficient simulation of the von Mises distribution", 1979."""
         with no_grad():
             shape = self._extended_shape(sample_shape)
             r, k = self._proposal_r.expand(shape), self.concentration.double().expand(shape)

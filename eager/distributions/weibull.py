@@ -16,7 +16,7 @@ __all__ = ["Weibull"]
 
 
 class Weibull(TransformedDistribution):
-    """`scale` and shape `concentration`: scale * x ** (1 / concentration) of x exponential."""
+    """`scale` and shape `concentration`: scale * x ** (1 / concentration) for an exponential variate x."""
 
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}  # noqa: RUF012
     support = constraints.positive

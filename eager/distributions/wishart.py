@@ -16,9 +16,11 @@ __all__ = ["Wishart"]
 
 
 class Wishart(ExponentialFamily):
-    """`df` degrees of freedom (above d - 1), and exactly one of `covariance_matrix`, `precision_matrix`, `scale_tril` (*, d, d).
+    """Covariance matrices (*, d, d) with `df` > d - 1 degrees of freedom.
 
-    A draw is the scatter matrix of df normal vectors with that covariance, for whole df. Draws: Bartlett's decomposition.
+    Exactly one of `covariance_matrix`, `precision_matrix`, `scale_tril` (*, d, d) gives the scale.
+    For integer df a draw is the scatter matrix of df normal vectors. Sampling uses Bartlett's decomposition.
+    Raises: ValueError unless exactly one matrix is given, or if df <= d - 1.
     """
 
     arg_constraints = {  # noqa: RUF012
@@ -95,7 +97,7 @@ class Wishart(ExponentialFamily):
         d = int(self._event_shape[-1])
         shape = self._extended_shape(sample_shape)
         degrees = (self.df.unsqueeze(-1) - arange(d, dtype=self.df.dtype, device=self.df.device)).expand((*shape[:-1],))
-        diagonal = (2 * standard_gamma(degrees / 2)).sqrt()  # chi of falling degrees
+        diagonal = (2 * standard_gamma(degrees / 2)).sqrt()  # chi variates with decreasing degrees of freedom
         below = randn(shape, dtype=self.df.dtype, device=self.df.device).tril(-1)
         factor = self._unbroadcasted_scale_tril @ (below + OPS["diag_embed"](diagonal))
         return factor @ factor.mT

@@ -1,7 +1,7 @@
 """Saving and loading: torch's files (`save`, `load`) and safetensors.
 
-Either library reads what the other wrote. Loading runs no code from the file by default: only the few functions
-that rebuild tensors, plain containers, and what `add_safe_globals` allows, may be used by it.
+This library and torch read each other's files. By default loading runs no code from the file: it may only use the
+functions that rebuild tensors, plain containers, and objects allowed by `add_safe_globals`.
 """
 from eager.serialization.names import location_tag, normalize_storage_type
 from eager.serialization.read import get_unsafe_globals_in_checkpoint, load

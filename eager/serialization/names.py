@@ -1,8 +1,8 @@
-"""The names in a file: torch's, whatever the objects are called here.
+"""The names in a file: torch's names, regardless of the names here.
 
 A file names storage types, functions that rebuild tensors, and (in files with whole objects) classes. Written
-names are torch's, so that torch finds them; names read are looked up here. The folders of `eager` have the
-names of torch's, so that mostly the first word is all that differs.
+names are torch's, so that torch finds them; names in a file are mapped to objects here. eager's packages have the
+names of torch's, so that usually only the first component differs.
 """
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ _FIXED: dict[Any, tuple[str, str]] = {
 }  # fmt: skip
 
 
-# Modules of torch's C++ half whose functions stand here under their public names.
+# Native modules of torch whose functions exist here under their public names.
 _PUBLIC = {"torch._C._nn": "torch.nn.functional", "torch._C": "torch", "torch._VF": "torch"}
 
 
-# Packages here that are one module in torch.
+# Packages here that are single modules in torch.
 _MERGED = ("eager.optim.lr_scheduler",)
 
 
 def normalize_storage_type(storage_type: type) -> Any:
-    """The public class of storages of this name."""
+    """The public storage class with this name."""
     return getattr(sys.modules["eager"], storage_type.__name__)
 
 
 def location_tag(storage: Any) -> str:
-    """Where a file says that a storage lies: "cpu", or "cuda:0" and its like."""
+    """The location of a storage in a file: "cpu", "cuda:0", ..."""
     return str(device(storage.device))
 
 
 class Global:
-    """A name that stands in the pickle as torch's."""
+    """A name that the pickle contains as torch's."""
 
     __slots__ = ("module", "name")
 
@@ -58,26 +58,26 @@ class Global:
         self.module, self.name = module, name
 
     def __call__(self, *args: Any) -> Any:
-        """pickle asks for a callable where it writes a call."""
+        """Raises TypeError. pickle requires a callable where it writes a call."""
         raise TypeError(f"{self.module}.{self.name} is only a name in a file")
 
 
 def written_name(obj: Any) -> tuple[str, str] | None:
-    """torch's name of one of this package's classes or functions; None for anything else."""
+    """torch's name of a class or function of this package; None for any other object."""
     module, name = getattr(obj, "__module__", None), getattr(obj, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(name, str) or not (module == "eager" or module.startswith("eager.")):
         return None
     if isinstance(obj, type) and obj in _FIXED:
         return _FIXED[obj]
     if not isinstance(obj, type) and module.startswith(("eager.nn.functional.", "eager.functions.")):
-        public = getattr(nn.functional, name, None)  # or the body behind its refusals, as layers hold it
+        public = getattr(nn.functional, name, None)  # the public function, also for the unchecked body that layers call
         return ("torch.nn.functional" if obj in (public, getattr(public, "__wrapped__", public)) else "torch"), name
     module = next((whole for whole in _MERGED if module.startswith(whole + ".")), module)
     return "torch" + module.removeprefix("eager"), name
 
 
 def found_object(module: str, name: str) -> Any:
-    """What torch's `module.name` is here. Raises AttributeError if there is no such thing."""
+    """The object here that corresponds to torch's `module.name`. Raises: AttributeError if there is none."""
     path = _PUBLIC.get(module, module).split(".")[1:] + name.split(".")
     try:
         found: Any = functools.reduce(getattr, path, sys.modules["eager"])
@@ -87,5 +87,5 @@ def found_object(module: str, name: str) -> Any:
 
 
 def is_dtype_name(module: str, name: str) -> dtype | None:
-    """The dtype that torch calls `module.name`, if it is one."""
+    """The dtype that torch names `module.name`; None if it is not a dtype."""
     return next((d for d in dtypes.ALL if d.name == name), None) if module == "torch" else None

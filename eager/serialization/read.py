@@ -1,4 +1,4 @@
-"""Loading: torch's zip archives, and the format before torch 1.6."""
+"""Loading: torch's zip archives, and the format that preceded torch 1.6."""
 from __future__ import annotations
 
 import io
@@ -33,14 +33,14 @@ _ADVICE = (
     "`weights_only=True` please check the recommended steps in the following error message.\n\tWeightsUnpickler error: "
 )
 LoadStorage = Callable[[Any], Any]
-_PICKLE_OPTIONS = ("encoding", "errors", "fix_imports", "buffers")  # of pickle.Unpickler
-# What zipfile raises for bytes that are no archive, or no longer one.
+_PICKLE_OPTIONS = ("encoding", "errors", "fix_imports", "buffers")  # options of pickle.Unpickler
+# The errors of zipfile for bytes that are not an archive, or a damaged one.
 _DAMAGE = (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, struct.error, EOFError, OSError, ValueError, IndexError, KeyError,
            OverflowError, NotImplementedError, RuntimeError)  # fmt: skip
 
 
 class _FullUnpickler(pickle.Unpickler):
-    """Names anything: torch's names are looked up here, others are imported."""
+    """Allows every name: maps torch's names to objects here and imports the others."""
 
     def __init__(self, file: Any, load_storage: LoadStorage, **settings: Any) -> None:
         super().__init__(file, **settings)
@@ -58,7 +58,7 @@ class _FullUnpickler(pickle.Unpickler):
 
 
 def _unpickle(data: Any, at: int, load_storage: LoadStorage, weights_only: bool, settings: dict[str, Any]) -> tuple[Any, int]:
-    """One object of the pickle at byte `at`, and the byte behind it."""
+    """The object of the pickle at byte `at`, and the position after it."""
     if weights_only:
         reader = restricted.Unpickler(data, load_storage, current.trusted, at)
         try:
@@ -72,11 +72,11 @@ def _unpickle(data: Any, at: int, load_storage: LoadStorage, weights_only: bool,
 
 def load(f: PathLike | BinaryIO, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool | None = None,
          mmap: bool | None = None, **pickle_load_args: Any) -> Any:  # fmt: skip
-    """Read what `save` (or torch's) wrote.
+    """Read a file written by `save`, here or in torch.
 
     map_location: a device, a dict of devices, or a function of (storage, location). weights_only: True by
-    default; False lets the file run any code. mmap: read tensors from the file as they are used.
-    Raises: RuntimeError for a file that is none of torch's, is cut off or damaged; UnpicklingError for a name that is
+    default; False lets the file run any code. mmap: map the file and read tensors when they are used.
+    Raises: RuntimeError for a file of another format, a truncated or a damaged one; UnpicklingError for a name that is
     not allowed, and for a damaged pickle.
     """
     only = pickle_module is None if weights_only is None else weights_only
@@ -113,6 +113,7 @@ def load(f: PathLike | BinaryIO, map_location: Any = None, pickle_module: Any = 
 
 
 def whole_file(f: Any) -> bytes:
+    """The contents of a path or of a file object."""
     if isinstance(f, (str, os.PathLike)):
         with open(f, "rb") as file:
             return file.read()
@@ -128,7 +129,7 @@ def _what(f: Any) -> str:
 
 
 class Archive:
-    """The records of a file by name, as bytes or as storages over it."""
+    """The records of an archive by name, as bytes or as storages over the archive's memory."""
 
     def __init__(self, data: Any, f: Any, copy: bool) -> None:
         self.data, self.f, self.copy = data, f, copy
@@ -143,11 +144,11 @@ class Archive:
         return name in self.entries
 
     def read(self, name: str) -> bytes:
-        """A small record. Raises RuntimeError where it is missing or damaged."""
+        """The bytes of a record. Raises: RuntimeError if it is missing or damaged."""
         return bytes(self._bytes(name))
 
     def storage(self, name: str) -> Any:
-        """A record as a storage: over the mapped file itself, or a copy in memory of its own."""
+        """A record as a storage: over the mapped file, or a copy."""
         a = np.frombuffer(self._bytes(name), np.uint8)
         return bytes_over(a, copy=self.copy)
 
@@ -168,7 +169,7 @@ class Archive:
         if start + info.file_size > len(self.data):
             raise RuntimeError(f"PytorchStreamReader failed reading file {name}: {_what(self.f)} is cut off")
         piece = memoryview(self.data)[start : start + info.file_size]
-        # A mapped file is not read through at once; a sum of zero is that of a file written without sums.
+        # A mapped file is not verified, because that would read all of it; a checksum of 0 means that none was written.
         if self.copy and info.CRC and zlib.crc32(piece) != info.CRC:
             raise RuntimeError(f"PytorchStreamReader failed reading file {name}: {_what(self.f)} is damaged (its checksum differs; "
                                "a file that was written through a shared mapping is loaded with mmap=True)")  # fmt: skip
@@ -176,7 +177,7 @@ class Archive:
 
 
 class _Seekable(io.RawIOBase):
-    """A buffer as a file, without copying it."""
+    """A buffer as a seekable file, without a copy."""
 
     def __init__(self, data: Any) -> None:
         self.data, self.at = memoryview(data), 0
@@ -248,7 +249,7 @@ def _storage_id(pid: Any) -> tuple[dtype, str, str]:
 def _load_legacy(data: Any, f: Any, map_location: Any, weights_only: bool, settings: dict[str, Any]) -> Any:
     """Pickles of a magic number, a version, the writer's number sizes, the object and keys; then each storage's bytes.
 
-    The storages stand behind the object that is built over them, so that it is read twice: past, and to make it.
+    The storages follow the object that uses them, so the object's pickle is read twice: first to find their position.
     """
 
     def refuse(pid: Any) -> Any:
@@ -290,7 +291,7 @@ def _load_legacy(data: Any, f: Any, map_location: Any, weights_only: bool, setti
 
 
 def _legacy_storage(data: Any, at: int, d: dtype | None, order: str, f: Any) -> tuple[Any, int]:
-    """The storage at byte `at`, a count of elements and their bytes, and the byte behind it."""
+    """The storage at byte `at` (a count of elements and their bytes), and the position after it."""
     if d is None or at + 8 > len(data):
         raise RuntimeError(f"load: {_what(f)} is cut off or damaged: a storage is missing")
     (n,) = struct.unpack("<q" if order == "little" else ">q", data[at : at + 8])
@@ -317,7 +318,7 @@ def _target(map_location: Any, location: str, storage: Any) -> Any:
 
 
 def _placed(storage: Any, map_location: Any, location: str) -> Any:
-    """The storage on the device that the caller wants it on."""
+    """The storage on the device that `map_location` selects."""
     target = _target(map_location, location, storage)
     if target is None:
         target = location
@@ -336,11 +337,11 @@ def _placed(storage: Any, map_location: Any, location: str) -> Any:
                            "storages to the CPU.") from error  # fmt: skip
 
 
-# ---- looking without loading ----
+# ---- inspection without loading ----
 
 
 def get_unsafe_globals_in_checkpoint(f: PathLike | BinaryIO) -> list[str]:
-    """Names in a file that weights_only would refuse. Raises RuntimeError for a file that is no zip archive."""
+    """The names in a file that weights_only would reject. Raises: RuntimeError for a file that is not a zip archive."""
     data = whole_file(f)
     if data[:4] != b"PK\x03\x04":
         raise RuntimeError("The input must be a checkpoint that was saved with `torch.save(_use_new_zipfile_serialization=True)`")

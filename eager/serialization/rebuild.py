@@ -1,4 +1,4 @@
-"""The functions that a file calls to make its tensors, and the table of names that every file may use."""
+"""The functions that a file calls to rebuild its tensors, and the table of names that every file may use."""
 from __future__ import annotations
 
 import collections
@@ -20,7 +20,7 @@ from eager.optable.table import OPS
 from eager.serialization.names import STORAGES
 from eager.sparse import SparseTensor, sparse_coo_tensor
 
-# Attributes by which this library marks its own tensors; they are no part of what a user keeps on a tensor.
+# Attributes with which this library marks tensors; they are not user attributes.
 OWN_MARKS = ("persistent", "_is_buffer")
 _LARGEST = 2**62
 
@@ -41,13 +41,13 @@ def _extent(size: Any, stride: Any, offset: Any) -> tuple[tuple[int, ...], tuple
 
 def rebuild_tensor(storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any = False, hooks: Any = None,
                    metadata: Any = None) -> Tensor:  # fmt: skip
-    """A tensor over a storage of the file, of the storage's element type."""
+    """A tensor over a storage of the file, with the storage's dtype."""
     return _over(_bytes_of(storage), storage.dtype, offset, size, stride, requires_grad, metadata)
 
 
 def rebuild_tensor_v3(storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, d: Any,
                       metadata: Any = None) -> Tensor:  # fmt: skip
-    """A tensor over a storage of bytes, of an element type of its own."""
+    """A tensor over a storage of bytes, with a separate dtype."""
     return _over(_bytes_of(storage), d, offset, size, stride, requires_grad, metadata)
 
 
@@ -70,7 +70,7 @@ def _over(storage: Any, d: Any, offset: Any, size: Any, stride: Any, requires_gr
 
 
 def rebuild_meta_tensor(d: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
-    """A tensor of the meta device: shape, strides and dtype."""
+    """A tensor on the meta device, from shape, strides and dtype."""
     if not isinstance(d, dtype):
         raise pickle.UnpicklingError(f"a tensor has the element type {d!r}: the file is damaged")
     size, stride, _ = _extent(size, stride, 0)
@@ -81,7 +81,7 @@ def rebuild_meta_tensor(d: Any, size: Any, stride: Any, requires_grad: Any) -> T
 
 
 def rebuild_sparse_tensor(kind: Any, data: Any) -> SparseTensor:
-    """A sparse tensor of its parts: (indices, values, size, is_coalesced), the last not in older files."""
+    """A sparse tensor from its parts: (indices, values, size, is_coalesced); older files lack the last."""
     if kind is not sparse_coo:
         raise NotImplementedError(f"load: sparse tensors of the layout {kind} are not implemented")
     if not isinstance(data, tuple) or len(data) not in (3, 4):
@@ -100,19 +100,22 @@ def _layout(name: Any) -> Any:
 
 
 def rebuild_parameter(data: Any, requires_grad: Any, hooks: Any = None) -> Parameter:
-    """A Parameter over a tensor."""
+    """A Parameter that shares a tensor's memory."""
     return Parameter(_tensor(data), bool(requires_grad))
 
 
 def rebuild_parameter_with_state(data: Any, requires_grad: Any, hooks: Any, state: Any) -> Parameter:
-    """A Parameter with attributes of its own."""
+    """A Parameter with additional attributes."""
     p = rebuild_parameter(data, requires_grad)
     set_state(p, state)
     return p
 
 
 def rebuild_from_type(allowed: Callable[[Any], bool], make: Any, kind: Any, args: Any, state: Any) -> Any:
-    """A tensor of a subclass, or with attributes: `make(*args)` seen as `kind`. Both must be allowed."""
+    """`make(*args)` as an instance of the subclass `kind`, with its attributes.
+
+    Both `make` and `kind` must be allowed.
+    """
     if not allowed(make) or not (kind in (Tensor, Parameter) or allowed(kind)):
         raise pickle.UnpicklingError(f"a tensor is rebuilt by {make!r} as {kind!r}, which the file may not use")
     made = _tensor(make(*args))
@@ -123,7 +126,7 @@ def rebuild_from_type(allowed: Callable[[Any], bool], make: Any, kind: Any, args
 
 
 def set_state(t: Tensor, state: Any) -> None:
-    """Attributes of a tensor: a dict, or a pair of a dict and of slots."""
+    """Set the attributes of a tensor from a dict, or from a pair of a dict and slots."""
     parts = state if isinstance(state, tuple) else (state,)
     for part in parts[:2]:
         if part is not None and not isinstance(part, dict):
@@ -138,14 +141,14 @@ def _tensor(value: Any) -> Tensor:
 
 
 def _encode(text: Any, encoding: Any = "latin1") -> bytes:
-    """bytes in a pickle of protocol 2 are written as encoded text."""
+    """Decode bytes that a pickle of protocol 2 stores as text."""
     if not isinstance(text, str) or encoding not in ("latin1", "latin-1", "utf-8", "utf8", "ascii"):
         raise pickle.UnpicklingError(f"bytes are written in encoding {encoding!r}: the file is damaged")
     return text.encode(encoding)
 
 
 def _bytearray(*args: Any) -> bytearray:
-    """From text or bytes only: a number would allocate that many."""
+    """A bytearray from text or bytes; rejects a number, which would allocate that many bytes."""
     if args and not isinstance(args[0], (str, bytes)):
         raise pickle.UnpicklingError(f"a bytearray is made of a {type(args[0]).__name__}: the file is damaged")
     return bytearray(_encode(*args) if args and isinstance(args[0], str) else b"".join(args))
@@ -160,7 +163,7 @@ def _unsupported(what: str) -> Callable[..., Any]:
 
 @functools.cache
 def safe_names() -> dict[tuple[str, str], Any]:
-    """What every file may name, by torch's module and name."""
+    """The objects that every file may use, by torch's module and name."""
     names: dict[tuple[str, str], Any] = {
         ("torch._utils", "_rebuild_tensor_v2"): rebuild_tensor, ("torch._utils", "_rebuild_tensor"): rebuild_tensor,
         ("torch._utils", "_rebuild_tensor_v3"): rebuild_tensor_v3,

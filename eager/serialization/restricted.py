@@ -1,9 +1,9 @@
-"""An unpickler that runs nothing but what it is told is safe.
+"""An unpickler that runs only code that is declared safe.
 
-`pickle` itself can be kept from naming functions, but not from setting attributes of what may be named, nor
-from building any object's state. So this is an interpreter of its own for the opcodes of protocols 0 to 5 that
-data needs: it calls only allowed functions, makes instances only of allowed classes, and sets state only on those,
-on tensors and on ordered dicts. A damaged stream ends in UnpicklingError, whatever its bytes.
+`pickle` can be restricted in the functions that a stream names, but not in setting attributes of allowed objects or
+in building any object's state. This module is therefore a separate interpreter for the opcodes of protocols 0 to 5 that
+data needs: it calls only allowed functions, creates instances only of allowed classes, and sets state only on those,
+on tensors and on ordered dicts. A damaged stream always ends in UnpicklingError.
 """
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from eager.nn.parameter import Parameter
 from eager.serialization.rebuild import rebuild_from_type, safe_names, set_state
 
 _MARK = object()
-_DEEPEST = 100_000  # more nested marks than this are no file of ours
+_DEEPEST = 100_000  # limit of nested marks; larger nesting indicates a damaged file
 _CONTAINERS = (collections.OrderedDict, collections.Counter, set, frozenset, dict)
 Handler = Callable[["Unpickler"], None]
 _HANDLERS: dict[int, Handler] = {}
@@ -35,9 +35,9 @@ def _op(code: bytes) -> Callable[[Handler], Handler]:
 
 
 class Unpickler:
-    """Reads one pickle from `data`, beginning at byte `at`; afterwards `at` is the byte behind it.
+    """Reads one pickle from `data`, starting at byte `at`; afterwards `at` is the position after it.
 
-    persistent_load: makes a storage from a persistent id. trusted: further names by (module, name) that may be used.
+    persistent_load: makes a storage from a persistent id. trusted: additional allowed names, by (module, name).
     """
 
     def __init__(self, data: Any, persistent_load: Callable[[Any], Any], trusted: dict[tuple[str, str], Any], at: int = 0) -> None:
@@ -46,14 +46,14 @@ class Unpickler:
         self.persistent_load = persistent_load
         self.trusted = trusted
         self.names = {**safe_names(), ("torch._tensor", "_rebuild_from_type_v2"): functools.partial(rebuild_from_type, self.allows)}
-        known = (v for v in self.names.values() if v not in (Tensor, Parameter))  # these are named, but not called
+        known = (v for v in self.names.values() if v not in (Tensor, Parameter))  # files name these, but do not call them
         self.callables = {id(v): v for v in (*known, *trusted.values()) if callable(v)}
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
-        self.outside: Exception | None = None  # an error of the caller's own function
+        self.outside: Exception | None = None  # an error raised by the caller's persistent_load
 
     def load(self) -> Any:
-        """The object. Raises UnpicklingError for a name that is not allowed and for a damaged stream."""
+        """The unpickled object. Raises: UnpicklingError for a name that is not allowed and for a damaged stream."""
         try:
             while True:
                 code = self.take(1)[0]
@@ -70,7 +70,7 @@ class Unpickler:
             raise
         except RecursionError:
             raise
-        except Exception as error:  # whatever a damaged stream leads to
+        except Exception as error:  # any error that a damaged stream causes
             if error is self.outside:
                 raise
             raise pickle.UnpicklingError(f"the file is damaged: {type(error).__name__} ({error}) at byte {self.at} of its "
@@ -83,6 +83,7 @@ class Unpickler:
     # ---- reading ----
 
     def take(self, n: int) -> Any:
+        """The next n bytes. Raises: UnpicklingError at the end of the data."""
         if n < 0 or self.at + n > len(self.data):
             raise pickle.UnpicklingError(f"the file ends at byte {len(self.data)} of its pickle, within an object: it is cut off")
         piece = self.data[self.at : self.at + n]
@@ -90,9 +91,11 @@ class Unpickler:
         return piece
 
     def number(self, form: str) -> int:
+        """The next number, in the `struct` format `form`."""
         return int(struct.unpack(form, self.take(struct.calcsize(form)))[0])
 
     def line(self) -> bytes:
+        """The next line, without its newline."""
         rest = bytes(self.data[self.at : self.at + 65536])
         end = rest.find(b"\n")
         if end < 0:
@@ -103,7 +106,7 @@ class Unpickler:
     # ---- the stack ----
 
     def marked(self) -> list[Any]:
-        """Take what stands above the topmost mark."""
+        """Remove and return the stack's items above the topmost mark."""
         for i in range(len(self.stack) - 1, -1, -1):
             if self.stack[i] is _MARK:
                 items = self.stack[i + 1 :]
@@ -112,7 +115,8 @@ class Unpickler:
         raise pickle.UnpicklingError("the file is damaged: its pickle has no mark where one is needed")
 
     def find(self, module: str, name: str) -> Any:
-        module = "builtins" if module == "__builtin__" else module  # as protocol 2 writes it
+        """The object of a name. Raises: UnpicklingError for a name that is not allowed."""
+        module = "builtins" if module == "__builtin__" else module  # protocol 2 uses Python 2's name of the module
         key = (module, name)
         if key in self.names:
             return self.names[key]
@@ -125,6 +129,7 @@ class Unpickler:
             "to allowlist this global if you trust this class/function.")  # fmt: skip
 
     def call(self, fn: Any, args: Any) -> Any:
+        """`fn(*args)`. Raises: UnpicklingError for a function that is not allowed."""
         if not isinstance(args, tuple):
             raise pickle.UnpicklingError(f"the file is damaged: arguments of a call are a {type(args).__name__}")
         if not self.allows(fn):
@@ -135,11 +140,13 @@ class Unpickler:
         return fn(*args)
 
     def make(self, kind: Any, args: Any, kwargs: Any) -> Any:
+        """A new instance of a class. Raises: UnpicklingError for a class that is not allowed."""
         if not isinstance(kind, type) or not (kind in _CONTAINERS or (self.allows(kind) and kind in self.trusted.values())):
             raise pickle.UnpicklingError(f"Trying to create new object for unrecognized class {kind}")
         return kind.__new__(kind, *args, **kwargs)
 
     def build(self, obj: Any, state: Any) -> None:
+        """Set the state of an object. Raises: UnpicklingError for an object of another class than the allowed ones."""
         if isinstance(obj, Tensor):
             set_state(obj, state)
         elif type(obj) is collections.OrderedDict:
@@ -157,16 +164,18 @@ class Unpickler:
                                          f"but got {type(obj)}")  # fmt: skip
 
     def target(self, *kinds: type) -> Any:
-        """The container that is being filled. Plain containers only: no code of a class is run."""
+        """The container under construction. It must be a plain container, so that no code of a class runs."""
         found = self.stack[-1]
         if not isinstance(found, kinds):
             raise pickle.UnpicklingError(f"the file is damaged: items are put into a {type(found).__name__}")
         return found
 
     def remember(self, key: int) -> None:
+        """Store the top of the stack in the memo."""
         self.memo[key] = self.stack[-1]
 
     def push(self, value: Any) -> None:
+        """Push a value onto the stack."""
         self.stack.append(value)
 
 
@@ -209,7 +218,7 @@ def _long(u: Unpickler) -> None:
 
 
 def _whole(text: bytes) -> int:
-    if len(text) > 4000:  # reading a decimal takes quadratic time
+    if len(text) > 4000:  # parsing a decimal takes quadratic time
         raise pickle.UnpicklingError(f"the file is damaged: an integer of {len(text)} digits")
     return int(text)
 
@@ -396,34 +405,38 @@ def _memoize(u: Unpickler) -> None:
     u.remember(len(u.memo))
 
 
-# ---- reading past ----
+# ---- scanning without building ----
 
 
 class _Anything:
-    """Stands for every object of a pickle whose storages alone are of interest."""
+    """Placeholder for every object of a pickle of which only the storages matter."""
 
     def swallow(self, *args: Any) -> None:
-        """Take items without keeping them."""
+        """Accept items without storing them."""
 
     append = extend = update = __setitem__ = swallow
 
 
 class Scanner(Unpickler):
-    """Reads a pickle without making its objects: `persistent_load` is called with every id, and nothing else is."""
+    """Reads a pickle without building its objects; calls only `persistent_load`, once for every id."""
 
     def find(self, module: str, name: str) -> Any:
+        """A dtype, or a placeholder for any other name."""
         key = ("builtins" if module == "__builtin__" else module, name)
         known = self.names.get(key)
         return known if isinstance(known, dtype) else _Anything()
 
     def call(self, fn: Any, args: Any) -> Any:
+        """A placeholder; calls nothing."""
         return _Anything()
 
     def make(self, kind: Any, args: Any, kwargs: Any) -> Any:
+        """A placeholder; creates no instance."""
         return _Anything()
 
     def build(self, obj: Any, state: Any) -> None:
-        """State is read past too."""
+        """Ignore the state."""
 
     def target(self, *kinds: type) -> Any:
+        """A placeholder that accepts items."""
         return _Anything()

@@ -1,4 +1,4 @@
-"""Safetensors: 8 bytes of header length, a JSON header, the data."""
+"""Safetensors: 8 bytes with the header's length, a JSON header, the data."""
 from __future__ import annotations
 
 import json
@@ -28,9 +28,9 @@ _MAX_HEADER = 100_000_000
 
 
 def load_safetensors(path: PathLike, device: Any = "cpu", *, mapped: bool = False) -> dict[str, Tensor]:
-    """All tensors of a safetensors file by name.
+    """All tensors of a safetensors file, by name.
 
-    mapped: tensors over a private mapping of the file (read as they are used) rather than copies.
+    mapped: tensors over a private mapping of the file (read when used) instead of copies.
     Raises: ValueError for a header or an extent that does not fit the file.
     """
     with open(path, "rb") as file:
@@ -49,7 +49,10 @@ def load_safetensors(path: PathLike, device: Any = "cpu", *, mapped: bool = Fals
 
 
 def _place(path: PathLike, name: str, entry: Any, available: int) -> tuple[dtypes.dtype, tuple[int, ...], int, int]:
-    """Dtype, shape and extent in bytes of one tensor. Raises ValueError for what does not fit together or the file."""
+    """Dtype, shape, and start and end byte of one tensor.
+
+    Raises: ValueError if they are inconsistent or exceed the file.
+    """
     where = f"load_safetensors: '{name}' of {os.fspath(path)}"
     if not isinstance(entry, dict) or not {"dtype", "shape", "data_offsets"} <= entry.keys():
         raise ValueError(f"{where} is described by {entry!r}, which lacks dtype, shape or data_offsets: the file is damaged")
@@ -82,12 +85,12 @@ def _safe_header(path: PathLike, data: Any, size: int) -> tuple[dict[str, Any], 
 
 
 def save_safetensors(tensors: Mapping[str, Tensor], path: PathLike, metadata: Mapping[str, str] | None = None) -> None:
-    """Write tensors by name. Raises: RuntimeError for two names that share memory."""
+    """Write tensors by name. Raises: RuntimeError if two names share memory; NotImplementedError for other dtypes."""
     header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     owners: dict[int, str] = {}
     parts: list[bytes] = []
     at = 0
-    # wide types first, so that every tensor stands at a multiple of its element size
+    # wide types first, so that every tensor is aligned to its element size
     for name, t in sorted(tensors.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])):
         other = owners.setdefault(id(t.untyped_storage().root), name) if t.numel() else name
         if other != name:

@@ -1,4 +1,4 @@
-"""What calls of `save` and `load` fall back to: allowed names, byte order, and how files are mapped."""
+"""Defaults of `save` and `load`: allowed names, byte order, and the mapping of files."""
 from __future__ import annotations
 
 import contextlib
@@ -10,12 +10,12 @@ from typing import Any, TypeAlias
 from eager.base.device import device
 from eager.serialization.names import written_name
 
-MAP_LOCATION: TypeAlias = Callable[[Any, str], Any] | device | str | dict[str, str] | None  # what `load` takes for map_location
+MAP_LOCATION: TypeAlias = Callable[[Any, str], Any] | device | str | dict[str, str] | None  # the type of `load`'s map_location
 MAP_SHARED, MAP_PRIVATE = mmap.MAP_SHARED, mmap.MAP_PRIVATE
 
 
 class LoadEndianness(Enum):
-    """The byte order of files that do not say theirs."""
+    """The byte order of files that do not record it."""
 
     NATIVE = 1
     LITTLE = 2
@@ -50,17 +50,17 @@ def _by_name(objects: list[Callable[..., Any] | tuple[Callable[..., Any], str]])
 
 
 def add_safe_globals(safe_globals: list[Any]) -> None:
-    """Let these classes and functions be used by files that are loaded with weights_only; (object, "full.name") renames."""
+    """Allow these classes and functions in files loaded with weights_only; a pair (object, "full.name") gives another name."""
     current.trusted.update(_by_name(safe_globals))
 
 
 def get_safe_globals() -> list[Any]:
-    """What `add_safe_globals` allowed."""
+    """The objects that `add_safe_globals` allowed."""
     return list(dict.fromkeys(current.trusted.values()))
 
 
 def clear_safe_globals() -> None:
-    """Forget what `add_safe_globals` allowed."""
+    """Revoke all permissions of `add_safe_globals`."""
     current.trusted.clear()
 
 
@@ -76,12 +76,12 @@ def safe_globals(safe_globals: list[Any]) -> Iterator[None]:
 
 
 def get_default_load_endianness() -> LoadEndianness | None:
-    """The byte order taken for files that do not say theirs; None: this machine's."""
+    """The byte order assumed for files that do not record it; None means this machine's."""
     return current.order
 
 
 def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
-    """Set the byte order taken for files that do not say theirs. Raises TypeError for anything else."""
+    """Set the byte order assumed for files that do not record it. Raises: TypeError for another type."""
     if endianness is not None and not isinstance(endianness, LoadEndianness):
         raise TypeError("Invalid argument type in function set_default_load_endianness")
     current.order = endianness
@@ -93,9 +93,9 @@ def get_default_mmap_options() -> int:
 
 
 class set_default_mmap_options:  # noqa: N801 - torch's name
-    """Set how `load(mmap=True)` maps files, for good or, as a context manager, for a block.
+    """Set how `load(mmap=True)` maps files, permanently or, as a context manager, within a block.
 
-    Writes through MAP_SHARED change the file, but not its checksums: it is to be loaded with mmap from then on.
+    Writes through MAP_SHARED change the file but not its checksums: later loads must use mmap too.
     Raises: ValueError for flags other than MAP_PRIVATE and MAP_SHARED.
     """
 
@@ -106,7 +106,7 @@ class set_default_mmap_options:  # noqa: N801 - torch's name
         self.before, current.mapping = current.mapping, flags
 
     def __enter__(self) -> None:
-        """Set already."""
+        """Does nothing: the constructor has set the option."""
 
     def __exit__(self, *exc: object) -> None:
         current.mapping = self.before

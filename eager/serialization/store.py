@@ -1,4 +1,4 @@
-"""Bytes of files: written whole or not at all, and read as storages."""
+"""File contents: written atomically, and read as storages."""
 from __future__ import annotations
 
 import contextlib
@@ -22,7 +22,7 @@ PathLike = str | os.PathLike[str]
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write that takes the place of `path` when the block ends well, and vanishes when it does not."""
+    """A file to write that replaces `path` if the block succeeds, and is deleted otherwise."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.partial")
     try:
         with open(partial, "wb") as file:
@@ -33,7 +33,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def bytes_over(a: Any, copy: bool) -> Any:
-    """A storage over the bytes of a uint8 array, or with a copy of them."""
+    """A storage over the memory of a uint8 array (n,), or over a copy."""
     if copy:
         t = empty(TensorSpec.contiguous(a.shape, dtypes.uint8))
         t._array[...] = a
@@ -56,7 +56,7 @@ def swapped(storage: Any, width: int) -> Any:
 
 
 def mapped(path: PathLike, shared: bool) -> Any:
-    """A file in memory, read as it is used. shared: writes go to the file; otherwise they stay in memory."""
+    """A file mapped into memory. shared: writes change the file; otherwise they stay private."""
     with open(path, "r+b" if shared else "rb") as file:
         if os.fstat(file.fileno()).st_size == 0:
             return b""

@@ -1,4 +1,4 @@
-"""Saving: a zip archive with one pickle and one record per storage, laid out as torch lays it out."""
+"""Saving: a zip archive with one pickle and one record per storage, in torch's layout."""
 from __future__ import annotations
 
 import collections
@@ -27,12 +27,12 @@ from eager.sparse import SparseTensor
 
 _ALIGNMENT = 64
 _ZIP64_FROM, _ZIP64_EXTRA = 2**31 - 1, 20
-DEFAULT_PROTOCOL = 2  # of pickle, in files
+DEFAULT_PROTOCOL = 2  # the pickle protocol of files
 _LEGACY_MAGIC, _LEGACY_PROTOCOL = 0x1950A86A20F9469CFC6C, 1001
 
 
 class _StorageKey(tuple[Any, ...]):
-    """What a storage is replaced by in the pickle; written as a persistent id."""
+    """The replacement of a storage in the pickle; written as a persistent id."""
 
     __slots__ = ()
 
@@ -52,7 +52,7 @@ _PythonPickler: Any = pickle._Pickler
 
 
 class _Called:
-    """A function by name with arguments, to be written as the call that a loader makes."""
+    """A named function with arguments, written as a call for the loader."""
 
     __slots__ = ("args", "fn")
 
@@ -61,17 +61,21 @@ class _Called:
 
 
 class Pickler(_PythonPickler):  # type: ignore[misc]
-    """Writes objects as torch does. In Python, for the C pickler cannot write a name that is not importable."""
+    """Writes objects as torch does.
+
+    Written in Python, because the C pickler cannot write a name that is not importable.
+    """
 
     dispatch: ClassVar[dict[Any, Any]] = dict(_PythonPickler.dispatch)
 
     def __init__(self, file: BinaryIO, protocol: int, legacy: bool = False) -> None:
         super().__init__(file, protocol=protocol)
-        self.storages: dict[int, tuple[str, Any]] = {}  # identity of the memory -> key, storage
+        self.storages: dict[int, tuple[str, Any]] = {}  # id of the memory -> key, storage
         self.legacy = legacy
-        self.widths: dict[str, int] = {}  # bytes per element of each storage, as the pickle has it
+        self.widths: dict[str, int] = {}  # bytes per element of each storage, as written in the pickle
 
     def persistent_id(self, obj: Any) -> Any:
+        """The persistent id of a storage; None for any other object."""
         if type(obj) is _StorageKey:
             return tuple(obj)
         if isinstance(obj, TypedStorage):
@@ -90,7 +94,8 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
         return _StorageKey(("storage", kind, key, place, root.nbytes() // width, *([None] if self.legacy else [])))
 
     def reducer_override(self, obj: Any) -> Any:
-        if isinstance(obj, SparseTensor):  # which passes for a Tensor
+        """The reduction of tensors, sizes, devices and module registries; NotImplemented for other objects."""
+        if isinstance(obj, SparseTensor):  # checked first, because it is an instance of Tensor too
             return _REBUILD_SPARSE, (_Called(_LAYOUT, (str(obj.layout),)), (obj._indices(), obj._values(), obj.shape, obj.is_coalesced()))
         if isinstance(obj, Tensor):
             return self._reduce_tensor(obj)
@@ -120,7 +125,7 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
         return _REBUILD_FROM_TYPE, (fn, _TENSOR if type(t) is Tensor else type(t), args, kept)
 
     def _plain(self, t: Tensor, requires_grad: bool) -> tuple[Global, tuple[Any, ...]]:
-        """The call that rebuilds the tensor itself."""
+        """The call that rebuilds the tensor without subclass and attributes."""
         if t.device.type == "meta":
             return _REBUILD_META, (t.dtype, tuple(t.shape), t.stride(), requires_grad)
         if t.is_fake:
@@ -133,14 +138,16 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
         return _REBUILD_TENSOR_V3, (self._key(t.untyped_storage(), None), *place, t.dtype)
 
     def save_named(self, obj: Global) -> None:
+        """Write a Global by its name."""
         self.write(pickle.GLOBAL + f"{obj.module}\n{obj.name}\n".encode())
         self.memoize(obj)
 
     def save_dtype(self, obj: dtype) -> None:
+        """Write a dtype by torch's name."""
         self.write(pickle.GLOBAL + f"torch\n{obj.name}\n".encode())
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
-        """Classes and functions of this package under torch's names, others as pickle does."""
+        """Write classes and functions of this package by torch's names, others as pickle does."""
         found = written_name(obj) if name is None else None
         if found is None:
             super().save_global(obj, name)
@@ -155,11 +162,11 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
 
 def save(obj: Any, f: PathLike | BinaryIO, pickle_module: Any = pickle, pickle_protocol: int = DEFAULT_PROTOCOL,
          _use_new_zipfile_serialization: bool = True, _disable_byteorder_record: bool = False) -> None:  # fmt: skip
-    """Write an object with its tensors; views that share memory share it again when loaded.
+    """Write an object with its tensors; views that share memory share it again after loading.
 
-    f: a path, or a file object open for writing. A path is written beside its place and moved there whole.
-    _use_new_zipfile_serialization: False writes the format before torch 1.6.
-    Raises: RuntimeError for a folder that does not exist; AttributeError for a file object that cannot write.
+    f: a path, or a file object open for writing. A path is written to a temporary file, which then replaces it.
+    _use_new_zipfile_serialization: False writes the format that preceded torch 1.6.
+    Raises: RuntimeError for a missing folder; AttributeError for a file object without `write`.
     """
     pickle_protocol = operator.index(pickle_protocol)
     if pickle_module.Pickler is not pickle.Pickler:
@@ -193,7 +200,7 @@ def _write_archive(obj: Any, file: Any, root: str, protocol: int, byteorder: boo
 
 
 def _write_record(archive: zipfile.ZipFile, file: Any, name: str, data: Any) -> None:
-    """An uncompressed record whose data begins at a multiple of 64 bytes, so that it can be mapped."""
+    """Write an uncompressed record whose data starts at a multiple of 64 bytes, so that it can be mapped."""
     info = zipfile.ZipInfo(name)
     info.file_size = len(data)
     large = len(data) > _ZIP64_FROM
@@ -205,7 +212,7 @@ def _write_record(archive: zipfile.ZipFile, file: Any, name: str, data: Any) -> 
 
 
 def _write_legacy(obj: Any, file: Any, root: str, protocol: int, byteorder: bool) -> None:
-    """The format before torch 1.6: pickles of a header, the object and the storages' keys, then their bytes."""
+    """Write the format that preceded torch 1.6: pickles of a header, the object and the storages' keys, then their bytes."""
     sizes = {"short": 2, "int": 4, "long": 4}
     for part in (_LEGACY_MAGIC, _LEGACY_PROTOCOL, {"protocol_version": _LEGACY_PROTOCOL, "little_endian": sys.byteorder == "little",
                                                    "type_sizes": sizes}):  # fmt: skip

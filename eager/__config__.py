@@ -1,4 +1,4 @@
-"""What this installation was built with and runs on, in words."""
+"""The build configuration and the environment of this installation, as text."""
 from __future__ import annotations
 
 import platform
@@ -26,5 +26,5 @@ def show() -> str:
 
 
 def parallel_info() -> str:
-    """Threads in use."""
+    """The number of threads in use."""
     return f"CPU loops and BLAS:\n\tthreads : {threads.get_num_threads()}\n\tinterop threads : {threads.get_num_interop_threads()}\n"

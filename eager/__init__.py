@@ -10,7 +10,7 @@ from eager.startup import absent_names as _absent
 from eager.startup import bootstrap as _bootstrap
 from eager.startup import first_use as _first_use
 
-_no_collection = _bootstrap.NoCollection()  # until the end of this file
+_no_collection = _bootstrap.NoCollection()  # the garbage collector is off until the end of this file
 
 from eager import _native as _native
 from eager import amp, autograd, compiler, cuda, linalg, nn, optim, random, serialization, sparse
@@ -116,18 +116,18 @@ globals().update(sparse.TOP_LEVEL)
 for _name in _absent.METHODS:
     if not hasattr(Tensor, _name):
         setattr(Tensor, _name, _absent.AbsentMethod(_name))
-Stream, Event = cuda.Stream, cuda.Event  # of an accelerator: CUDA is the only one
+Stream, Event = cuda.Stream, cuda.Event  # of the accelerator; CUDA is the only one
 inf, nan, pi, e, newaxis = _math.inf, _math.nan, _math.pi, _math.e, None
 Storage = TypedStorage
 
 
-_named_device = device  # for where a parameter has that name
+_named_device = device  # for functions with a parameter `device`
 
 
 def get_device_module(device: _Any = None) -> _Any:
-    """`torch.cuda` or `torch.cpu`, by a device or its type; by default that of the accelerator there is.
+    """`torch.cuda` or `torch.cpu`, for a device or device type; by default that of the available accelerator.
 
-    Raises: RuntimeError for a device that has no module.
+    Raises: RuntimeError for a device without a module.
     """
     if not isinstance(device, (_named_device, str, type(None))):
         raise RuntimeError(f"Invalid value of device '{device}', expect torch.device, str, or None")
@@ -143,21 +143,23 @@ def is_tensor(obj: object) -> bool:
 
 
 def is_floating_point(input: Tensor) -> bool:  # noqa: A002
+    """Whether the dtype of `input` is floating point."""
     return input.is_floating_point()
 
 
 def numel(input: Tensor) -> int:  # noqa: A002
+    """The number of elements of `input`."""
     return input.numel()
 
 
 def can_cast(from_: dtype, to: dtype) -> bool:
-    """Whether promotion's rules allow a cast from one dtype to the other."""
+    """Whether type promotion allows a cast from the dtype `from_` to the dtype `to`."""
     return _can_cast(from_, to)
 
 
 compile = compiler.compile  # noqa: A001 - torch's name
 
-# Modules and names that are imported when a program first uses them; modules with another name in torch: startup.torch_names.
+# Modules and names that are imported at first use; startup.torch_names lists modules with another name in torch.
 _first_use.register("eager", {
     **{name: f"eager.{name}" for name in (
         "_C __config__ _custom_ops _functorch _ops _higher_order_ops _subclasses _tensor_str accelerator ao as_torch backends library "

@@ -1,4 +1,4 @@
-"""`torch._custom_ops`: what `torch.library` was before; libraries still take its names."""
+"""`torch._custom_ops`: the predecessor of `torch.library`, whose names libraries still import."""
 from __future__ import annotations
 
 from eager.library import custom_op, get_ctx, impl

@@ -1,4 +1,4 @@
-"""torch._tensor_str: the names of printing that libraries import."""
+"""torch._tensor_str: the printing functions that libraries import."""
 from __future__ import annotations
 
 from eager._tensor.text import PRINT_OPTS

@@ -1,5 +1,6 @@
-"""Small things under torch's private name: an exception that crosses processes, flat buffers of several tensors, and what
-pickles of torch's tensors name (those that `pickle` wrote, without `torch.save`)."""
+"""torch._utils: an exception that crosses processes, flat buffers of several tensors, and the functions that
+pickles of torch's tensors name (pickles written by `pickle`, without `torch.save`).
+"""
 from __future__ import annotations
 
 import sys
@@ -24,7 +25,7 @@ ExceptionInfo = tuple[type[BaseException] | None, BaseException | None, Tracebac
 
 
 class _MessageOfLines(str):
-    """A KeyError prints the repr of its message: this one's shows its lines."""
+    """A string whose repr is itself: a KeyError prints the repr of its message, which would escape line breaks."""
 
     __slots__ = ()
 
@@ -33,10 +34,10 @@ class _MessageOfLines(str):
 
 
 class ExceptionWrapper:
-    """An exception as its class and the text of its traceback, so that it can be sent to another process.
+    """An exception as its class and the text of its traceback, which can be sent to another process.
 
-    exc_info: as of `sys.exc_info()`, by default that of the exception being handled.
-    where: how to go on after "Caught ValueError", such as "in DataLoader worker process 0".
+    exc_info: as from `sys.exc_info()`; by default of the exception being handled.
+    where: the text after "Caught ValueError", such as "in DataLoader worker process 0".
     """
 
     def __init__(self, exc_info: ExceptionInfo | None = None, where: str = "in background") -> None:
@@ -51,12 +52,12 @@ class ExceptionWrapper:
         self.where = where
 
     def reraise(self) -> NoReturn:
-        """Raise an exception of the original class whose message ends in the original traceback.
+        """Raise an exception of the original class whose message ends with the original traceback.
 
-        A class that cannot be made from a message alone gives way to RuntimeError.
+        Raises RuntimeError if the class cannot be constructed from a message alone.
         """
-        # No local name for the exception: its traceback holds this frame, which would hold it in turn, and with it
-        # everything on the way, until the garbage collector runs.
+        # The exception gets no local name: its traceback refers to this frame, which would refer to it in turn and keep
+        # everything reachable alive until the garbage collector runs.
         raise self._remade(f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}") from None
 
     def _remade(self, text: str) -> BaseException:
@@ -72,12 +73,12 @@ class ExceptionWrapper:
 
 
 def _flatten_dense_tensors(tensors: Iterable[Tensor]) -> Tensor:
-    """One 1-d tensor with the elements of all, one after the other; they are of one dtype."""
+    """The elements of all tensors in one 1-d tensor; all have one dtype."""
     return cat([t.contiguous().view(-1) for t in tensors])
 
 
 def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Views of `flat` in the shapes of `tensors`: the inverse of `_flatten_dense_tensors`."""
+    """Views of `flat` with the shapes of `tensors`: the inverse of `_flatten_dense_tensors`."""
     views, start = [], 0
     for t in tensors:
         views.append(flat.narrow(0, start, t.numel()).view(tuple(t.shape)))
@@ -86,7 +87,7 @@ def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Tensor]) -> tuple[T
 
 
 class classproperty:  # noqa: N801 - torch's name
-    """A property of the class, read from the class or its objects."""
+    """A property that is read on the class or on its instances."""
 
     def __init__(self, func: Callable[[Any], Any]) -> None:
         self.fget = func
@@ -96,19 +97,19 @@ class classproperty:  # noqa: N801 - torch's name
 
 
 def _element_size(dtype: Any) -> int:
-    """Size of an element of `dtype` in bytes."""
+    """The size of an element of `dtype` in bytes. Raises: RuntimeError unless it is a dtype."""
     if not isinstance(dtype, dtypes.dtype):
         raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
     return dtype.itemsize
 
 
 def _get_available_device_type() -> str | None:
-    """The type of the accelerator; None if there is none."""
+    """The device type of the accelerator; None if there is none."""
     return "cuda" if cuda.is_available() else None
 
 
 def _get_device_module(device_type: str) -> ModuleType:
-    """`torch.cuda` or `torch.cpu`."""
+    """`torch.cuda` or `torch.cpu`. Raises: RuntimeError for another device type."""
     modules = {"cpu": cpu, "cuda": cuda}
     if device_type not in modules:
         raise RuntimeError(f"Device '{device_type}' does not have a corresponding module registered as 'torch.{device_type}'.")

@@ -1,6 +1,6 @@
-"""`eager.compile` and torch.compiler's names: doors to `dynamo`, which is imported on first use.
+"""`eager.compile` and torch.compiler's names: entry points of `dynamo`, which is imported at first use.
 
-eager stands below dynamo and must not import it; these functions find it by name when they are called,
+eager is below dynamo and must not import it. These functions find it by name when they are called,
 so that a program that never compiles never loads the compiler.
 """
 
@@ -22,53 +22,53 @@ def _dynamo() -> Any:
 
 def compile(model: Any = None, *, fullgraph: bool = False, dynamic: bool | None = None, backend: Any = "inductor",  # noqa: A001
             mode: str | None = None, options: dict[str, Any] | None = None, disable: bool = False) -> Any:  # fmt: skip
-    """Compile a function or Module on its first call; as `@compile` or `@compile(...)` a decorator.
+    """Compile a function or Module at its first call; also a decorator, `@compile` or `@compile(...)`.
 
-    fullgraph: raise where the graph would break. dynamic: None lets a dimension that changes become symbolic.
-    backend: a name of `list_backends()` or a callable (graph_module, example_inputs) -> callable.
-    mode: "default", "reduce-overhead" or "max-autotune". disable: return `model` as it is.
+    fullgraph: raise instead of breaking the graph. dynamic: None makes a size symbolic once it changes.
+    backend: a name from `list_backends()` or a callable (graph_module, example_inputs) -> callable.
+    mode: "default", "reduce-overhead" or "max-autotune". disable: return `model` unchanged.
     """
     return _dynamo().compile(model, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options,
                              disable=disable)  # fmt: skip
 
 
 def disable(fn: Callable[..., Any] | None = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """Never capture `fn` (and what it calls, if `recursive`)."""
+    """Never capture `fn` (and, if `recursive`, the functions that it calls)."""
     return _dynamo().disable(fn, recursive, reason=reason)
 
 
 def call_outside(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    """Call `fn` as if no compiled function were running: nothing is captured in it on behalf of a caller.
+    """Call `fn` as if no compiled function were running: its calls are not captured for the caller.
 
-    For what is run again later, outside of the caller: both runs must then do the same ops. Functions that are
-    compiled themselves still run compiled.
+    Used for functions that run again later, outside the caller: both runs must call the same ops. Compiled functions
+    inside `fn` still run compiled.
     """
     native = sys.modules.get("dynamo._native")
     return fn(*args, **kwargs) if native is None else native.call_outside(fn, *args, **kwargs)
 
 
 def reset() -> None:
-    """Forget everything compiled in this process."""
+    """Discard all compiled code of this process."""
     _dynamo().reset()
 
 
 def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
-    """Names that `backend=` accepts. exclude_tags: torch's; backends here have no tags."""
+    """The names that `backend=` accepts. exclude_tags: ignored; backends here have no tags."""
     return list(_dynamo().list_backends(exclude_tags))
 
 
 def allow_in_graph(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Put calls of `fn` into the graph as they are, without looking inside."""
+    """Put calls of `fn` into the graph as they are, without tracing into it."""
     return _dynamo().allow_in_graph(fn)
 
 
 def assume_constant_result(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Call `fn` once during capture and take its result for a constant."""
+    """Call `fn` once during capture and treat its result as a constant."""
     return _dynamo().assume_constant_result(fn)
 
 
 def is_compiling() -> bool:
-    """True inside code that is being captured; capture answers the call itself, so here it is False."""
+    """Whether this code is being captured. Capture replaces the call by True, so the function itself returns False."""
     return False
 
 
@@ -78,14 +78,14 @@ def is_dynamo_compiling() -> bool:
 
 
 def is_exporting() -> bool:
-    """True inside `export`: capture answers nothing else there, so outside of it this is False."""
+    """Whether this code is being exported. `export` replaces the call by True, so the function itself returns False."""
     return False
 
 
 def substitute_in_graph(original_fn: Any, *, can_constant_fold_through: bool = False, skip_signature_check: bool = False) -> Any:
-    """Decorator: capture the decorated Python function wherever `original_fn` is called.
+    """Decorator: capture the decorated Python function in place of calls of `original_fn`.
 
-    can_constant_fold_through: with constants, the original is called. skip_signature_check: their parameters may differ.
+    can_constant_fold_through: call the original if all arguments are constants. skip_signature_check: allow differing parameters.
     """
     return _dynamo().substitute_in_graph(
         original_fn, can_constant_fold_through=can_constant_fold_through, skip_signature_check=skip_signature_check
@@ -93,7 +93,10 @@ def substitute_in_graph(original_fn: Any, *, can_constant_fold_through: bool = F
 
 
 class set_stance:  # noqa: N801 - torch's name
-    """What to do about calls that are not compiled yet; see `dynamo.api.compile.set_stance`. At once, for a block, or a decorator."""
+    """The treatment of calls that are not compiled yet; see `dynamo.api.compile.set_stance`.
+
+    Takes effect at once, within a block, or as a decorator.
+    """
 
     def __init__(self, stance: str = "default", *, skip_guard_eval_unsafe: bool = False, force_backend: Any = None) -> None:
         self._made = _dynamo().set_stance(stance, skip_guard_eval_unsafe=skip_guard_eval_unsafe, force_backend=force_backend)
@@ -109,21 +112,21 @@ class set_stance:  # noqa: N801 - torch's name
 
 
 def explain(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What a capture of `fn(*args, **kwargs)` gives: graphs, breaks, guards."""
+    """The result of capturing `fn(*args, **kwargs)`: graphs, breaks, guards."""
     return _dynamo().explain(fn, *args, **kwargs)
 
 
 def cudagraph_mark_step_begin() -> None:
-    """Tell that an iteration begins. Kept outputs are overwritten by the next call in any case, so there is nothing to do."""
+    """Mark the start of an iteration. Does nothing: each call overwrites the outputs that the previous one kept."""
 
 
 def nested_compile_region(fn: Any = None, **options: Any) -> Any:
-    """Mark a function that a model calls many times. It is captured at each call, which gives the same result."""
+    """Mark a function that a model calls many times. Each call is captured, with the same result."""
     return (lambda f: f) if fn is None else fn
 
 
 def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a function of ndarrays take and give tensors."""
+    """Make a function of ndarrays take and return tensors."""
 
     def given(value: Any) -> Any:
         if isinstance(value, list | tuple):
@@ -142,9 +145,9 @@ def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-__path__: list[str] = []  # `import torch.compiler.config` asks for a package
+__path__: list[str] = []  # `import torch.compiler.config` requires a package
 
-# Names of torch.compiler that this project has no counterpart of, and why.
+# Names of torch.compiler without a counterpart here, with the reason.
 _MISSING = {
     **dict.fromkeys(("save_cache_artifacts", "load_cache_artifacts"), "the cache is a folder (FRAMEJIT_CACHE_DIR) that can be copied"),
     **dict.fromkeys(("keep_portable_guards_unsafe", "keep_tensor_guards_unsafe", "skip_guard_on_inbuilt_nn_modules_unsafe",

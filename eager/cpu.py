@@ -1,4 +1,4 @@
-"""`torch.cpu`: the device that is always there."""
+"""`torch.cpu`: the CPU as a device."""
 from __future__ import annotations
 
 from typing import Any
@@ -10,21 +10,24 @@ __all__ = ["amp", "current_device", "current_stream", "device_count", "get_cpu_c
 
 
 def is_available() -> bool:
+    """Always True."""
     return True
 
 
 def device_count() -> int:
+    """Always 1."""
     return 1
 
 
 def current_device() -> str:
+    """Always "cpu"."""
     return "cpu"
 
 
 def current_stream(device: Any = None) -> None:
-    """Work on the CPU is done when its call returns: there is no stream."""
+    """None: work on the CPU is complete when its call returns."""
     return
 
 
 def synchronize(device: Any = None) -> None:
-    """Nothing to wait for."""
+    """Does nothing: work on the CPU is complete when its call returns."""

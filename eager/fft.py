@@ -1,7 +1,8 @@
-"""`eager.fft`: Fourier transforms with torch.fft's names; `n` or `s` pads with zeros or trims, `norm` says which
-direction is scaled: "backward" (the inverse by 1/n), "forward", or "ortho" (both by 1/sqrt(n)).
+"""`eager.fft`: Fourier transforms with torch.fft's names.
 
-Real inputs of integer dtype are taken as the default dtype. Every transform is differentiable.
+`n` or `s` pads with zeros or trims. `norm` selects the scaled direction: "backward" (the inverse by 1/n), "forward", or
+"ortho" (both by 1/sqrt(n)). Inputs of integer dtype are converted to the default dtype. Every transform is differentiable.
+Raises: RuntimeError for another norm, a size below 1, or dims that repeat.
 """
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ def _out(result: Any, out: Any) -> Any:
 
 
 def _operand(who: str, x: Any, kind: str) -> Any:
-    """The input as floating ("real") or complex ("complex", "any": as it is, if floating)."""
+    """The input as real (kind "real") or complex ("complex"); with kind "any" a floating input is unchanged."""
     if not isinstance(x, _TensorBase):
         raise TypeError(f"{who}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
     if kind == "real" and x.dtype.is_complex:
@@ -76,7 +77,7 @@ def _one_dim(x: Any, dim: int) -> int:
 
 
 def _plan(x: Any, s: Any, dim: Any, last: bool = False) -> tuple[list[int], list[int]]:
-    """(dims, sizes) of a transform over several dims. `last`: the last size is that of a half spectrum's signal."""
+    """(dims, sizes) of a transform over several dims. last: the last size is that of a half spectrum's signal."""
     s = [s] if isinstance(s, int) else s
     dim = [dim] if isinstance(dim, int) else dim
     if dim is None:
@@ -120,7 +121,7 @@ def _c2r(x: Any, dims: Sequence[int], sizes: Sequence[int], norm: str | None, fo
 
 
 def fft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Any:
-    """The spectrum of `input` along `dim`: complex, of size n."""
+    """The complex spectrum of `input` along `dim`, with size n."""
     x = _operand("fft", input, "complex")
     d = _one_dim(x, dim)
     return _out(_c2c(x, [d], [x.shape[d] if n is None else n], norm, True), out)
@@ -134,14 +135,14 @@ def ifft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = Non
 
 
 def rfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Any:
-    """The first n // 2 + 1 points of a real signal's spectrum; the others mirror them."""
+    """The first n // 2 + 1 points of the spectrum of a real signal; the others are their conjugates."""
     x = _operand("rfft", input, "real")
     d = _one_dim(x, dim)
     return _out(_r2c(x, [d], [x.shape[d] if n is None else n], norm), out)
 
 
 def irfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Any:
-    """The inverse of `rfft`; n (default: 2 * (size - 1)) is the size of the real result."""
+    """The inverse of `rfft`. n: size of the real result, by default 2 * (size - 1)."""
     x = _operand("irfft", input, "complex")
     d = _one_dim(x, dim)
     size = 2 * (x.shape[d] - 1) if n is None else n
@@ -151,7 +152,7 @@ def irfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = No
 
 
 def hfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Any:
-    """The real spectrum of a signal with Hermitian symmetry, of which `input` is the first half."""
+    """The real spectrum of a Hermitian-symmetric signal, of which `input` is the first half."""
     x = _operand("hfft", input, "complex")
     d = _one_dim(x, dim)
     size = 2 * (x.shape[d] - 1) if n is None else n
@@ -171,7 +172,7 @@ def ihfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = No
 
 
 def fftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Any:
-    """The spectrum over `dim` (default: the last dims that `s` gives sizes for, or all)."""
+    """The spectrum over `dim` (by default the last dims, as many as `s` has sizes, or all)."""
     x = _operand("fftn", input, "complex")
     return _out(_c2c(x, *_plan(x, s, dim), norm, True), out)
 
@@ -204,7 +205,7 @@ def irfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None, 
 
 
 def hfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Any:
-    """The real spectrum of a signal with Hermitian symmetry, halved along the last of `dim`."""
+    """The real spectrum of a Hermitian-symmetric signal, which is halved along the last of `dim`."""
     x = _operand("hfftn", input, "complex")
     dims, sizes = _plan(x, s, dim, last=True)
     _needs_dims("hfftn", dims)
@@ -261,7 +262,7 @@ def ihfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = No
 def _frequencies(real: bool) -> Any:
     def make(n: int, d: float = 1.0, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
              requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
-        """Frequencies of the points of a spectrum of n samples, d apart."""
+        """The frequencies (*) of the spectrum of n samples at distance d."""
         _check_layout(layout)
         wanted = dtype if dtype is not None or out is None else out.dtype
         if wanted is not None and dtypes.meant(wanted).is_integral:
@@ -286,7 +287,7 @@ def _shift(input: Any, dim: Any, forward: bool) -> Any:
 
 
 def fftshift(input: Any, dim: Any = None) -> Any:
-    """The spectrum with frequency zero in the middle of `dim` (default: of every dim)."""
+    """The spectrum with frequency zero in the middle of `dim` (by default of every dim)."""
     return _shift(input, dim, True)
 
 

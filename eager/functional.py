@@ -1,4 +1,4 @@
-"""torch.functional: the former module of some functions of the top level."""
+"""torch.functional: top-level functions under their older module name."""
 from __future__ import annotations
 
 from eager.functions import FUNCTIONS

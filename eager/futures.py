@@ -1,6 +1,6 @@
-"""`torch.futures`: results that other threads give later.
+"""`torch.futures`: results that other threads provide later.
 
-A callback that raises in `then` makes its future raise; one of `add_done_callback` only logs, as nobody could see it.
+An exception of a `then` callback becomes the exception of its future; that of an `add_done_callback` is only logged.
 """
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class Future(Generic[T]):
-    """A value that is set once, by `set_result` or `set_exception`, and waited for by any number of threads."""
+    """A value that is set once, by `set_result` or `set_exception`; any number of threads can wait for it."""
 
     def __init__(self, *, devices: list[Any] | None = None) -> None:
         self._changed = threading.Condition()
@@ -27,11 +27,11 @@ class Future(Generic[T]):
         self._callbacks: list[Callable[[Future[T]], Any]] = []
 
     def done(self) -> bool:
-        """Whether it has a result, which may be an exception."""
+        """Whether the result, or an exception, is set."""
         return self._is_done
 
     def wait(self) -> T:
-        """The result, when it is there. Raises: the exception that was set instead."""
+        """Wait for the result and return it. Raises: the exception, if one is set."""
         with self._changed:
             self._changed.wait_for(self.done)
         if self._error is not None:
@@ -39,41 +39,44 @@ class Future(Generic[T]):
         return self._value
 
     def value(self) -> T:
-        """The result of a future that is done. Raises: RuntimeError for one that is not."""
+        """The result of a completed future. Raises: RuntimeError if it is not completed."""
         if not self._is_done:
             raise RuntimeError("Future: value() called before it has a result; wait() waits for it")
         return self.wait()
 
     def then(self, callback: Callable[[Future[T]], S]) -> Future[S]:
-        """The future of callback(self), which is called when this one is done; its exceptions are that future's."""
+        """Call callback(self) on completion. Returns: a future of its result or exception."""
         after: Future[S] = Future()
 
         def run(done: Future[T]) -> None:
             try:
                 after.set_result(callback(done))
-            except Exception as error:  # noqa: BLE001 - whoever waits for the result gets it
+            except Exception as error:  # noqa: BLE001 - the waiting thread receives it
                 after.set_exception(error)
 
         self._when_done(run)
         return after
 
     def add_done_callback(self, callback: Callable[[Future[T]], None]) -> None:
-        """Call callback(self) when this future is done. Its exceptions are logged."""
+        """Call callback(self) on completion. Its exceptions are logged."""
 
         def run(done: Future[T]) -> None:
             try:
                 callback(done)
-            except Exception:  # noqa: BLE001 - torch logs it, whatever it is
+            except Exception:  # noqa: BLE001 - torch logs every exception
                 _log.exception("Future: a done callback raised")
 
         self._when_done(run)
 
     def set_result(self, result: T) -> None:
-        """Give the value. Raises: RuntimeError for a future that is done."""
+        """Set the value. Raises: RuntimeError if the future is completed."""
         self._finish(result, None)
 
     def set_exception(self, result: BaseException) -> None:
-        """Make `wait` raise. Raises: RuntimeError for a future that is done."""
+        """Make `wait` raise.
+
+        Raises: RuntimeError if the future is completed; AssertionError unless `result` is an exception.
+        """
         if not isinstance(result, Exception):
             raise AssertionError(f"{result} is of type {type(result)}, not an Exception.")
         self._finish(None, result)
@@ -97,7 +100,7 @@ class Future(Generic[T]):
 
 
 def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
-    """A future that is done when all of `futures` are; its result is the list of them."""
+    """A future that completes when all of `futures` have; its result is their list."""
     together: Future[list[Future[Any]]] = Future()
     lock = threading.Lock()
     waiting = len(futures)
@@ -118,5 +121,5 @@ def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
 
 
 def wait_all(futures: list[Future[Any]]) -> list[Any]:
-    """The results of `futures`, when all are there. Raises: the first exception among them, in order."""
+    """Wait for all `futures` and return their results. Raises: the first exception among them, in order."""
     return [future.wait() for future in collect_all(futures).wait()]

@@ -1,7 +1,7 @@
-"""torch.hub: weights by URL and models of a repository, from local files first.
+"""torch.hub: weights by URL and models of a repository, with local files preferred.
 
-A file that is in the cache folder is used as it is, so what torch has downloaded is found too. Without a network
-the error says which file was looked for.
+A file in the cache folder is used as it is, including torch's downloads. Without a network
+the error names the missing file.
 """
 from __future__ import annotations
 
@@ -27,42 +27,42 @@ from eager.serialization import load as _load_file
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
-HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # under torch's name: other downloaders read it
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # torch's name, which other downloaders read
 _BLOCK_BYTES = 1 << 20
 _CONFIG = "hubconf.py"
 _dir: Path | None = None
 
 
 def _get_torch_home() -> str:
-    """`$TORCH_HOME`, or its default. Vision libraries keep their data sets beside what hub keeps."""
+    """`$TORCH_HOME`, or its default. Vision libraries store their data sets in the same folder."""
     return str(settings.current().cache.torch_home)
 
 
 def get_dir() -> str:
-    """The folder for models and weights: as set by `set_dir`, else `$TORCH_HOME/hub`."""
+    """The folder of models and weights: the one given to `set_dir`, else `$TORCH_HOME/hub`."""
     return str(_dir or Path(_get_torch_home()) / "hub")
 
 
 def set_dir(d: str | os.PathLike[str]) -> None:
-    """Keep models and weights in `d` from now on."""
+    """Store models and weights in `d` from now on."""
     global _dir
     _dir = Path(d).expanduser()
 
 
 def load_state_dict_from_url(url: str, model_dir: str | None = None, map_location: Any = None, progress: bool = True,
                              check_hash: bool = False, file_name: str | None = None, weights_only: bool = True) -> Any:  # fmt: skip
-    """The object saved at `url`, downloaded once to `model_dir` (`get_dir()/checkpoints`).
+    """The object saved at `url`, which is downloaded once to `model_dir` (`get_dir()/checkpoints`).
 
-    file_name: of the local copy; the URL's own by default. check_hash: the name holds the first digits of the file's
-    SHA-256, as `resnet18-5c106cde.pth`, which is checked after a download. weights_only: load tensors and plain
-    containers only, so that the file cannot run code; True by default, other than in torch.
-    Raises: URLError where the file is not there and cannot be fetched; RuntimeError for a wrong hash.
+    file_name: name of the local copy; by default the URL's. check_hash: the file name holds the first digits of the
+    SHA-256, as in `resnet18-5c106cde.pth`; verify them after a download. weights_only: load only tensors and plain
+    containers, so that the file cannot run code; True by default, unlike torch.
+    Raises: URLError if the file is missing and cannot be downloaded; RuntimeError for a wrong hash.
     """
     folder = Path(model_dir) if model_dir is not None else Path(get_dir()) / "checkpoints"
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / (file_name or os.path.basename(urlparse(url).path))
     if not target.exists():
-        print(f'Downloading: "{url}" to {target}', file=sys.stderr)  # noqa: T201 - torch says so too
+        print(f'Downloading: "{url}" to {target}', file=sys.stderr)  # noqa: T201 - torch prints this too
         found = HASH_REGEX.search(target.name) if check_hash else None
         download_url_to_file(url, str(target), found.group(1) if found else None, progress)
     if _is_legacy_zip(target):
@@ -71,7 +71,7 @@ def load_state_dict_from_url(url: str, model_dir: str | None = None, map_locatio
 
 
 def _is_legacy_zip(path: Path) -> bool:
-    """Whether the file is an archive of one saved file, not a saved file in zip format itself."""
+    """Whether the file is a zip archive of one saved file, rather than a saved file in zip format."""
     if not zipfile.is_zipfile(path):
         return False
     with zipfile.ZipFile(path) as archive:
@@ -89,14 +89,14 @@ def _load_zipped(path: Path, folder: Path, map_location: Any, weights_only: bool
 
 
 def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, progress: bool = True) -> None:
-    """Fetch `url` into the file `dst`, which appears only once it is whole.
+    """Download `url` to the file `dst`, which appears only when it is complete.
 
-    hash_prefix: first digits of the SHA-256 that it must have. progress: show how far it is, on a terminal.
-    Raises: URLError where it cannot be fetched; RuntimeError for a wrong hash.
+    hash_prefix: required first digits of its SHA-256. progress: show a progress bar on a terminal.
+    Raises: URLError if the download fails; RuntimeError for a wrong hash.
     """
     target = Path(dst).expanduser()
     try:
-        response = urlopen(Request(url, headers={"User-Agent": "torch.hub"}))  # noqa: S310 - file: URLs are welcome
+        response = urlopen(Request(url, headers={"User-Agent": "torch.hub"}))  # noqa: S310 - file: URLs are allowed
     except URLError as error:
         raise URLError(f"{url} could not be fetched ({error.reason}), and there is no file {target}; check the network, or put the "
                        "file there") from error  # fmt: skip
@@ -125,7 +125,7 @@ def _copy(response: Any, out: IO[bytes], note: Callable[[bytes], None], progress
 
 
 def _folder(repo_or_dir: str, source: str, force_reload: bool) -> Path:
-    """The local folder of a repository: given, or the copy that was downloaded under torch's name for it."""
+    """The local folder of a repository: the given one, or torch's downloaded copy."""
     if source == "local":
         return Path(repo_or_dir)
     if source != "github":
@@ -170,7 +170,7 @@ def _entry(module: ModuleType, name: str) -> Callable[..., Any]:
 
 def list(github: str, force_reload: bool = False, skip_validation: bool = False, trust_repo: Any = "check",  # noqa: A001
          verbose: bool = True, source: str = "github") -> Any:  # fmt: skip
-    """Names of the entry points of a repository's hubconf.py. Raises as `load`."""
+    """The names of the entry points of a repository's hubconf.py. Raises: as `load`."""
     _check_trust("list", trust_repo, source)
     module = _configuration(_folder(github, source, force_reload))
     return [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
@@ -178,17 +178,17 @@ def list(github: str, force_reload: bool = False, skip_validation: bool = False,
 
 def help(github: str, model: str, force_reload: bool = False, skip_validation: bool = False,  # noqa: A001
          trust_repo: Any = "check", source: str = "github") -> str | None:  # fmt: skip
-    """The docstring of an entry point. Raises as `load`."""
+    """The docstring of an entry point. Raises: as `load`."""
     _check_trust("help", trust_repo, source)
     return _entry(_configuration(_folder(github, source, force_reload)), model).__doc__
 
 
 def load(repo_or_dir: str, model: str, *args: Any, source: str = "github", trust_repo: Any = "check", force_reload: bool = False,
          verbose: bool = True, skip_validation: bool = False, **kwargs: Any) -> Any:  # fmt: skip
-    """What the entry point `model` of a repository's hubconf.py returns for the arguments. This runs its code.
+    """Call the entry point `model` of a repository's hubconf.py and return its result. This runs the repository's code.
 
-    repo_or_dir: `owner/name[:ref]`, found where torch.hub keeps its copy, or a folder with `source="local"`.
-    Raises: NotImplementedError for a repository that is not here; ValueError for another source; RuntimeError for a
+    repo_or_dir: `owner/name[:ref]`, found where torch.hub stores its copy, or a folder with `source="local"`.
+    Raises: NotImplementedError for a repository without a local copy; ValueError for another source; RuntimeError for a
     missing entry point or dependency; FileNotFoundError without a hubconf.py.
     """
     _check_trust("load", trust_repo, source)
@@ -196,7 +196,7 @@ def load(repo_or_dir: str, model: str, *args: Any, source: str = "github", trust
 
 
 def _check_trust(name: str, trust_repo: Any, source: str) -> None:
-    """A copy that is here was trusted by who put it there. Raises: ValueError for a value that torch does not have either."""
+    """Check trust_repo; a local copy counts as trusted. Raises: ValueError for a value that torch does not accept."""
     if trust_repo not in (True, False, "check", None):
         raise ValueError(f"hub.{name}: trust_repo={trust_repo!r}; allowed: True, False, None and 'check'")
     if trust_repo is False and source == "github":

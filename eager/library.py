@@ -1,13 +1,13 @@
-"""`torch.library`: ops of the user's own, which compiled graphs hold as one call and do not look into.
+"""`torch.library`: user-defined ops, which compiled graphs contain as single calls.
 
     @torch.library.custom_op("mylib::scale", mutates_args=())
     def scale(x: Tensor, by: float) -> Tensor: ...
 
-    @scale.register_fake                    # what the result looks like, for graphs
+    @scale.register_fake                    # the metadata of the result, for graphs
     def _(x, by): return torch.empty_like(x)
 
-An op without a fake rule cannot be captured: it breaks the graph. Ops that write to arguments are recorded as what
-they give back plus in-place copies, so that graphs stay functional.
+An op without a fake rule cannot be captured: it breaks the graph. An op that writes to its arguments is recorded as a
+function of its results and the new values, plus in-place copies, so that graphs remain functional.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _TYPES: Final = {Tensor: "Tensor", int: "int", float: "float", bool: "bool", str
 _TORCH_TYPES: Final = {"SymInt": "int", "ScalarType": "dtype", "Device": "device", "Tensor": "Tensor", "Scalar": "Scalar"}
 _LIST_PLURALS: Final = {"Tensor": "Tensor[]", "Tensor?": "Tensor?[]", "int": "int[]"}
 _OF_TORCH: Final = frozenset({"aten", "prim", "prims", "profiler", "higher_order"})  # namespaces
-_WAITING: dict[str, list[Callable[[CustomOpDef], object]]] = {}  # what is registered for ops that nobody has declared yet
+_WAITING: dict[str, list[Callable[[CustomOpDef], object]]] = {}  # registrations for ops that are not declared yet
 
 
 class CustomOpDef(Op):
-    """An op of the user's. Calling it runs the implementation for the device of its tensors.
+    """A user-defined op. A call runs the implementation for the device of its tensors.
 
-    Graphs hold `self`; where arguments are mutated, `self.functional`, which gives their new values first.
+    Graphs contain `self`; if arguments are mutated, `self.functional`, whose first results are their new values.
     """
 
     is_custom = True
@@ -56,8 +56,8 @@ class CustomOpDef(Op):
         self.mutated = tuple(i for i, p in enumerate(self.schema.params) if p.name in mutates)
         self.kernels: dict[str, Callable[..., Any]] = {}
         self.fake: Callable[..., Any] | None = None
-        self.composite: Callable[..., Any] | None = None  # of other ops, which differentiate it
-        self.recording: Callable[..., Any] | None = None  # called where gradients are wanted, in place of the op
+        self.composite: Callable[..., Any] | None = None  # an implementation by other ops, from which its gradient follows
+        self.recording: Callable[..., Any] | None = None  # called instead of the op if an input requires a gradient
         self._backward: Callable[..., Any] | None = None
         self._setup: Callable[..., Any] | None = None
         self._function: type[Function] | None = None
@@ -68,7 +68,7 @@ class CustomOpDef(Op):
 
     # -- registration ------------------------------------------------------------------------------------------
     def register_kernel(self, device_types: str | Sequence[str] | None, fn: Callable[..., Any] | None = None, /) -> Any:
-        """Use `fn` on those kinds of device ("cpu", "cuda"; None: all). A decorator without `fn`."""
+        """Use `fn` on these device types ("cpu", "cuda"; None: all). Without `fn`, a decorator."""
         if fn is None:
             return lambda f: self.register_kernel(device_types, f)
         for kind in (device_types,) if isinstance(device_types, str) else device_types or ("",):
@@ -76,12 +76,12 @@ class CustomOpDef(Op):
         return fn
 
     def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
-        """`fn` gives tensors like the op's results (their values do not matter) for fakes of its arguments."""
+        """`fn` maps fake arguments to tensors with the metadata of the op's results; their values are ignored."""
         self.fake = fn
         return fn
 
     def register_autograd(self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None) -> None:
-        """Gradients: `setup_context(ctx, inputs, output)` after the call, `backward(ctx, *grads)` gives one per argument.
+        """Gradients: `setup_context(ctx, inputs, output)` runs after the call; `backward(ctx, *grads)` returns one per argument.
 
         Raises: RuntimeError for an op that mutates arguments.
         """
@@ -93,9 +93,11 @@ class CustomOpDef(Op):
         self._function = _recorder(self)
 
     def register_vmap(self, func: Callable[..., Any] | None = None, /) -> Any:
+        """Raises NotImplementedError."""
         raise NotImplementedError(f"{self._qualname}.register_vmap: batching rules of custom ops are not supported")
 
     def register_torch_dispatch(self, torch_dispatch_class: Any, fn: Callable[..., Any] | None = None, /) -> Any:
+        """Raises NotImplementedError."""
         raise NotImplementedError(f"{self._qualname}.register_torch_dispatch: __torch_dispatch__ is not supported")
 
     # -- running -----------------------------------------------------------------------------------------------
@@ -141,7 +143,7 @@ class CustomOpDef(Op):
         return None if not rest else rest[0] if len(rest) == 1 else rest
 
     def run(self, args: tuple[Any, ...]) -> Any:
-        """The implementation, unrecorded. Raises: NotImplementedError where none fits."""
+        """Call the implementation without recording. Raises: NotImplementedError if none exists for the device."""
         kind = next((t.device.type for t in self.tensors(args)), "cpu")
         kernel = self.kernels.get(kind) or self.kernels.get("")
         if kernel is None:
@@ -153,13 +155,13 @@ class CustomOpDef(Op):
             _native.set_grad_enabled(before)
 
     def _named(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """fn with keyword-only arguments passed by name."""
+        """`fn(*args)`, with keyword-only arguments passed by name."""
         params = self.schema.params
         given = [a for p, a in zip(params, args, strict=True) if not p.keyword_only]
         return fn(*given, **{p.name: a for p, a in zip(params, args, strict=True) if p.keyword_only})
 
     def fakes(self, args: tuple[Any, ...]) -> Any:
-        """The results as fakes. Raises: NotImplementedError without a fake rule."""
+        """The results as fake tensors. Raises: NotImplementedError without a fake rule."""
         if self.fake is None and not self.schema.num_returns:
             return None
         if self.fake is None:
@@ -168,6 +170,7 @@ class CustomOpDef(Op):
         return self._named(self.fake, args)
 
     def execute(self, args: tuple[Any, ...]) -> Any:
+        """Call the implementation, and check its results. Raises: RuntimeError if a result aliases an argument."""
         if any(t.is_fake for t in self.tensors(args)):
             with calls.modes_off():
                 return self.fakes(args)
@@ -184,12 +187,13 @@ class CustomOpDef(Op):
         return next((getattr(k, "__module__", "?") for k in self.kernels.values()), "?")
 
     def infer(self, *args: Any) -> Any:
+        """The specs of the results. Raises: NotImplementedError without a fake rule."""
         with calls.modes_off():
             return _specs(self.fakes(_as_fakes(args)))
 
 
 class _Functional(Op):
-    """A mutating op as a function: the new values of what it writes, then its results."""
+    """A mutating op as a function: returns the new values of the mutated arguments, then the op's results."""
 
     is_custom = True
 
@@ -258,10 +262,10 @@ def _recorder(op: CustomOpDef) -> type[Function]:
 
 # -- schemas -----------------------------------------------------------------------------------------------------
 def infer_schema(prototype_function: Callable[..., Any], /, *, mutates_args: Any = (), op_name: str | None = None) -> str:
-    """The schema of a function by its annotations, such as "(Tensor x, float by) -> Tensor".
+    """The schema of a function from its annotations, such as "(Tensor x, float by) -> Tensor".
 
-    mutates_args: names of the tensors it writes, or "unknown": all of them. Raises: ValueError for a parameter
-    without an annotation, or with one that no schema has.
+    mutates_args: names of the tensors that it writes to, or "unknown" for all of them. Raises: ValueError for a
+    parameter without an annotation, or with one that no schema type represents.
     """
     hints = typing.get_type_hints(prototype_function)
     params, star = [], False
@@ -314,7 +318,7 @@ def _return_text(hint: Any) -> str:
 
 
 def _parse(schema: str) -> tuple[str, tuple[str, ...]]:
-    """(schema in our notation without the name, mutated parameters) of "(Tensor(a!) x, SymInt n) -> Tensor"."""
+    """(schema in this library's notation without the name, mutated parameters) of "(Tensor(a!) x, SymInt n) -> Tensor"."""
     inside, _, returns = schema.partition("(")[2].rpartition(") ->")
     mutated = tuple(re.findall(r"Tensor\(\w+!\)\??(?:\[\])?\s+(\w+)", inside))
     inside = re.sub(r"Tensor\(\w+!?\)", "Tensor", inside)
@@ -349,7 +353,7 @@ def _add(qualname: str, schema: str, tags: Any = None) -> CustomOpDef:
 
 
 def _when_declared(op: Any, register: Callable[[CustomOpDef], object]) -> None:
-    """Now, or once somebody declares the op of that name: fake rules may come before the library that has the op."""
+    """Call `register` now, or once the op is declared: fake rules may precede the library that declares the op."""
     name = op.removesuffix(".default") if isinstance(op, str) else ""
     if name.partition("::")[0] in _OF_TORCH:
         raise NotImplementedError(f"library: {name}: implementations of torch's own operators cannot be replaced; allowed: operators of "
@@ -367,14 +371,14 @@ def _check_name(qualname: str) -> None:
 
 
 def _parts(qualname: str) -> tuple[str, str, str]:
-    """(namespace, name, overload) of "namespace::name.overload"."""
+    """The (namespace, name, overload) of "namespace::name.overload"."""
     namespace, _, rest = qualname.partition("::")
     name, _, overload = rest.partition(".")
     return namespace, name, overload or "default"
 
 
 def _table_name(qualname: str) -> str:
-    """The name that the op has in the op table."""
+    """The name of the op in the op table."""
     namespace, name, overload = _parts(qualname)
     return f"{namespace}__{name}" if overload == "default" else f"{namespace}__{name}__{overload}"
 
@@ -394,10 +398,10 @@ def _find(op: Any) -> CustomOpDef:
 
 def custom_op(name: str, fn: Callable[..., Any] | None = None, /, *, mutates_args: str | Iterable[str],
               device_types: str | Sequence[str] | None = None, schema: str | None = None, tags: Any = None) -> Any:  # fmt: skip
-    """Make `fn` the op `name` ("namespace::name"); a decorator without `fn`.
+    """Make `fn` the op `name` ("namespace::name"). Without `fn`, a decorator.
 
-    mutates_args: the parameters that it writes to. device_types: where `fn` is the implementation (None: anywhere).
-    schema: by the annotations of `fn` unless given. Raises: ValueError for a wrong name or an annotation missing.
+    mutates_args: the parameters that it writes to. device_types: the devices on which `fn` is the implementation (None: all).
+    schema: by default from the annotations of `fn`. Raises: ValueError for a malformed name or a missing annotation.
     """
     _check_name(name)
     if fn is None:
@@ -409,12 +413,15 @@ def custom_op(name: str, fn: Callable[..., Any] | None = None, /, *, mutates_arg
 
 
 def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any = ()) -> None:
-    """Declare the op `qualname`; `impl` gives it implementations."""
+    """Declare the op `qualname`; `impl` adds implementations."""
     _add(qualname if lib is None or "::" in qualname else f"{lib.ns}::{qualname}", schema, tags)
 
 
 def impl(qualname: Any, types: str | Sequence[str], func: Callable[..., Any] | None = None, *, lib: Library | None = None) -> Any:
-    """The implementation of an op for kinds of device ("cpu", "cuda", "default"; dispatch keys as in torch). A decorator."""
+    """Add an implementation for device types ("cpu", "cuda", "default"; or torch's dispatch keys).
+
+    Without `func`, a decorator.
+    """
     if func is None:
         return lambda f: impl(qualname, types, f, lib=lib) or f
     for key in (types,) if isinstance(types, str) else types:
@@ -445,7 +452,7 @@ def register_kernel(op: Any, device_types: str | Sequence[str] | None, func: Cal
 
 def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None, _stacklevel: int = 1,
                   allow_override: bool = False) -> Any:  # fmt: skip
-    """`CustomOpDef.register_fake` by name, also of an op that is declared later; a decorator without `func`."""
+    """`CustomOpDef.register_fake` by name, also for an op declared later. Without `func`, a decorator."""
     if func is None:
         return lambda f: register_fake(op, f)
     _when_declared(op, lambda found: found.register_fake(func))
@@ -459,15 +466,20 @@ def register_autograd(op: Any, backward: Callable[..., Any], /, *, setup_context
 
 
 def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None) -> Any:
+    """Raises NotImplementedError."""
     return _find(op).register_vmap(func)
 
 
 def register_torch_dispatch(op: Any, torch_dispatch_class: Any, func: Any = None, /, *, lib: Library | None = None) -> Any:
+    """Raises NotImplementedError."""
     return _find(op).register_torch_dispatch(torch_dispatch_class, func)
 
 
 class Library:
-    """Several ops of one namespace: `Library("mylib", "DEF")`. kind: "DEF", "IMPL" or "FRAGMENT"."""
+    """Ops of one namespace: `Library("mylib", "DEF")`. kind: "DEF", "IMPL" or "FRAGMENT".
+
+    Raises: ValueError for another kind.
+    """
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
         if kind not in ("DEF", "IMPL", "FRAGMENT"):
@@ -475,23 +487,23 @@ class Library:
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
-        """Declare "name(arguments) -> returns"; gives the name."""
+        """Declare "name(arguments) -> returns". Returns: the name."""
         name = schema.partition("(")[0].strip()
         _add(f"{self.ns}::{name}", schema, tags)
         return name
 
     def impl(self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False,
              allow_override: bool = False) -> None:  # fmt: skip
-        """The implementation of an op under a dispatch key."""
+        """Add an implementation of an op for a dispatch key."""
         name = op_name._qualname if isinstance(op_name, CustomOpDef) else op_name if "::" in op_name else f"{self.ns}::{op_name}"
         impl(name, dispatch_key or self.dispatch_key or "CompositeExplicitAutograd", fn)
 
 
 def opcheck(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, *, test_utils: Any = None,
             raise_exception: bool = True, **tolerances: Any) -> dict[str, str]:  # fmt: skip
-    """Compare an op's fake rule with what it gives on these arguments: shapes, dtypes, strides, devices.
+    """Compare the results of an op's fake rule and of the op for these arguments: shapes, dtypes, strides, devices.
 
-    Returns {"test_schema": "SUCCESS", "test_faketensor": ...}. Raises: what a failed check raises, if `raise_exception`.
+    Returns: {"test_schema": "SUCCESS", "test_faketensor": ...}. Raises: the error of a failed check, if `raise_exception`.
     """
     found = _find(op)
     full = found.schema.bind(args, kwargs or {})
@@ -509,14 +521,15 @@ def opcheck(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
 
 
 def get_ctx() -> Any:
+    """Raises NotImplementedError."""
     raise NotImplementedError("library.get_ctx: results whose size depends on data are not supported in custom ops")
 
 
 def triton_op(name: str, fn: Callable[..., Any] | None = None, /, *, mutates_args: str | Iterable[str],
               schema: str | None = None) -> Any:  # fmt: skip
-    """Make `fn`, whose Triton kernels stand in `wrap_triton`, the op `name`; a decorator without `fn`.
+    """Make `fn`, which calls Triton kernels through `wrap_triton`, the op `name`. Without `fn`, a decorator.
 
-    As `custom_op`, and its fake rule is `fn` itself, in which wrapped kernels do nothing to fakes. Compiled code calls it whole.
+    As `custom_op`, with `fn` itself as fake rule: wrapped kernels do nothing for fake tensors. Compiled code calls it as a whole.
     """
     if fn is None:
         return lambda f: triton_op(name, f, mutates_args=mutates_args, schema=schema)
@@ -526,7 +539,7 @@ def triton_op(name: str, fn: Callable[..., Any] | None = None, /, *, mutates_arg
 
 
 class wrap_triton:  # noqa: N801 - used like a function
-    """A Triton kernel, `wrap_triton(kernel)[grid](...)`, that does nothing to tensors without data."""
+    """A Triton kernel, called as `wrap_triton(kernel)[grid](...)`, that does nothing for fake tensors."""
 
     def __init__(self, triton_kernel: Any, /) -> None:
         self.kernel = triton_kernel
@@ -541,4 +554,5 @@ class wrap_triton:  # noqa: N801 - used like a function
 
 
 def fallthrough_kernel() -> None:
+    """Raises NotImplementedError."""
     raise NotImplementedError("library.fallthrough_kernel: there is no list of dispatch keys to fall through")

@@ -1,4 +1,7 @@
-"""`eager.linalg`: linear algebra with torch.linalg's names, over batches of matrices (*, m, n)."""
+"""`eager.linalg`: linear algebra with torch.linalg's names, over batches of matrices (*, m, n).
+
+All matrices are floating point or complex; functions raise RuntimeError for other dtypes and for shapes that do not fit.
+"""
 from __future__ import annotations
 
 import math
@@ -33,7 +36,7 @@ def _cast_out(result: Any, out: Any) -> Any:
 
 
 def _batched(a: Any, b: Any) -> tuple[Any, Any]:
-    """Both with their leading dims broadcast together."""
+    """Both tensors with their leading dims broadcast."""
     lead = _broadcast_shapes(a.shape[:-2], b.shape[:-2])
     return OPS["expand"](a, (*lead, *a.shape[-2:])), OPS["expand"](b, (*lead, *b.shape[-2:]))
 
@@ -42,7 +45,7 @@ def _batched(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def inv(A: Any, *, out: Any = None) -> Any:  # noqa: N803 - torch's names here and below
-    """Inverse of square matrices. Raises LinAlgError for a singular one."""
+    """The inverses of square matrices (*, n, n). Raises: LinAlgError for a singular matrix."""
     return _out(OPS["inverse"](A), out)
 
 
@@ -52,12 +55,15 @@ def det(A: Any, *, out: Any = None) -> Any:  # noqa: N803
 
 
 def slogdet(A: Any) -> Any:  # noqa: N803
-    """Sign and logarithm of the magnitude of determinants."""
+    """The signs (*) of determinants and the logarithms (*) of their magnitudes."""
     return return_types.linalg_slogdet(*OPS["slogdet"](A))
 
 
 def solve(A: Any, B: Any, *, left: bool = True, out: Any = None) -> Any:  # noqa: N803
-    """X with A @ X = B (X @ A = B unless `left`). B is (*, n, k), or (n) for a vector. Raises LinAlgError."""
+    """X with A @ X = B (X @ A = B unless `left`).
+
+    A: (*, n, n). B: (*, n, k), or a vector (*, n). Result: the shape of B. Raises: LinAlgError for a singular matrix.
+    """
     _check_square("linalg.solve", A)
     vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(A.shape[:-1]) == tuple(B.shape))
     b = OPS["unsqueeze"](B, B.ndim) if vector else B
@@ -68,9 +74,9 @@ def solve(A: Any, B: Any, *, left: bool = True, out: Any = None) -> Any:  # noqa
 
 
 def solve_triangular(input: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False, out: Any = None) -> Any:  # noqa: A002, N803
-    """X with input @ X = B (X @ input = B unless `left`) for a triangular input, of which only that triangle is read.
+    """X with input @ X = B (X @ input = B unless `left`) for triangular matrices; only that triangle is read.
 
-    B is cast to the dtype of `input`.
+    input: (*, n, n). B: (*, n, k), cast to the dtype of `input`.
     """
     B = B if B.dtype is input.dtype else OPS["to_dtype"](B, input.dtype)  # noqa: N806
     if left:
@@ -83,10 +89,11 @@ _DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
 def lstsq(input: Any, b: Any, rcond: float | None = None, *, driver: str | None = None) -> Any:  # noqa: A002
-    """Least squares: the X that minimises |A @ X - B|, of least norm where many do.
+    """Least squares: the X that minimises |A @ X - B|, of minimum norm if it is not unique.
 
-    Result: X, the squared residuals, the ranks, the singular values. As in torch, the residuals are empty under the default
-    driver gelsy, the ranks under gels, and the singular values are given by gelsd and gelss alone.
+    input: (*, m, n). b: (*, m, k) or (*, m). Result: X (*, n, k), the squared residuals, the ranks, the singular
+    values. As in torch, the residuals are empty with the default driver gelsy, the ranks with gels, and only gelsd and
+    gelss return the singular values. Raises: RuntimeError for another driver.
     """
     driver = "gelsy" if driver is None else driver
     if driver not in _DRIVERS:
@@ -112,7 +119,7 @@ def lstsq(input: Any, b: Any, rcond: float | None = None, *, driver: str | None 
 
 
 def _raise_failed(who: str, info: Any, what: Callable[[int], str]) -> None:
-    """Raise LinAlgError for the first matrix whose status is not 0. what: the text for that status."""
+    """Raise LinAlgError for the first matrix whose status is not 0. what: the error text for that status."""
 
     def text() -> str:
         found = info.reshape(-1).tolist()
@@ -123,7 +130,10 @@ def _raise_failed(who: str, info: Any, what: Callable[[int], str]) -> None:
 
 
 def inv_ex(A: Any, *, check_errors: bool = False) -> Any:  # noqa: N803
-    """`inv` with a status per matrix (0: succeeded, else the first zero pivot, from 1) in place of an error; nan where it failed."""
+    """`inv`, and a status per matrix instead of an error; a failed inverse is nan.
+
+    Status: 0, or the number of the first zero pivot, counted from 1.
+    """
     inverse, info = OPS["inverse_status"](A)
     if check_errors:
         _raise_failed("linalg.inv_ex", info, lambda k: f"The diagonal element {k} is zero, the inversion could not be completed because "
@@ -132,7 +142,10 @@ def inv_ex(A: Any, *, check_errors: bool = False) -> Any:  # noqa: N803
 
 
 def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> Any:  # noqa: N803
-    """`solve` with a status per matrix (0: succeeded, else the first zero pivot, from 1) in place of an error; nan where it failed."""
+    """`solve`, and a status per matrix instead of an error; a failed solution is nan.
+
+    Status: 0, or the number of the first zero pivot, counted from 1.
+    """
     _check_square("linalg.solve", A)
     vector = left and (B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(A.shape[:-1]) == tuple(B.shape)))
     b = OPS["unsqueeze"](B, B.ndim) if vector else B
@@ -144,7 +157,7 @@ def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -
 
 
 def tensorinv(input: Any, ind: int = 2, *, out: Any = None) -> Any:  # noqa: A002
-    """The inverse of a tensor as a map from its last dims to its first `ind` ones."""
+    """The inverse of a tensor as a linear map from its last dims to its first `ind` dims."""
     if ind <= 0:
         raise RuntimeError("Expected a strictly positive integer for 'ind'")
     head, tail = tuple(input.shape[:ind]), tuple(input.shape[ind:])
@@ -155,7 +168,7 @@ def tensorinv(input: Any, ind: int = 2, *, out: Any = None) -> Any:  # noqa: A00
 
 
 def tensorsolve(input: Any, other: Any, dims: Any = None, *, out: Any = None) -> Any:  # noqa: A002
-    """X with tensordot(A, X, X.ndim) = B; `dims` of A are moved to its end first."""
+    """X with tensordot(A, X, X.ndim) = B, after moving the dims `dims` of A to its end."""
     if dims is not None:
         moved = [_normalize_dim(d, input.ndim) for d in dims]
         input = OPS["permute"](input, tuple(d for d in range(input.ndim) if d not in moved) + tuple(moved))
@@ -170,16 +183,19 @@ def tensorsolve(input: Any, other: Any, dims: Any = None, *, out: Any = None) ->
 
 
 def cholesky(input: Any, *, upper: bool = False, out: Any = None) -> Any:  # noqa: A002
-    """Lower triangular L with L @ L.mT = input (or its transpose, with `upper`). Raises LinAlgError."""
+    """Lower triangular L with L @ L.mT = input (its transpose with `upper`).
+
+    Raises: LinAlgError unless positive definite.
+    """
     if upper:
         return _out(_transpose_last(OPS["cholesky"](_transpose_last(input))), out)
     return _out(OPS["cholesky"](input), out)
 
 
 def cholesky_ex(input: Any, *, upper: bool = False, check_errors: bool = False) -> Any:  # noqa: A002
-    """`cholesky` with a status per matrix in place of an error; nan where it failed.
+    """`cholesky`, and a status per matrix instead of an error; a failed factor is nan.
 
-    The status is 0, or the order of the first leading minor that is not positive definite.
+    Status: 0, or the order of the first leading minor that is not positive definite.
     """
     factor, info = OPS["cholesky_status"](_conj_transpose(input) if upper else input)
     if check_errors:
@@ -189,7 +205,7 @@ def cholesky_ex(input: Any, *, upper: bool = False, check_errors: bool = False) 
 
 
 def qr(A: Any, mode: str = "reduced") -> Any:  # noqa: N803
-    """Orthogonal Q and upper triangular R with Q @ R = A; mode is reduced, complete or r."""
+    """Orthogonal Q and upper triangular R with Q @ R = A. mode: "reduced", "complete" or "r" (no Q)."""
     if mode not in ("reduced", "complete", "r"):
         raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'")
     q, r = OPS["qr"](A, mode == "complete")
@@ -197,7 +213,7 @@ def qr(A: Any, mode: str = "reduced") -> Any:  # noqa: N803
 
 
 def _refuse_driver(A: Any, driver: str | None) -> None:  # noqa: N803
-    """Raise RuntimeError for a choice among cuSOLVER's drivers: numpy and CuPy choose their own."""
+    """Raise for a choice among cuSOLVER's drivers: numpy and CuPy choose their own."""
     if driver is not None:
         if A.device.type != "cpu":
             raise NotImplementedError(f"torch.linalg.svd: driver={driver!r} is not implemented; allowed: None")
@@ -205,48 +221,51 @@ def _refuse_driver(A: Any, driver: str | None) -> None:  # noqa: N803
 
 
 def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Any:  # noqa: N803
-    """U, S, Vh with U @ diag(S) @ Vh = A; singular values fall. Raises RuntimeError for a `driver`, which only CUDA has."""
+    """U, S, Vh with U @ diag(S) @ Vh = A; singular values are decreasing.
+
+    Raises: RuntimeError for a `driver` on the CPU.
+    """
     _refuse_driver(A, driver)
     return return_types.linalg_svd(*OPS["svd"](A, full_matrices))
 
 
 def svdvals(A: Any, *, driver: str | None = None) -> Any:  # noqa: N803
-    """Singular values, falling. Raises RuntimeError for a `driver`, which only CUDA has."""
+    """The singular values (*, min(m, n)), decreasing. Raises: RuntimeError for a `driver` on the CPU."""
     _refuse_driver(A, driver)
     return OPS["svdvals"](A)
 
 
 def eigh(input: Any, UPLO: str = "L") -> Any:  # noqa: A002
-    """Eigenvalues, rising, and eigenvectors of symmetric matrices, of which triangle `UPLO` is read."""
+    """Eigenvalues (*, n), increasing, and eigenvectors (*, n, n) of symmetric matrices, of which the triangle `UPLO` is read."""
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
     return return_types.linalg_eigh(*OPS["eigh"](input, UPLO.upper() == "U"))
 
 
 def eigvalsh(input: Any, UPLO: str = "L") -> Any:  # noqa: A002
-    """Eigenvalues of symmetric matrices, rising."""
+    """The eigenvalues (*, n) of symmetric matrices, increasing."""
     return eigh(input, UPLO)[0]
 
 
 def eig(input: Any) -> Any:  # noqa: A002
-    """Complex eigenvalues and eigenvectors of square matrices."""
+    """The complex eigenvalues (*, n) and eigenvectors (*, n, n) of square matrices."""
     return return_types.linalg_eig(*OPS["eig"](input))
 
 
 def eigvals(input: Any) -> Any:  # noqa: A002
-    """Complex eigenvalues of square matrices."""
+    """The complex eigenvalues (*, n) of square matrices."""
     return OPS["eig"](input)[0]
 
 
 def lu_factor(A: Any, *, pivot: bool = True) -> Any:  # noqa: N803
-    """L and U in one matrix, and the pivots, counted from 1."""
+    """L and U in one matrix (*, m, n), and the int32 pivots (*, min(m, n)), counted from 1."""
     if not pivot:
         raise NotImplementedError("linalg.lu_factor: pivot=False is not implemented; leave pivot=True")
     return return_types.linalg_lu_factor(*OPS["lu_factor"](A))
 
 
 def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> Any:  # noqa: N803
-    """`lu_factor` with a status per matrix: 0, or the number of the first pivot that is zero."""
+    """`lu_factor`, and a status per matrix: 0, or the number of the first zero pivot."""
     matrix, pivots = lu_factor(A, pivot=pivot)
     zero = OPS["eq"](OPS["diagonal"](matrix, 0, -2, -1), 0)
     if not zero.shape[-1]:
@@ -260,7 +279,7 @@ def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> A
 
 
 def householder_product(input: Any, tau: Any, *, out: Any = None) -> Any:  # noqa: A002
-    """The first columns of the product of reflectors I - tau_i v_i v_i^H, v_i below the diagonal of A: (*, m, n)."""
+    """The first columns of the product of reflectors I - tau_i v_i v_i^H, v_i being stored below the diagonal: (*, m, n)."""
     if input.ndim < 2:
         raise RuntimeError("torch.linalg.householder_product: input must have at least 2 dimensions.")
     m, n = input.shape[-2:]
@@ -291,14 +310,14 @@ def _eye(m: int, n: int, like: Any) -> Any:
 
 
 def _reflector(A: Any, i: int) -> Any:  # noqa: N803
-    """Column i of A below the diagonal, with a one on it and zeros above."""
+    """Column i of A below the diagonal, with 1 on the diagonal and 0 above."""
     column = OPS["select"](A, A.ndim - 1, i)
     at = OPS["arange"](0, A.shape[-2], 1, None, A.device)
     return OPS["where"](OPS["gt"](at, i), column, OPS["to_dtype"](OPS["eq"](at, i), A.dtype))
 
 
 def _unpack(lu_matrix: Any) -> tuple[Any, Any]:
-    """L (with ones on its diagonal) and U from one matrix."""
+    """L (with a unit diagonal) and U from their common matrix."""
     m, n = lu_matrix.shape[-2:]
     k, axis = min(m, n), lu_matrix.ndim - 1
     lower = OPS["tril"](OPS["slice"](lu_matrix, axis, 0, k, 1), -1)
@@ -309,7 +328,7 @@ def _unpack(lu_matrix: Any) -> tuple[Any, Any]:
 
 
 def _permutation(order: Any, dtype: Any) -> Any:
-    """Matrices P with P[order[i], i] = 1."""
+    """The matrices P with P[order[i], i] = 1."""
     n = order.shape[-1]
     columns = OPS["arange"](0, n, 1, None, order.device).reshape(n, 1)
     return OPS["to_dtype"](columns == OPS["unsqueeze"](order, order.ndim - 1), dtype)
@@ -329,7 +348,7 @@ def _conj_transpose(x: Any) -> Any:
 
 
 def _check_pivots(who: str, LU: Any, pivots: Any) -> None:  # noqa: N803
-    """Raise RuntimeError unless `pivots` is what `lu_factor` gives beside `LU`."""
+    """Raise RuntimeError unless `pivots` has the dtype and shape that `lu_factor` returns with `LU`."""
     wanted = (*LU.shape[:-2], min(LU.shape[-2:]))
     if pivots.dtype is not dtypes.int32:
         raise RuntimeError(f"{who}: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype, got {pivots.dtype}")
@@ -339,7 +358,7 @@ def _check_pivots(who: str, LU: Any, pivots: Any) -> None:  # noqa: N803
 
 
 def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Any:  # noqa: N803
-    """X with A @ X = B (X @ A = B unless `left`), from the factors of A that `lu_factor` gave; of A^H with `adjoint`."""
+    """X with A @ X = B (X @ A = B unless `left`), from the factors of A by `lu_factor`; with A^H in place of A if `adjoint`."""
     if not left:
         return _conj_transpose(lu_solve(LU, pivots, _conj_transpose(B), adjoint=not adjoint))
     _check_square("linalg.lu_solve", LU)
@@ -362,14 +381,14 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
 
 
 def ldl_factor(input: Any, *, hermitian: bool = False, out: Any = None) -> Any:  # noqa: A002
-    """L and the block-diagonal D of a symmetric (or Hermitian) matrix in one, and its pivots, as LAPACK packs them."""
+    """L and the block-diagonal D of a symmetric (or Hermitian) matrix in one matrix, and the pivots, in LAPACK's format."""
     LD, pivots, info = OPS["ldl_factor"](input, hermitian)  # noqa: N806
     _check_ldl("torch.linalg.ldl_factor", info)
     return _out(return_types.linalg_ldl_factor(LD, pivots), out)
 
 
 def ldl_factor_ex(input: Any, *, hermitian: bool = False, check_errors: bool = False, out: Any = None) -> Any:  # noqa: A002
-    """`ldl_factor` with a status per matrix: 0, or the number of the first element of D's diagonal that is zero."""
+    """`ldl_factor`, and a status per matrix: 0, or the number of the first zero on the diagonal of D."""
     LD, pivots, info = OPS["ldl_factor"](input, hermitian)  # noqa: N806
     if check_errors:
         _check_ldl("torch.linalg.ldl_factor_ex", info)
@@ -382,7 +401,7 @@ def _check_ldl(who: str, info: Any) -> None:
 
 
 def ldl_solve(LD: Any, pivots: Any, B: Any, *, hermitian: bool = False, out: Any = None) -> Any:  # noqa: N803
-    """X with A @ X = B (*, n, k), from what `ldl_factor` gave for A."""
+    """X (*, n, k) with A @ X = B, from the factors of A by `ldl_factor`."""
     _check_square("torch.linalg.ldl_solve", LD, "LD")
     _normalize_dim(-2, B.ndim)
     if B.shape[-2] != LD.shape[-1]:
@@ -400,9 +419,9 @@ def ldl_solve(LD: Any, pivots: Any, B: Any, *, hermitian: bool = False, out: Any
 
 
 def pinv(input: Any, rtol: Any = None, *, atol: Any = None, rcond: Any = None, hermitian: bool = False) -> Any:  # noqa: A002
-    """Moore-Penrose inverse; singular values up to atol, or to rtol times the largest, count as zero. rtol is 0 beside an atol.
+    """The Moore-Penrose inverse (*, n, m). Singular values up to max(atol, rtol * the largest) count as zero.
 
-    hermitian: `input` is Hermitian, of which the lower triangle is read.
+    rtol: by default 0 if atol is given. hermitian: `input` is Hermitian; its lower triangle is read.
     """
     rtol = rcond if rtol is None else rtol
     if input.numel() == 0:
@@ -421,8 +440,10 @@ def pinv(input: Any, rtol: Any = None, *, atol: Any = None, rcond: Any = None, h
 
 
 def _tolerance(A: Any, s: Any, atol: Any, rtol: Any) -> Any:  # noqa: N803
-    """(*, 1): what singular values `s` (*, k) must exceed. rtol is the dtype's epsilon times the longer side by default, but 0 beside
-    a positive atol."""
+    """The bound (*, 1) that nonzero singular values `s` (*, k) exceed.
+
+    rtol: by default the dtype's epsilon times the longer side, but 0 with a positive atol.
+    """
     default = max(A.shape[-2:]) * _dtypes_eps(A.dtype)
 
     def per_matrix(t: Any) -> Any:
@@ -440,9 +461,9 @@ def _tolerance(A: Any, s: Any, atol: Any, rtol: Any) -> Any:  # noqa: N803
 
 
 def matrix_rank(input: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:  # noqa: A002
-    """Number of singular values above the tolerance: `tol`, else the larger of atol and rtol times the largest.
+    """The number (*) of singular values above the tolerance: `tol`, else max(atol, rtol * the largest).
 
-    hermitian: `input` is Hermitian, of which the lower triangle is read.
+    hermitian: `input` is Hermitian; its lower triangle is read.
     """
     s = OPS["abs"](eigvalsh(input)) if hermitian else OPS["svdvals"](input)
     if s.shape[-1] == 0:
@@ -456,7 +477,7 @@ def matrix_rank(input: Any, tol: Any = None, hermitian: bool = False, *, atol: A
 
 
 def _dtypes_eps(d: dtypes.dtype) -> float:
-    """Distance from 1 to the next number of a floating dtype."""
+    """The distance from 1 to the next larger number of a floating dtype."""
     return 2.0**-52 if d.to_real() is dtypes.float64 else 2.0**-23
 
 
@@ -466,7 +487,7 @@ _INF = math.inf
 
 
 def _check_norm_dtype(who: str, have: dtypes.dtype, wanted: dtypes.dtype) -> None:
-    """Raise RuntimeError unless a norm may be taken in the dtype `wanted`: as wide as the input's, and real just where it is."""
+    """Raise RuntimeError unless `wanted` is a valid dtype of the norm: at least as wide as the input's, and real iff it is."""
     if wanted.is_integral:
         raise RuntimeError(f"{who}: dtype should be floating point or complex, but got {_scalar_name(wanted)}")
     if have.is_complex is not wanted.is_complex:
@@ -478,7 +499,7 @@ def _check_norm_dtype(who: str, have: dtypes.dtype, wanted: dtypes.dtype) -> Non
 
 
 def vector_norm(input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:  # noqa: A002
-    """Norm of order `ord` over `dim` (all dims by default), elements taken as one vector."""
+    """The norm of order `ord` over `dim` (by default all dims), of the elements as one vector."""
     if isinstance(ord, complex):
         raise RuntimeError("linalg.vector_norm: Expected a non-complex scalar as the order of norm.")
     if dtype is not None:
@@ -488,7 +509,7 @@ def vector_norm(input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False
 
 
 def _powsum(input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A002
-    """The sum of |x| ** ord over `dim` (all dims by default)."""
+    """The sum of |x| ** ord over `dim` (by default all dims)."""
     if isinstance(ord, complex):
         raise RuntimeError("value cannot be converted to type double without overflow")
     kind = input.dtype if dtype is None else dtype
@@ -499,7 +520,7 @@ def _powsum(input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *,
 
 
 def matrix_norm(input: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A002
-    """Norm of matrices: "fro", "nuc", or 1, 2, inf and their negatives."""
+    """The norm (*) of matrices: "fro", "nuc", or 1, 2, inf and their negatives."""
     if dtype is not None:
         _check_norm_dtype("linalg.matrix_norm", input.dtype, dtype)
         input = OPS["to_dtype"](input, dtype)
@@ -530,7 +551,7 @@ def matrix_norm(input: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool
 
 
 def norm(input: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None, dtype: Any = None) -> Any:  # noqa: A002
-    """Vector norm over one dim (or all, with no order given), matrix norm over two."""
+    """The vector norm over one dim (or over all, without an order), or the matrix norm over two dims."""
     dims = dim if dim is None or isinstance(dim, (tuple, list)) else (dim,)
     if dims is not None and len(dims) not in (1, 2):
         raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}")
@@ -542,7 +563,7 @@ def norm(input: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *,
 
 
 def cond(input: Any, p: Any = None) -> Any:  # noqa: A002
-    """Condition number: the norm of a matrix times that of its inverse."""
+    """The condition number (*): the norm of a matrix times the norm of its inverse."""
     if p not in ("fro", "nuc") and input.numel() == 0 and input.ndim > 1:
         return OPS["full"](tuple(input.shape[:-2]), 0, input.dtype.to_real(), input.device)
     if p in (None, 2, -2):
@@ -556,12 +577,12 @@ def cond(input: Any, p: Any = None) -> Any:  # noqa: A002
 
 
 def matrix_power(input: Any, n: int) -> Any:  # noqa: A002
-    """A matrix times itself `n` times; negative `n` powers the inverse."""
+    """A matrix to the power `n`; a negative `n` inverts it first."""
     if input.ndim < 2 or input.shape[-1] != input.shape[-2]:
         _check_square("linalg.matrix_power", input)
     if n < 0:
         input, n = inv(input), -n
-    if n == 0:  # the copy keeps input in the graph: its gradient is zero
+    if n == 0:  # the copy keeps `input` in the graph, with a zero gradient
         identity = OPS["diag_embed"](OPS["full"](tuple(input.shape[:-1]), 1, input.dtype, input.device), 0, -2, -1)
         return OPS["copy"](OPS["clone"](input, "contiguous"), identity)
     if n == 1:
@@ -577,12 +598,15 @@ def matrix_power(input: Any, n: int) -> Any:  # noqa: A002
 
 
 def matrix_exp(input: Any) -> Any:  # noqa: A002
-    """Exponential of square matrices."""
+    """The exponential of square matrices (*, n, n)."""
     return OPS["matrix_exp"](input)
 
 
 def multi_dot(tensors: Any) -> Any:
-    """Product of several matrices in the order that costs fewest multiplications; the ends may be vectors."""
+    """The product of several matrices in the order with the fewest multiplications.
+
+    The first and last may be vectors.
+    """
     factors = list(tensors)
     if len(factors) < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(factors)}")
@@ -636,7 +660,7 @@ def cross(input: Any, other: Any, *, dim: int = -1, out: Any = None) -> Any:  # 
 
 
 def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
-    """Sums of products along `dim`, those of x conjugated. Raises RuntimeError for integers."""
+    """The sums of products conj(x) * y along `dim`. Raises: RuntimeError for integer dtypes."""
     if x.dtype.is_integral:
         raise RuntimeError(f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {_scalar_name(x.dtype)}")
     if x.dtype is not y.dtype:
@@ -647,17 +671,20 @@ def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
 
 
 def diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:  # noqa: N803
-    """A view of the diagonals of matrices."""
+    """A view of the diagonals of matrices: (*, m, n) -> (*, k)."""
     return OPS["diagonal"](A, offset, dim1, dim2)
 
 
 def matmul(input: Any, other: Any, *, out: Any = None) -> Any:  # noqa: A002
-    """Matrix product."""
+    """The matrix product; see `torch.matmul`."""
     return _out(OPS["matmul"](input, other), out)
 
 
 def vander(x: Any, N: int | None = None) -> Any:  # noqa: N803
-    """Powers 0, 1, 2, ... of vectors' elements, as columns. Raises RuntimeError for N < 1."""
+    """The powers 0, 1, 2, ..., N - 1 of the elements of vectors: (*, n) -> (*, n, N).
+
+    Raises: RuntimeError for N < 1.
+    """
     if x.dtype is dtypes.bool_ or x.dtype in (dtypes.float16, dtypes.bfloat16):
         raise RuntimeError(f"linalg.vander supports floating point, complex, and integer tensors, but got {_scalar_name(x.dtype)}")
     x = OPS["unsqueeze"](x, 0) if x.ndim == 0 else x

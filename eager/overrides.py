@@ -1,7 +1,7 @@
-"""`torch.overrides`: the protocol by which other classes take part in torch's functions, `__torch_function__`.
+"""`torch.overrides`: the protocol by which other classes override torch's functions, `__torch_function__`.
 
-The public names over `eager._tensor.torch_function`. Importing this module switches the protocol on: classes that are no Tensors
-are then asked too. A subclass of Tensor and a TorchFunctionMode switch it on by themselves.
+Public names over `eager._tensor.torch_function`. Importing this module enables the protocol for classes that are not
+Tensors. A subclass of Tensor and a TorchFunctionMode enable it by themselves.
 """
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def is_tensor_like(inp: Any) -> bool:
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Whether a mode is active, or one of the arguments, not a plain Tensor, has `__torch_function__`."""
+    """Whether a mode is active, or an argument other than a plain Tensor defines `__torch_function__`."""
     if state.modes and not state.modes_off:
         return True
     return not state.off and any(overrides(a) for a in relevant_args)
@@ -56,7 +56,7 @@ def has_torch_function_variadic(*args: Any) -> bool:
 
 
 def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
-    """The result of the innermost mode, or of the first overriding class, that has one for this function.
+    """Dispatch a call to the innermost mode, or to the first overriding class, that handles this function.
 
     Raises: TypeError if all of them return NotImplemented.
     """
@@ -69,7 +69,7 @@ def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterabl
 
 
 def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[F], F]:
-    """Decorates a function so that it asks the arguments that `dispatcher` picks out."""
+    """Decorator that makes a function overridable by the arguments that `dispatcher` returns."""
 
     def decorate(fn: F) -> F:
         @functools.wraps(fn)
@@ -84,11 +84,11 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[F
     return decorate
 
 
-# ---- which functions ----
+# ---- overridable functions ----
 
 
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
-    """Whether `func` is a method or the getter of a property of Tensor."""
+    """Whether `func` is a method or a property getter of Tensor."""
     if getattr(func, "__name__", None) == "__get__":
         return True
     return any(value is func for cls in Tensor.__mro__ for value in vars(cls).values())
@@ -96,7 +96,7 @@ def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
 
 @functools.cache
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
-    """The functions that ask `__torch_function__`, by the module or class that they stand in."""
+    """The functions that support `__torch_function__`, by the module or class that defines them."""
     found: dict[Any, list[Callable[..., Any]]] = {}
     for namespace, _, fn in torch_function.public_functions():
         found.setdefault(sys.modules.get(namespace, Tensor), []).append(fn)
@@ -105,14 +105,14 @@ def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
 
 @functools.cache
 def get_ignored_functions() -> set[Callable[..., Any]]:
-    """Public functions that do not ask."""
+    """The public functions that do not support `__torch_function__`."""
     asking = {id(fn) for listed in get_overridable_functions().values() for fn in listed}
     return {fn for where in get_overridable_functions() for name, fn in vars(where).items()
             if isinstance(fn, types.FunctionType) and not name.startswith("_") and id(fn) not in asking}  # fmt: skip
 
 
 def get_default_nowrap_functions() -> set[Callable[..., Any]]:
-    """Getters whose tensors the default `__torch_function__` returns as they are."""
+    """The getters whose tensors the default `__torch_function__` returns unchanged."""
     return torch_function.NO_WRAP
 
 
@@ -133,11 +133,11 @@ def resolve_name(f: Callable[..., Any]) -> str | None:
 
 
 class TorchFunctionMode:
-    """Sees every call of a public function and method of its block, through `__torch_function__` (func, types, args, kwargs).
+    """Intercepts every call of a public function or method in its block, by `__torch_function__(func, types, args, kwargs)`.
 
-    Itself off while it answers: `func(*args, **kwargs)` goes on to the mode around it, then to subclasses. Attributes of
-    a plain Tensor, and its methods that only tell of its metadata, it does not see. Compiled functions run uncompiled
-    in its block.
+    The mode is off inside `__torch_function__`: `func(*args, **kwargs)` calls the enclosing mode, then subclasses.
+    Attributes of a plain Tensor, and its methods that only return metadata, are not intercepted. Compiled functions run
+    uncompiled in its block.
     """
 
     def __torch_function__(self, func: Callable[..., Any], types: Iterable[type], args: tuple[Any, ...] = (),
@@ -153,7 +153,7 @@ class TorchFunctionMode:
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):
-    """Passes every call on."""
+    """A mode that forwards every call."""
 
     def __torch_function__(self, func: Callable[..., Any], types: Iterable[type], args: tuple[Any, ...] = (),
                            kwargs: dict[str, Any] | None = None) -> Any:  # fmt: skip
@@ -161,14 +161,14 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 
 
 class DisableTorchFunctionSubclass(subclasses_off):
-    """A block in which subclasses compute as Tensors; modes go on to see calls."""
+    """A block in which subclasses behave as Tensors; modes still intercept calls."""
 
     def __init__(self) -> None:
         super().__init__()
 
 
 class DisableTorchFunction(subclasses_off):
-    """A block in which neither subclasses nor modes see calls."""
+    """A block in which neither subclasses nor modes intercept calls."""
 
     def __init__(self) -> None:
         super().__init__(modes=True)
@@ -176,7 +176,7 @@ class DisableTorchFunction(subclasses_off):
 
 @contextmanager
 def _enable_torch_function() -> Iterator[None]:
-    """A block within a disabled one in which everything is asked again."""
+    """A block inside a disabled one in which the protocol is enabled again."""
     before = state.off, state.modes_off
     state.off = state.modes_off = False
     try:
@@ -186,10 +186,10 @@ def _enable_torch_function() -> Iterator[None]:
 
 
 def _get_current_function_mode() -> TorchFunctionMode | None:
-    """The innermost mode of this thread."""
+    """The innermost active mode of this thread, or None."""
     return state.modes[-1] if state.modes else None
 
 
 def _get_current_function_mode_stack() -> list[TorchFunctionMode]:
-    """The modes of this thread, outermost first."""
+    """The active modes of this thread, outermost first."""
     return list(state.modes)

@@ -1,7 +1,6 @@
-"""torch.profiler: the profiler of `eager.autograd.profiler`, switched on and off by a schedule of training steps.
+"""torch.profiler: the profiler of `eager.autograd.profiler`, controlled by a schedule of training steps.
 
-It times ops on the CPU. What it cannot measure (memory, stacks, flops, GPU kernels) is refused or warned about, not
-left out silently.
+It times ops on the CPU. A request for other measurements (memory, stacks, flops, GPU kernels) raises or warns.
 """
 from __future__ import annotations
 
@@ -15,11 +14,11 @@ from typing import Any
 
 from eager import cuda
 from eager.autograd.profiler import EventList, FunctionEventAvg, kineto_available, record_function
-from eager.autograd.profiler import profile as _Recorder  # noqa: N813 - a class, whatever torch calls it
+from eager.autograd.profiler import profile as _Recorder  # noqa: N813 - a class under torch's lower-case name
 
 
 class ProfilerActivity(Enum):
-    """What may be profiled; here only the CPU is."""
+    """The kinds of activity to profile; only the CPU is supported."""
 
     CPU = "CPU"
     XPU = "XPU"
@@ -30,7 +29,7 @@ class ProfilerActivity(Enum):
 
 
 class ProfilerAction(Enum):
-    """What the profiler does during a step."""
+    """The action of the profiler during a step."""
 
     NONE = 0
     WARMUP = 1
@@ -43,10 +42,10 @@ _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0,
              skip_first_wait: int = 0) -> Callable[[int], ProfilerAction]:  # fmt: skip
-    """The action of each step: after `skip_first` steps, cycles of `wait`, `warmup` and `active` ones.
+    """The action of each step: after `skip_first` steps, cycles of `wait`, `warmup` and `active` steps.
 
-    repeat: cycles in all, 0 for no end. skip_first_wait: not 0 leaves the first cycle's wait out.
-    Raises AssertionError for negative numbers or nothing active.
+    repeat: number of cycles, 0 for no limit. skip_first_wait: a nonzero value omits the first cycle's wait.
+    Raises: AssertionError for negative numbers or active=0.
     """
     if min(wait, warmup, repeat, skip_first) < 0 or active <= 0:
         raise AssertionError("Invalid profiler schedule arguments")
@@ -75,7 +74,10 @@ def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first
 
 
 def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use_gzip: bool = False) -> Callable[[profile], None]:
-    """An `on_trace_ready` that writes each trace into `dir_name`, under a name that trace viewers know."""
+    """An `on_trace_ready` callback that writes each trace to `dir_name`, with a file name that trace viewers recognise.
+
+    Raises: NotImplementedError for use_gzip=True.
+    """
     if use_gzip:
         raise NotImplementedError("tensorboard_trace_handler: use_gzip=True is not implemented")
 
@@ -88,15 +90,15 @@ def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """What can be profiled."""
+    """The activities that can be profiled."""
     return {ProfilerActivity.CPU}
 
 
 class profile:  # noqa: N801 - torch's name
-    """Profiles a block, or the steps of it that `schedule` names: call `step()` at the end of each.
+    """Profiles a block, or those of its steps that `schedule` selects: call `step()` at the end of each step.
 
-    on_trace_ready: called with the profiler when a cycle's last step has ended, or the block without a schedule.
-    Raises NotImplementedError for what it cannot measure.
+    on_trace_ready: called with the profiler after the last step of a cycle, or without a schedule after the block.
+    Raises: NotImplementedError for unsupported measurements.
     """
 
     def __init__(self, *, activities: Iterable[ProfilerActivity] | None = None,
@@ -110,13 +112,13 @@ class profile:  # noqa: N801 - torch's name
                           "CUDA is not available, disabling CUDA profiling", stacklevel=2)  # fmt: skip
         self._options: dict[str, Any] = {"record_shapes": record_shapes, "profile_memory": profile_memory, "with_stack": with_stack,
                          "with_flops": with_flops, "with_modules": with_modules}  # fmt: skip
-        _Recorder(**self._options)  # refuses now what it would refuse later
+        _Recorder(**self._options)  # raises for unsupported options now instead of later
         self.schedule = schedule
         self.on_trace_ready = on_trace_ready
         self.step_num = 0
         self.current_action = ProfilerAction.NONE
-        self._recorder: _Recorder | None = None  # of the steps being recorded
-        self._last: _Recorder | None = None  # of the last trace
+        self._recorder: _Recorder | None = None  # recorder of the current steps
+        self._last: _Recorder | None = None  # recorder of the last trace
         self._region: record_function | None = None
 
     def __enter__(self) -> profile:
@@ -127,18 +129,18 @@ class profile:  # noqa: N801 - torch's name
         self.stop()
 
     def start(self) -> None:
-        """Begin, as the block's beginning does."""
+        """Begin profiling, as entering the block does."""
         self.current_action = self.schedule(0) if self.schedule is not None else ProfilerAction.RECORD_AND_SAVE
         self._begin_step()
 
     def stop(self) -> None:
-        """End, as the block's end does; what is being recorded becomes a trace."""
+        """End profiling, as leaving the block does; the recording becomes a trace."""
         self._end_region()
         if self._recorder is not None:
             self._finish()
 
     def step(self) -> None:
-        """The end of a step, and the beginning of the next."""
+        """Mark the end of a step and the beginning of the next."""
         self._end_region()
         before = self.current_action
         self.step_num += 1
@@ -177,22 +179,23 @@ class profile:  # noqa: N801 - torch's name
         return found
 
     def events(self) -> EventList:
-        """Every call of the last trace."""
+        """All calls of the last trace. Raises: AssertionError if no step has been recorded."""
         return self._trace().function_events
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> EventList:
-        """The calls of the last trace by name; see `EventList.table`."""
+        """The calls of the last trace, grouped by name; see `EventList.table`."""
         return self._trace().key_averages(group_by_input_shape, group_by_stack_n)
 
     def total_average(self) -> FunctionEventAvg:
+        """The sum over all calls of the last trace."""
         return self._trace().total_average()
 
     def export_chrome_trace(self, path: str) -> None:
-        """Write the last trace for chrome://tracing or Perfetto."""
+        """Write the last trace as JSON for chrome://tracing or Perfetto."""
         self._trace().export_chrome_trace(path)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Not available: stacks are not recorded."""
+        """Raises NotImplementedError: stacks are not recorded."""
         raise NotImplementedError("profile.export_stacks: stacks are not recorded")
 
 

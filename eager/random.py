@@ -1,4 +1,4 @@
-"""Generators: a seed and an offset into a counter-based stream. See `eager.optable.random` for the stream."""
+"""Generators: a seed and an offset into a counter-based random stream. See `eager.optable.random` for the stream."""
 from __future__ import annotations
 
 import contextlib
@@ -18,7 +18,10 @@ TensorBase = _native.TensorBase
 
 
 class Generator(_native.Stream):
-    """The state of a random stream: 64-bit seed and offset. Each draw of n values advances by n (`take`, `state`)."""
+    """The state of a random stream: 64-bit seed and offset.
+
+    Each draw of n values advances the offset by n (`take`, `state`).
+    """
 
     def __init__(self, device: Any = "cpu") -> None:
         self.device = _device(device)
@@ -26,7 +29,7 @@ class Generator(_native.Stream):
         self._offset = 0
 
     def manual_seed(self, seed: int) -> Generator:
-        """Start the stream of `seed` from its beginning. Returns self."""
+        """Start the stream of `seed` at its beginning. Returns: self."""
         if not isinstance(seed, (int, np.integer)):
             raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
         if not -(1 << 63) <= seed < 1 << 64:
@@ -35,18 +38,20 @@ class Generator(_native.Stream):
         return self
 
     def seed(self) -> int:
-        """Seed from the system's entropy; returns the seed."""
+        """Seed with entropy from the system. Returns: the seed."""
         self.manual_seed(secrets.randbits(63))
         return self._seed
 
     def initial_seed(self) -> int:
+        """The seed."""
         return self._seed
 
     def get_state(self) -> Any:
-        """uint8 tensor of 16 bytes: seed, offset."""
+        """The state, a uint8 tensor (16,): seed and offset."""
         return from_array(np.array([self._seed, self._offset], np.uint64).view(np.uint8))
 
     def set_state(self, state: Any) -> Generator:
+        """Restore a state from `get_state`. Returns: self. Raises: TypeError, RuntimeError for another tensor."""
         if not isinstance(state, TensorBase):
             raise TypeError(f"expected a torch.ByteTensor, but got {type(state).__name__}")
         if state.dtype is not dtypes.uint8:
@@ -63,23 +68,24 @@ class Generator(_native.Stream):
         return self.device, self._seed, self._offset
 
     def __setstate__(self, state: tuple[Any, int, int]) -> None:
-        """The same stream at the same place."""
+        """Restore the stream and its offset."""
         self.device, self._seed, self._offset = state
 
     def get_offset(self) -> int:
-        """How far the stream of a CUDA device is used up. Raises RuntimeError on the CPU, as torch does."""
+        """The offset in the stream of a CUDA device. Raises: RuntimeError on the CPU, as torch does."""
         if self.device.type != "cuda":
             raise RuntimeError("CPU Generator does not use offset")
         return self._offset
 
     def set_offset(self, offset: int) -> Generator:
-        """Go on from there. Raises RuntimeError on the CPU, as torch does."""
+        """Set the offset. Raises: RuntimeError on the CPU, as torch does."""
         if self.device.type != "cuda":
             raise RuntimeError("CPU Generator does not use offset")
         self._offset = int(offset)
         return self
 
     def clone_state(self) -> Generator:
+        """A separate generator with the same state."""
         g = Generator(self.device)
         g._seed, g._offset = self._seed, self._offset
         return g
@@ -100,7 +106,7 @@ def _generator_of(d: device | None) -> Generator:
     return cuda_generator(d.index or 0)
 
 
-_cuda_seed: int | None = None  # of generators that are yet to be made
+_cuda_seed: int | None = None  # the seed of CUDA generators that are created later
 
 
 def cuda_generator(index: int) -> Generator:
@@ -114,17 +120,20 @@ def cuda_generator(index: int) -> Generator:
 
 
 def default_generators() -> list[Generator]:
-    """The default generators of all devices that were drawn from or seeded."""
+    """The default generators of all devices that were used or seeded."""
     return [default_generator, *_cuda_generators.values()]
 
 
 def places() -> list[tuple[Generator, int, int]]:
-    """Where each of them stands in its stream; see `go_back`."""
+    """The state of each default generator, for `go_back`."""
     return [(g, g._seed, g._offset) for g in default_generators()]
 
 
 def go_back(places: list[tuple[Generator, int, int]]) -> None:
-    """Make the default generators draw again what they drew since then. One that was not used before starts anew."""
+    """Restore the default generators to `places`, so that they repeat their draws.
+
+    One that was not used before restarts.
+    """
     known = {id(g) for g, _, _ in places}
     for g in _cuda_generators.values():
         if id(g) not in known:
@@ -134,7 +143,7 @@ def go_back(places: list[tuple[Generator, int, int]]) -> None:
 
 
 def seed_cuda(seed: int) -> None:
-    """Seed the default generators of all CUDA devices, and of those not used so far."""
+    """Seed the default generators of all CUDA devices, including devices not used yet."""
     global _cuda_seed
     _cuda_seed = seed
     for g in _cuda_generators.values():
@@ -145,7 +154,7 @@ random_ops.set_state_source(lambda n, d: _generator_of(d).take(n))
 
 
 def state_for(n: int, generator: Generator | None = None, d: device | None = None) -> Any:
-    """State tensor (int64, 2) for a draw of `n`: from `generator`, or from the device's default."""
+    """The state tensor (2,), int64, of a draw of `n` values: from `generator`, or from the device's default generator."""
     if generator is None:
         return OPS["rng_state"](n, d or CPU)
     if not isinstance(generator, Generator):
@@ -154,31 +163,35 @@ def state_for(n: int, generator: Generator | None = None, d: device | None = Non
 
 
 def manual_seed(seed: int) -> Generator:
-    """Seed the default generators of all devices."""
+    """Seed the default generators of all devices. Returns: the CPU's generator."""
     seed_cuda(int(seed))
     return default_generator.manual_seed(int(seed))
 
 
 def seed() -> int:
+    """Seed the CPU's default generator with entropy from the system. Returns: the seed."""
     return default_generator.seed()
 
 
 def initial_seed() -> int:
+    """The seed of the CPU's default generator."""
     return default_generator.initial_seed()
 
 
 def get_rng_state() -> Any:
+    """The state of the CPU's default generator, a uint8 tensor (16,)."""
     return default_generator.get_state()
 
 
 def set_rng_state(new_state: Any) -> None:
+    """Restore the CPU's default generator."""
     default_generator.set_state(new_state)
 
 
 @contextlib.contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True, _caller: str = "fork_rng", _devices_kw: str = "devices",
              device_type: str | None = None) -> Iterator[None]:  # fmt: skip
-    """Restore the state of the CPU's default generator, and of those of `devices` (None: of all), at the end of the block."""
+    """Restore the CPU's default generator, and those of `devices` (None: all), at the end of the block."""
     device_type = device_type or "cuda"
     if device_type not in ("cpu", "cuda", "meta"):
         raise RuntimeError(f"torch has no module of `{device_type}`")

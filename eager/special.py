@@ -26,12 +26,12 @@ xlog1py, modified_bessel_i1 = OPS["xlog1py"], OPS["special_i1"]
 
 
 def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
-    """Exponentials along `dim` over their sum."""
+    """Normalised exponentials along `dim`. dtype: cast the input to it first."""
     return F.softmax(input, dim, dtype=dtype)
 
 
 def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
-    """The logarithm of `softmax`."""
+    """The logarithm of `softmax`, computed without underflow."""
     return F.log_softmax(input, dim, dtype=dtype)
 
 

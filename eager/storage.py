@@ -1,4 +1,4 @@
-"""`torch.storage`: the memory beneath tensors, as bytes and as numbers of one dtype."""
+"""`torch.storage`: the memory of tensors, as bytes and as numbers of one dtype."""
 import io
 from typing import Any
 
@@ -17,7 +17,10 @@ def is_storage(obj: Any) -> bool:
 
 
 def _load_from_bytes(b: bytes) -> Any:
-    """What pickles of torch's storages call: `b` is a file of `torch.save`. As every pickle, it may run code."""
+    """Load `b`, the bytes of a `torch.save` file; pickles of torch's storages call it.
+
+    Like any pickle, it may run code.
+    """
     return load(io.BytesIO(b), weights_only=False)
 
 

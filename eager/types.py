@@ -1,4 +1,4 @@
-"""Names for annotations, as `torch.types` has them. No behaviour."""
+"""Type aliases for annotations: `torch.types`."""
 from __future__ import annotations
 
 import builtins

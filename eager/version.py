@@ -1,9 +1,9 @@
-"""Versions: this project's own, and the version of torch that it stands in for.
+"""Versions: this project's, and the version of torch that it implements.
 
-`__version__` answers the question that code written for torch asks of it, "may I use what torch has had
-since 2.x?": it is the release whose names and semantics are the reference here, with framejit's own
-version as the local part ("2.13.0+framejit.0.1.0", valid under PEP 440, so `packaging` parses and orders
-it). `framejit` is what to quote in a bug report. Comparisons are by number, not by letter: "2.13.0" >= "2.4".
+Code written for torch compares `__version__` to ask whether it may use the features of torch 2.x. It is therefore the
+torch release whose names and semantics are the reference, with framejit's own version as the local part
+("2.13.0+framejit.0.1.0", valid under PEP 440, so `packaging` parses and orders it). Quote `framejit` in a bug report.
+Comparisons are by number, not by text: "2.13.0" >= "2.4".
 """
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _PRE_ORDER = {"a": 0, "alpha": 0, "b": 1, "beta": 1, "c": 2, "rc": 2, "pre": 2, 
 def _key(text: str) -> tuple[Any, ...]:
     """A sort key in the order of PEP 440: dev < pre < release < post, then the local part.
 
-    Raises: ValueError for a text that is no version.
+    Raises: ValueError for text that is not a version.
     """
     m = _FORM.fullmatch(text.strip())
     if m is None:
         raise ValueError(f"Invalid version: {text!r}")
     release = tuple(int(part) for part in m["release"].split("."))
     while len(release) > 1 and release[-1] == 0:
-        release = release[:-1]  # 2.0 and 2 are one version
+        release = release[:-1]  # 2.0 and 2 are equal
     if m["pre"]:
         pre = (_PRE_ORDER[m["pre"].lower()], int(m["pre_n"] or 0))
     else:
@@ -44,19 +44,19 @@ def _key(text: str) -> tuple[Any, ...]:
 
 
 class TorchVersion(str):
-    """A version as a string that compares by number with strings, tuples (`>= (2, 1)`) and other versions.
+    """A version string that compares by number with strings, tuples (`>= (2, 1)`) and other versions.
 
-    Text that is no version is compared as text, as `==` and `!=` with any string must work.
+    Text that is not a version is compared as text, so that `==` and `!=` work with any string.
     """
 
     __slots__ = ()
 
     def _compare(self, other: Any) -> int | None:
-        """-1, 0, 1, or None where `other` can't be compared with."""
+        """-1, 0 or 1; None if `other` is not comparable."""
         if not isinstance(other, str):
             if isinstance(other, Iterable):
                 other = ".".join(str(part) for part in other)
-            elif hasattr(other, "release"):  # packaging's Version
+            elif hasattr(other, "release"):  # a packaging.version.Version
                 other = str(other)
             else:
                 return None
@@ -96,7 +96,7 @@ class TorchVersion(str):
 
 framejit = "0.1.0"
 __version__ = TorchVersion(f"2.13.0+framejit.{framejit}")
-# GPU code is compiled by Triton and runs over CuPy's toolkit: there is no toolkit that this build was made with.
+# Triton compiles GPU code and CuPy provides the toolkit: this build was not made with a toolkit.
 cuda: str | None = None
 hip: str | None = None
 xpu: str | None = None

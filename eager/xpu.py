@@ -5,20 +5,22 @@ __all__ = ["device_count", "empty_cache", "is_available", "manual_seed", "manual
 
 
 def is_available() -> bool:
+    """Whether Intel's GPUs can be used: always False."""
     return False
 
 
 def device_count() -> int:
+    """The number of Intel GPUs: always 0."""
     return 0
 
 
 def manual_seed(seed: int) -> None:
-    """There is no such device to seed."""
+    """Does nothing: there is no such device."""
 
 
 def manual_seed_all(seed: int) -> None:
-    """There are no such devices to seed."""
+    """Does nothing: there is no such device."""
 
 
 def empty_cache() -> None:
-    """There is no such memory to give back."""
+    """Does nothing: there is no such device."""

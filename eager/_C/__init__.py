@@ -1,4 +1,4 @@
-"""torch._C: of the names of torch's native module, those that libraries call in the code of their models."""
+"""torch._C: those names of torch's native module that libraries call in the code of their models."""
 from __future__ import annotations
 
 from typing import Any
@@ -16,7 +16,7 @@ from eager.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 from eager.serialization import PyTorchFileReader
 
 _TensorMeta = type(Tensor)
-_AutoDispatchBelowAutograd = no_grad  # what runs below autograd records nothing
+_AutoDispatchBelowAutograd = no_grad  # code below autograd records no history
 
 __all__ = [
     "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet", "Graph", "Node", "PyTorchFileReader",
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class _Functional:
-    """`torch._C._nn`: functions of `nn.functional`, and how the arguments of `Module.to` are read."""
+    """`torch._C._nn`: functions of `nn.functional`, and the parser of the arguments of `Module.to`."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -36,7 +36,10 @@ class _Functional:
 
     @staticmethod
     def _parse_to(*args: Any, **kwargs: Any) -> tuple[device | None, dtype | None, bool, Any]:
-        """(device, dtype, non_blocking, memory_format). Raises: RuntimeError for copy=, TypeError for what is none of them."""
+        """(device, dtype, non_blocking, memory_format).
+
+        Raises: RuntimeError for copy=; TypeError for an argument of another kind.
+        """
         if "copy" in kwargs:
             raise RuntimeError(".to() does not accept copy argument")
         non_blocking = kwargs.get("non_blocking", next((a for a in args if isinstance(a, bool)), False))
@@ -48,37 +51,37 @@ _nn = _Functional()
 
 
 class _OfTorchScript:
-    """A class of TorchScript's programs, which code names in annotations; there are none."""
+    """A class of TorchScript programs that code uses in annotations; it has no instances."""
 
     def __init__(self, *args: Any) -> None:
         raise NotImplementedError(f"torch._C.{type(self).__name__}: there is no TorchScript in framejit")
 
 
 class Graph(_OfTorchScript):
-    """A program."""
+    """A TorchScript program."""
 
 
 class Node(_OfTorchScript):
-    """A step of a program."""
+    """A step of a TorchScript program."""
 
 
 class Value(_OfTorchScript):
-    """What a step gives."""
+    """The result of a step of a TorchScript program."""
 
 
 def _log_api_usage_once(event: str) -> None:
-    """Tell whoever has asked to hear of the use of an API: nobody can ask here, as nobody does in torch unless told to."""
+    """Does nothing: reports the use of an API to a registered handler, and no handler can be registered here."""
 
 
 def _get_tracing_state() -> None:
-    """The state of the trace that `jit.trace` makes, which there never is."""
+    """The state of the trace that `jit.trace` makes: always None."""
 
 
 def _are_functorch_transforms_active() -> bool:
-    """Whether this runs inside vmap, grad, jvp or another transform of `func`."""
+    """Whether the caller runs inside vmap, grad, jvp or another transform of `func`."""
     return active_level() is not None
 
 
 def _set_grad_enabled(enabled: bool) -> None:
-    """Record gradients in this thread from here on, or no longer."""
+    """Switch the recording of gradients in this thread on or off."""
     set_grad_enabled(enabled)

@@ -1,4 +1,4 @@
-"""torch._C._functorch: what a tensor of a transform is, for libraries that ask."""
+"""torch._C._functorch: queries about the tensors of function transforms."""
 from __future__ import annotations
 
 from typing import Any
@@ -9,15 +9,15 @@ from eager.transforms.level import Wrapped
 
 
 def is_batchedtensor(tensor: Any) -> bool:
-    """Whether `tensor` is one of the rows that `vmap` runs over."""
+    """Whether `tensor` represents the rows over which `vmap` runs."""
     return isinstance(tensor, BatchedTensor)
 
 
 def is_functorch_wrapped_tensor(tensor: Any) -> bool:
-    """Whether `tensor` belongs to a transform in progress."""
+    """Whether `tensor` belongs to an active transform."""
     return isinstance(tensor, Wrapped)
 
 
 def get_unwrapped(tensor: Any) -> Any:
-    """What a tensor of a transform is one level below."""
+    """The value of a transform's tensor, one level below."""
     return debug_unwrap(tensor, recurse=False)

@@ -1,4 +1,4 @@
-"""torch's dispatch keys as names: libraries say with them for what they register. Nothing here is dispatched by them."""
+"""torch's dispatch keys as names, with which libraries register implementations. Ops here are not dispatched by key."""
 from __future__ import annotations
 
 import enum
@@ -19,7 +19,7 @@ DispatchKey.__doc__ = "The devices, layouts and modes for which torch registers 
 
 
 class DispatchKeySet:
-    """A set of keys; `|`, `&`, `-`, `has`."""
+    """A set of dispatch keys with `|`, `&`, `-` and `has`."""
 
     def __init__(self, *keys: DispatchKey) -> None:
         self._keys = frozenset(keys)
@@ -46,20 +46,20 @@ class DispatchKeySet:
         return f"DispatchKeySet({', '.join(key.name for key in self)})"
 
     def has(self, key: DispatchKey) -> bool:
-        """Whether `key` is one of them."""
+        """Whether `key` is in the set."""
         return key in self._keys
 
     def add(self, key: DispatchKey) -> DispatchKeySet:
-        """The set with `key`."""
+        """A new set with `key`."""
         return DispatchKeySet(*(self._keys | {key}))
 
     def remove(self, key: DispatchKey) -> DispatchKeySet:
-        """The set without `key`."""
+        """A new set without `key`."""
         return DispatchKeySet(*(self._keys - {key}))
 
 
 class _ExcludeDispatchKeyGuard:
-    """`with _ExcludeDispatchKeyGuard(keys)`. Raises NotImplementedError when it is entered: no dispatch is there to narrow."""
+    """`with _ExcludeDispatchKeyGuard(keys)`. Entering it raises NotImplementedError: ops are not dispatched by key."""
 
     def __init__(self, keys: DispatchKeySet) -> None:
         self._keys = keys

@@ -1,2 +1,2 @@
-"""`torch._functorch`: where programs find the settings of differentiated graphs."""
+"""`torch._functorch`: the settings of differentiated graphs, and functorch's older interfaces."""
 from eager._functorch import config

@@ -1,7 +1,7 @@
-"""`torch._functorch.config`: each of torch's flags, with what it does here.
+"""`torch._functorch.config`: torch's flags and their effect here.
 
-A flag is a setting of this project, or of it only the default is supported (`_REFUSED`), or it is kept and changes
-nothing (`_HINTS`). Each of the two tables states the reason for a group of flags.
+A flag is a setting of this project, or supports only its default (`_REFUSED`), or is stored without effect
+(`_HINTS`). Each of the two tables gives the reason for a group of flags.
 """
 
 from __future__ import annotations

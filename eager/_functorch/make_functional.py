@@ -1,4 +1,4 @@
-"""A module as a function of its parameters: functorch's interface from before `torch.func.functional_call`."""
+"""A module as a function of its parameters: functorch's interface that preceded `torch.func.functional_call`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["FunctionalModule", "FunctionalModuleWithBuffers", "combine_state_for
 
 
 class FunctionalModule(Module):
-    """Calls a module with the parameters that each call passes first, in the order of `param_names`."""
+    """Calls a module with the parameters given as the first argument, in the order of `param_names`."""
 
     def __init__(self, stateless_model: Module, param_names: tuple[str, ...]) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class FunctionalModule(Module):
 
 
 class FunctionalModuleWithBuffers(Module):
-    """Calls a module with the parameters and the buffers that each call passes first."""
+    """Calls a module with the parameters and buffers given as the first two arguments."""
 
     def __init__(self, stateless_model: Module, param_names: tuple[str, ...], buffer_names: tuple[str, ...]) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class FunctionalModuleWithBuffers(Module):
 def make_functional(model: Module, disable_autograd_tracking: bool = False) -> tuple[FunctionalModule, tuple[Any, ...]]:
     """(a function of parameters and the model's arguments, the model's parameters). The model is copied.
 
-    disable_autograd_tracking: the parameters returned do not require gradients.
+    disable_autograd_tracking: the returned parameters do not require gradients.
     Raises: RuntimeError for a model with buffers.
     """
     if any(True for _ in model.buffers()):
@@ -71,7 +71,7 @@ def _split(model: Module, is_detached: bool) -> tuple[Module, tuple[str, ...], t
 
 
 def combine_state_for_ensemble(models: Sequence[Module]) -> tuple[FunctionalModuleWithBuffers, tuple[Any, ...], tuple[Any, ...]]:
-    """`make_functional_with_buffers` of like models, with each parameter and buffer stacked along a new dim 0.
+    """`make_functional_with_buffers` of equal models, with each parameter and buffer stacked along a new dim 0.
 
     Raises: RuntimeError for no models, and for models of different classes or training modes.
     """

@@ -1,4 +1,4 @@
-"""`torch._functorch.vmap`: vmap under a module name of torch's."""
+"""`torch._functorch.vmap`: vmap, under torch's module name."""
 from eager.func import vmap
 
 __all__ = ["vmap"]

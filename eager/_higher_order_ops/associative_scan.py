@@ -16,11 +16,12 @@ def associative_scan(combine_fn: Callable[[Any, Any], Any], xs: Any, dim: int, r
                      combine_mode: str = "pointwise") -> Any:  # fmt: skip
     """The running combination of `xs` along `dim`: y[0] = x[0], y[i] = combine_fn(y[i - 1], x[i]).
 
-    combine_fn: (a, b) -> c over structures like `xs`, associative. xs: a tensor or a structure of tensors with one size along
-    `dim`; the result has its structure and shapes. reverse: from the last element to the first. combine_mode: "pointwise", where
-    combine_fn works element by element, or "generic", where it sees the elements of the sequence without `dim`.
-    Raises: ValueError for another mode, no tensor, or sizes that differ; TypeError for a leaf that is no tensor; RuntimeError for
-    a combine_fn that gives another structure or another dtype.
+    combine_fn: an associative function (a, b) -> c over structures like `xs`. xs: a tensor or a structure of tensors of
+    one size along `dim`; the result has its structure and shapes. reverse: scan from the last element to the first.
+    combine_mode:
+    "pointwise" if combine_fn works elementwise, or "generic", which passes it the elements of the sequence without `dim`.
+    Raises: ValueError for another mode, no tensor, or sizes that differ; TypeError for a leaf that is not a tensor;
+    RuntimeError if combine_fn returns another structure or another dtype.
     Source: Blelloch, "Prefix sums and their applications", CMU-CS-90-190 (1990).
     """
     if combine_mode not in ("pointwise", "generic"):
@@ -46,7 +47,10 @@ def associative_scan(combine_fn: Callable[[Any, Any], Any], xs: Any, dim: int, r
 
 
 def _checked(leaves: Sequence[Any], dim: int) -> int:
-    """The dim to scan, which all leaves have in one size."""
+    """The non-negative dim to scan.
+
+    Raises: ValueError, TypeError, IndexError unless all leaves have one size along it.
+    """
     if not leaves:
         raise ValueError("Expected at least 1 xs leaf")
     for t in leaves:
@@ -61,7 +65,7 @@ def _checked(leaves: Sequence[Any], dim: int) -> int:
 
 
 def _scan(combine: _Combine, xs: list[Any]) -> list[Any]:
-    """Prefixes along dim 0: combine neighbours, scan the half that is left, and fill in what lies between."""
+    """Prefixes along dim 0: combine neighbours, scan the remaining half, and fill in the elements between."""
     n = xs[0].shape[0]
     if n < 2:
         return xs
@@ -74,7 +78,7 @@ def _scan(combine: _Combine, xs: list[Any]) -> list[Any]:
 
 
 def _interleaved(even: Any, odd: Any) -> Any:
-    """Elements of both in turn; `even` has as many as `odd`, or one more."""
+    """The elements of both, alternating; `even` has as many as `odd`, or one more."""
     n = odd.shape[0]
     both = OPS["stack"]([even[:n], odd], 1).reshape(2 * n, *odd.shape[1:])
     return both if even.shape[0] == n else OPS["cat"]([both, even[n:]], 0)

@@ -1,7 +1,7 @@
-"""`cond` and `while_loop`: branches and loops on the data of tensors, as calls.
+"""`cond` and `while_loop`: branches and loops that depend on tensor data, as function calls.
 
-They run the Python that they are given: a branch that does not run costs nothing, and gradients are those of the one that did.
-Compiled code breaks the graph where the decision is made, and captures each branch, or each turn's body, on its own.
+They run the given Python functions: a branch not taken costs nothing, and gradients are those of the branch taken.
+Compiled code breaks the graph at the decision, and captures each branch or loop body separately.
 """
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from eager.utils import _pytree as pytree
 
 
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: tuple[Any, ...] | list[Any] = ()) -> Any:
-    """`true_fn(*operands)` if `pred`, a bool, a number or a tensor of one element, else `false_fn(*operands)`.
+    """`true_fn(*operands)` if `pred` is true, else `false_fn(*operands)`.
 
-    operands: tensors, also in nested dicts, lists and tuples. Raises: RuntimeError for what is none of these.
+    pred: a bool, a number or a tensor of one element. operands: tensors, possibly in nested dicts, lists and tuples.
+    Raises: RuntimeError for any other argument.
     """
     if not isinstance(pred, (bool, int, float, Tensor)):
         raise RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")
@@ -30,10 +31,11 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], o
 
 
 def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried_inputs: tuple[Any, ...] | list[Any]) -> Any:
-    """`carried = body_fn(*carried)` as long as `cond_fn(*carried)`, a bool or a tensor of one element, is true; then `carried`.
+    """Repeat `carried = body_fn(*carried)` while `cond_fn(*carried)` is true, and return `carried`.
 
-    carried_inputs: a tuple or list of tensors and numbers, whose structure the body keeps; `body_fn` may give one without a tuple.
-    Raises: RuntimeError for another condition, a body that gives another number, or what cannot be called.
+    cond_fn returns a bool or a bool tensor of one element. carried_inputs: a tuple or list of tensors and numbers,
+    whose structure the body keeps; for a single value `body_fn` may return it without a tuple.
+    Raises: RuntimeError for another condition, a body that returns another number of values, or arguments of other types.
     """
     if not callable(cond_fn) or not callable(body_fn):
         raise RuntimeError("Expect cond_fn and body_fn to be callable.")

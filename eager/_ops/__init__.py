@@ -1,7 +1,7 @@
 """`torch._ops`: operators under the names of torch's libraries, `torch.ops.aten.add.Tensor`, `torch.ops.mylib.op`.
 
-Owns the namespaces, packets and overloads, and the registry of the operators that `torch.library` makes. What the
-operators of torch's own libraries compute stands in `aten` and `libraries` beside this file.
+Owns the namespaces, packets and overloads, and the registry of the operators that `torch.library` makes. The modules
+`aten` and `libraries` beside this file define the operators of torch's own libraries.
 """
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from eager._tensor.torch_function import ask, overrides, state, taking_part
 
 __all__ = ["HigherOrderOperator", "OpOverload", "OpOverloadPacket", "OperatorBase", "Tag", "declare_overload", "ops"]
 
-_Overloads = dict[str, tuple[Callable[..., Any], str, tuple[Tag, ...]]]  # by name: the function, its schema and tags
-_DECLARED: Final[dict[tuple[str, str], _Overloads]] = {}  # operators of the user's own, by namespace and name
+_Overloads = dict[str, tuple[Callable[..., Any], str, tuple[Tag, ...]]]  # overload name -> function, schema and tags
+_DECLARED: Final[dict[tuple[str, str], _Overloads]] = {}  # user-defined operators, by namespace and name
 
 
 class OperatorBase:
-    """What is called as a function, and is one object wherever it is copied to."""
+    """Base class of operators: callable, and copied by reference."""
 
     __name__: str
     __qualname__: str
 
     def __init__(self, name: str, path: str, op: Callable[..., Any]) -> None:
         self.__name__ = name
-        self.__module__, self.__qualname__ = "eager", f"ops.{path}"  # where it is found, for pickle and printed graphs
+        self.__module__, self.__qualname__ = "eager", f"ops.{path}"  # the import path, for pickle and printed graphs
         self._op = op
 
     @property
     def op(self) -> Callable[..., Any]:
-        """The function that computes."""
+        """The Python function that computes the operator."""
         return self._op
 
     def __str__(self) -> str:
@@ -59,7 +59,7 @@ class OpOverload(OperatorBase):
         self._schema: FunctionSchema = parse_schema(schema)
 
     def name(self) -> str:
-        """Name of the operator, "aten::add.Tensor"; without the overload where it is the default one."""
+        """The name of the operator, "aten::add.Tensor"; the default overload has no suffix."""
         return f"{self._schema.name}.{self._overloadname}" if self._overloadname != "default" else self._schema.name
 
     @property
@@ -69,6 +69,7 @@ class OpOverload(OperatorBase):
         return bool(reads) and not reads[0].is_write and any(r.alias_info is not None for r in self._schema.returns)
 
     def has_kernel_for_dispatch_key(self, key: Any) -> NoReturn:
+        """Raises NotImplementedError: ops are not dispatched by key."""
         raise NotImplementedError(f"{self}.has_kernel_for_dispatch_key: ops are not dispatched by key in framejit")
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -85,7 +86,10 @@ class OpOverload(OperatorBase):
 
 
 class OpOverloadPacket(OperatorBase):
-    """All overloads of a name. Calling it takes the first whose schema fits; an attribute is the overload of that name."""
+    """All overloads of a name.
+
+    A call runs the first overload whose schema fits; an attribute is an overload by name.
+    """
 
     def __init__(self, namespace: str, name: str, overloads: _Overloads) -> None:
         super().__init__(name, f"{namespace}.{name}", next(iter(overloads.values()))[0])
@@ -101,7 +105,7 @@ class OpOverloadPacket(OperatorBase):
         return overload
 
     def overloads(self) -> list[str]:
-        """Names of the overloads."""
+        """The names of the overloads."""
         return list(self._declared)
 
     def __iter__(self) -> Iterator[str]:
@@ -130,13 +134,14 @@ class OpOverloadPacket(OperatorBase):
 
 
 class HigherOrderOperator(OperatorBase):
-    """An operator over functions, of `torch.ops.higher_order`."""
+    """An operator that takes functions, of `torch.ops.higher_order`."""
 
     def __init__(self, name: str, op: Callable[..., Any]) -> None:
         super().__init__(name, f"higher_order.{name}", op)
         self.namespace = "higher_order"
 
     def name(self) -> str:
+        """The name of the operator."""
         return self.__name__
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -149,7 +154,7 @@ class HigherOrderOperator(OperatorBase):
 
 
 class _OpNamespace(types.ModuleType):
-    """The operators of one library. Raises: AttributeError for a name that none has."""
+    """The operators of one library as attributes. Raises: AttributeError for an unknown name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"torch.ops.{name}", f"Operators of the library {name!r}.")
@@ -174,7 +179,7 @@ class _OpNamespace(types.ModuleType):
 
 
 class _Ops(types.ModuleType):
-    """`torch.ops`: a namespace for every library, made when it is first named."""
+    """`torch.ops`: a namespace for every library, created at its first use."""
 
     __file__ = "_ops.py"
 
@@ -195,11 +200,11 @@ class _Ops(types.ModuleType):
         return iter(list(self._dir))
 
     def import_module(self, module: str) -> None:
-        """Import a module, which declares operators."""
+        """Import a module that declares operators."""
         __import__(module)
 
     def load_library(self, path: os.PathLike[str] | str) -> NoReturn:
-        """Raises: OSError, as for any library that cannot be loaded: those of torch's operators are linked with libtorch."""
+        """Raises OSError: libraries of torch operators link against libtorch, which does not exist here."""
         raise OSError(f"torch.ops.load_library: {os.fspath(path)}: no libtorch, which libraries of operators are linked with; "
                       "torch.library.custom_op adds an op that is written in Python")  # fmt: skip
 
@@ -208,7 +213,7 @@ class _Ops(types.ModuleType):
 
 
 def declare_overload(namespace: str, name: str, overload: str, op: Callable[..., Any], schema: str, tags: Any = None) -> OpOverload:
-    """Make `op` the overload `namespace::name.overload`; a former one of that name is replaced."""
+    """Register `op` as the overload `namespace::name.overload`, replacing an earlier one of that name."""
     given = (tags,) if isinstance(tags, Tag) else tuple(tags or ())
     _DECLARED.setdefault((namespace, name), {})[overload] = op, schema, (*given, Tag.pt2_compliant_tag)
     library = getattr(ops, namespace)

@@ -1,8 +1,8 @@
-"""What the operators of `torch.ops.aten` compute, and their schemas.
+"""The functions and schemas of the operators of `torch.ops.aten`.
 
-Owns the operators that torch has there only (`slice`, `index`, `sym_size`, ...). Every other name is the function, or the
-method of Tensor, of the same name (`linalg_inv` is `linalg.inv`); functions choose among overloads by
-their arguments, so all overloads of a name run the same one.
+Owns the operators that torch has only there (`slice`, `index`, `sym_size`, ...). Every other name is the function or
+method of Tensor with the same name (`linalg_inv` is `linalg.inv`). These functions distinguish overloads by
+their arguments, so all overloads of a name share one function.
 """
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from eager.tape.engine import grad
 
 __all__ = ["find", "schemas"]
 
-# Functions of `nn.functional` alone whose parameters are those of the op.
+# Functions that only `nn.functional` has and whose parameters equal the op's.
 _OF_FUNCTIONAL: Final = frozenset(
     "elu gelu glu hardsigmoid hardswish hardtanh leaky_relu linear mish one_hot pad relu6 scaled_dot_product_attention silu "
     "softplus softshrink".split()
 )  # fmt: skip
 
-_NAMESPACES: Final = {"linalg": linalg, "special": special, "fft": fft}  # by the prefix of their operators
+_NAMESPACES: Final = {"linalg": linalg, "special": special, "fft": fft}  # by the prefix of the operator's name
 
 
 @functools.cache
 def _all_schemas() -> dict[str, dict[str, tuple[str, tuple[Tag, ...]]]]:
-    """By name and overload: the schema and the tags that torch 2.13 gives the operator."""
+    """By name and overload: the schema and the tags of the operator in torch 2.13."""
     found: dict[str, dict[str, tuple[str, tuple[Tag, ...]]]] = {}
     for name, lines in schema_lines().items():
         for line in lines:
@@ -65,7 +65,7 @@ def find(name: str) -> Callable[..., Any] | None:
     return method if callable(method) else None
 
 
-# -- what stands there only ------------------------------------------------------------------------------------------
+# -- operators that only aten has ------------------------------------------------------------------------------------
 def _slice(self: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
     dim = dim + self.ndim if dim < 0 else dim
     return self[(slice(None),) * dim + (slice(start, end, step),)]
@@ -117,7 +117,7 @@ def _log_softmax(self: Tensor, dim: int, half_to_float: bool) -> Tensor:
 def _convolution_backward(grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: list[int] | None, stride: Any,
                           padding: Any, dilation: Any, transposed: bool, output_padding: Any, groups: int,
                           output_mask: list[bool]) -> tuple[Tensor | None, Tensor | None, Tensor | None]:  # fmt: skip
-    """Gradients for the input, the weight and the bias, as far as `output_mask` wants them."""
+    """Gradients of the input, the weight and the bias that `output_mask` selects; None for the others."""
     wanted = [t.detach().requires_grad_(want) for t, want in zip((input, weight), output_mask, strict=False)]
     with set_grad_enabled(True):
         y = OPS["convolution"](*wanted, None, stride, padding, dilation, transposed, output_padding, groups)
@@ -128,7 +128,7 @@ def _convolution_backward(grad_output: Tensor, input: Tensor, weight: Tensor, bi
     return of_input, of_weight, of_bias
 
 
-_METHODS: Final[Any] = Tensor  # whose methods stand in a table that type checkers do not see
+_METHODS: Final[Any] = Tensor  # its methods come from a table that type checkers do not see
 _HERE_ONLY: Final[dict[str, Callable[..., Any]]] = {
     "slice": _slice, "index": _index, "index_put": _index_put, "index_put_": _index_put_, "_to_copy": _to_copy, "alias": _alias,
     "sym_size": _size, "sym_stride": _stride, "sym_numel": _METHODS.numel, "sym_storage_offset": _METHODS.storage_offset,

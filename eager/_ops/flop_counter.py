@@ -1,13 +1,11 @@
 """`torch.utils.flop_counter`: floating-point operations of the products, convolutions and attentions in a block.
 
 A multiplication and its addition count as two; pointwise ops are not counted. `TorchDispatchMode` provides the ops,
-which are
-counted under the names of torch's operator library (`torch.ops.aten.mm`), once for every running module. Differs from
-torch in
+which are counted under the names of torch's operator library (`torch.ops.aten.mm`), once for every running module.
+Differs from torch in
 ops for which torch has no formula: matrix-vector products count as `mm`, recurrent cells as their products, attention
-on any
-device. A product with an addend counts under the product's name. The backward of a grouped convolution counts two
-convolutions, each with as many operations as forward.
+on any device. A product with an addend counts under the product's name. The backward of a grouped convolution counts
+two convolutions, each with as many operations as forward.
 """
 from __future__ import annotations
 
@@ -58,8 +56,7 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Form
     """Decorator: count `targets`, one or several operators of `torch.ops.aten`, with the function.
 
     The function takes the operator's arguments, with shapes in place of tensors and the result's shape as `out_shape`;
-    with
-    get_raw, tensors and the result as `out_val`.
+    with get_raw, tensors and the result as `out_val`.
     Raises: ValueError for a target that is not an operator; RuntimeError for one that already has a formula.
     """
 
@@ -147,8 +144,7 @@ class FlopCounterMode:
 
     mods: ignored, as in torch. depth: levels of modules in the table. display: print the table at the end of the block.
     custom_mapping: additional formulas by operator (see `register_flop_formula`); a formula with an attribute
-    `_get_raw` takes
-    tensors.
+    `_get_raw` takes tensors.
     """
 
     def __init__(self, mods: Any = None, depth: int | None = 2, display: bool = True,
@@ -185,9 +181,7 @@ class FlopCounterMode:
         return {module: dict(counts) for module, counts in self.flop_counts.items()}
 
     def get_table(self, depth: int | None = None) -> str:
-        """A text table: a line per module down to `depth` levels (by default the mode's), its operators below it,
-        with shares.
-        """
+        """A text table: a line per module down to `depth` levels (by default the mode's), its operators below it, with shares."""
         depth = self.depth if depth is None else depth
         depth = 999999 if depth is None else depth
         total = self.get_total_flops()

@@ -1,4 +1,4 @@
-"""Operators of torch's smaller libraries: `torch.ops.prims`, `prim`, `profiler` and `higher_order`, as far as they are here."""
+"""Operators of torch's smaller libraries: the supported part of `prims`, `prim`, `profiler` and `higher_order`."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -31,12 +31,12 @@ _OPERATORS: Final[dict[str, dict[str, tuple[Callable[..., Any], str]]]] = {
 
 
 def find(namespace: str, name: str) -> dict[str, tuple[Callable[..., Any], str]]:
-    """Function and schema of each overload of an operator; none where there is no such operator."""
+    """Function and schema of each overload of an operator; empty for an unknown operator."""
     qualified = f"{namespace}::{name}"
     return {overload: (op, f"{qualified}{'' if overload == 'default' else '.' + overload}{signature}")
             for overload, (op, signature) in _OPERATORS.get(qualified, {}).items()}  # fmt: skip
 
 
 def higher_order(name: str) -> Callable[..., Any] | None:
-    """The function of `torch.ops.higher_order.name`."""
+    """The function of `torch.ops.higher_order.name`, or None."""
     return getattr(_higher_order_ops, name) if name in _higher_order_ops.__all__ else None

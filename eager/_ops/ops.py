@@ -1,4 +1,4 @@
-"""`import torch.ops`: this module's place is taken by the namespace of operators itself."""
+"""`import torch.ops`: the namespace object of operators replaces this module."""
 from __future__ import annotations
 
 import sys

@@ -1,6 +1,6 @@
-"""Schemas of operators as torch writes them: `aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`.
+"""Schemas of operators in torch's syntax: `aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`.
 
-Owns the parser and the check of a call's arguments against a schema. Knows nothing of the operators.
+Owns the parser and the check of a call's arguments against a schema. Knows no operators.
 """
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NUMBERS: Final = frozenset({"int", "float", "bool", "number", "complex"})
 
 @dataclass(frozen=True, slots=True)
 class AliasInfo:
-    """Which memory a value shares: the names of its alias sets, and whether the call writes to it."""
+    """The memory that a value shares: the names of its alias sets, and whether the call writes to it."""
 
     is_write: bool
     before_set: frozenset[str]
@@ -30,7 +30,10 @@ class AliasInfo:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A parameter or a result. text: as the schema has it; type: as torch spells it, `Optional[List[int]]`."""
+    """A parameter or a result.
+
+    text: its text in the schema; type: its type in torch's spelling, `Optional[List[int]]`.
+    """
 
     text: str
     name: str
@@ -42,19 +45,20 @@ class Argument:
 
     @property
     def default_value(self) -> Any:
-        """None if the parameter has no default."""
+        """The default; None if the parameter has no default."""
         return None if self.default_text is None else _literal(self.default_text)
 
     @property
     def is_out(self) -> bool:
-        """Whether the caller passes the memory of a result."""
+        """Whether the caller passes the memory for a result."""
         return self.kwarg_only and self.alias_info is not None and self.alias_info.is_write
 
     def has_default_value(self) -> bool:
+        """Whether the parameter has a default."""
         return self.default_text is not None
 
     def accepts(self, value: Any, numbers_for_tensors: bool) -> bool:
-        """Whether a value is of the argument's kind. Only kinds that exclude each other are told apart."""
+        """Whether the argument accepts a value. Distinguishes only kinds that exclude each other."""
         wanted = self.type
         if wanted.startswith("Optional["):
             if value is None:
@@ -65,7 +69,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class FunctionSchema:
-    """Name, parameters and results of an operator."""
+    """The name, parameters and results of an operator."""
 
     name: str
     overload_name: str
@@ -75,10 +79,14 @@ class FunctionSchema:
 
     @property
     def is_mutable(self) -> bool:
+        """Whether the operator writes to an argument."""
         return any(a.alias_info is not None and a.alias_info.is_write for a in self.arguments)
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """(positional, keyword-only) arguments of a call. Raises: RuntimeError with torch's text where they do not fit."""
+        """The (positional, keyword-only) arguments of a call.
+
+        Raises: RuntimeError with torch's text if they do not fit.
+        """
         positional = [a for a in self.arguments if not a.kwarg_only]
         if len(args) > len(positional):
             if len(positional) == len(self.arguments) or len(args) > len(self.arguments):
@@ -144,7 +152,7 @@ def _accepts(wanted: str, value: Any, numbers_for_tensors: bool, count: int | No
     if wanted.startswith("List["):
         inner = wanted[5:-1]
         if inner in _NUMBERS and count is not None and _accepts(inner, value, False, None):
-            return True  # one number stands for a list of a known length
+            return True  # a single number is accepted for a list of fixed length
         if isinstance(value, Tensor):
             return inner in _NUMBERS and value.ndim < 2
         if not hasattr(value, "__iter__") or isinstance(value, str | dict):
@@ -163,14 +171,14 @@ def _overrides(value: Any) -> bool:
     return hasattr(type(value), "__torch_function__")
 
 
-# -- reading -------------------------------------------------------------------------------------------------------
+# -- parsing -------------------------------------------------------------------------------------------------------
 _HEAD: Final = re.compile(r"([\w:]+)(?:\.(\w+))?\((.*)\) -> (.+)", re.DOTALL)
 _TYPE: Final = re.compile(r"(?P<base>\w+)(?:\((?P<alias>[^)]*)\))?(?P<rest>(?:\[\d*\]|\?)*)")
 
 
 @functools.lru_cache(maxsize=4096)
 def parse_schema(text: str) -> FunctionSchema:
-    """Read `ns::name.overload(type name=default, *, ...) -> results`. Raises: RuntimeError for malformed text."""
+    """Parse `ns::name.overload(type name=default, *, ...) -> results`. Raises: RuntimeError for malformed text."""
     found = _HEAD.fullmatch(text.strip())
     if found is None:
         raise RuntimeError(f"parse_schema: cannot read {text!r}; expected name(type argument, ...) -> results")
@@ -188,7 +196,7 @@ def parse_schema(text: str) -> FunctionSchema:
 
 
 def _split(inside: str) -> list[str]:
-    """Parts between the commas that no bracket encloses."""
+    """The parts between commas outside brackets."""
     parts, depth, start = [], 0, 0
     for i, c in enumerate(inside):
         depth += (c in "([{") - (c in ")]}")

@@ -1,4 +1,4 @@
-"""`torch.Tag`: properties of operators that programs look at."""
+"""`torch.Tag`: properties of operators that programs query."""
 from __future__ import annotations
 
 import enum
@@ -7,7 +7,7 @@ __all__ = ["Tag"]
 
 
 class Tag(enum.IntEnum):
-    """A property of an operator, as torch numbers them."""
+    """A property of an operator, with torch's numbers."""
 
     core = 0
     cudagraph_unsafe = 1

@@ -1,4 +1,4 @@
-"""Tensors without data, under torch's private name for them."""
+"""torch's private package for tensors without data (fake tensors)."""
 from eager._subclasses.fake_tensor import FakeTensor
 
 __all__ = ["FakeTensor"]

@@ -1,4 +1,4 @@
-"""`torch._subclasses.fake_tensor`: what libraries ask of fakes."""
+"""`torch._subclasses.fake_tensor`: the functions about fake tensors that libraries use."""
 from __future__ import annotations
 
 from typing import Any
@@ -10,7 +10,7 @@ __all__ = ["FakeTensor", "is_fake", "unset_fake_temporarily"]
 
 
 def is_fake(x: Any) -> bool:
-    """Whether `x` is a tensor without data, as capture works with."""
+    """Whether `x` is a fake tensor, which has no data, as capture uses them."""
     return isinstance(x, Tensor) and x.is_fake
 
 
@@ -20,12 +20,15 @@ class _Fakes(type):
 
 
 class FakeTensor(metaclass=_Fakes):
-    """What `isinstance` finds tensors without data to be; they are Tensors like the others here, and made by capture alone."""
+    """The class that fake tensors are instances of, by `isinstance`.
+
+    They are ordinary Tensors, and only capture makes them.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError("FakeTensor: tensors without data are made while calls are captured; device='meta' makes your own")
 
 
 def unset_fake_temporarily() -> Any:
-    """A block in which calls are computed and not recorded by whoever traces."""
+    """A block in which calls compute results and are not traced."""
     return calls.modes_off()

@@ -1,4 +1,4 @@
-"""Mixed precision: `autocast` chooses the precision of each op, `GradScaler` keeps small gradients from vanishing."""
+"""Mixed precision: `autocast` selects the precision of each op, `GradScaler` prevents underflow of small gradients."""
 from __future__ import annotations
 
 from eager.amp.autocast_mode import autocast, custom_bwd, custom_fwd, is_autocast_available

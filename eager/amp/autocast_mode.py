@@ -1,4 +1,4 @@
-"""`autocast`: a block, or a decorated function, in which ops choose their precision by `casting`'s lists."""
+"""`autocast`: a block or decorated function in which ops run in the precision that the lists in `optable.autocast` give."""
 from __future__ import annotations
 
 import collections.abc
@@ -17,12 +17,12 @@ from eager.optable import autocast as casting
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
-# Device type -> the precisions that it can be lowered to.
+# Device type -> its supported low precisions.
 _SUPPORTED = {"cpu": (dtypes.bfloat16, dtypes.float16), "cuda": (dtypes.float16, dtypes.bfloat16)}
 
 
 class _Thread(threading.local):
-    """Per device the precision that `autocast` without a dtype uses; whether its casts are kept; blocks counted by hand."""
+    """Per device the default precision of `autocast`; whether casts are cached; the manual count of open blocks."""
 
     def __init__(self) -> None:
         self.dtypes = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16}
@@ -43,7 +43,7 @@ def _check(device_type: Any) -> str:
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether `autocast(device_type)` exists."""
+    """Whether `autocast` supports a device type."""
     return device(device_type).type in _SUPPORTED
 
 
@@ -53,28 +53,28 @@ def _precisions() -> tuple[tuple[str, dtype], ...]:
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """Whether autocast is on for that kind of device in this thread."""
+    """Whether autocast is on for a device type in this thread. Raises: TypeError unless device_type is a str."""
     if not isinstance(device_type, str):
         raise TypeError(f"is_autocast_enabled(): argument 'device_type' (position 1) must be str, not {type(device_type).__name__}")
     if device_type not in _SUPPORTED:
-        device(device_type)  # RuntimeError for a word that names no device
+        device(device_type)  # raises RuntimeError for an unknown device
     return any(name == device_type for name, _ in _precisions())
 
 
 def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -> None:
-    """Switch autocast for a kind of device; with one argument, for CUDA."""
+    """Switch autocast on or off for a device type; with a single argument, for CUDA."""
     name, on = ("cuda", bool(device_type)) if enabled is None else (_check(device_type), bool(enabled))
     thread_state.switch_autocast(_number(name, _thread.dtypes[name] if on else None, _thread.keeps))
 
 
 def get_autocast_dtype(device_type: str) -> dtype:
-    """The low precision of that kind of device in this thread: of the block that is open, or what a block would have."""
+    """The low precision of a device type in this thread: of the open block, else the one that a new block would use."""
     name = _check(device_type)
     return next((lower for device_name, lower in _precisions() if device_name == name), _thread.dtypes[name])
 
 
 def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
-    """Set the low precision; it takes effect at once where autocast is on."""
+    """Set the low precision of a device type; takes effect at once if autocast is on."""
     name = _check(device_type)
     _thread.dtypes[name] = dtype
     if is_autocast_enabled(name):
@@ -82,66 +82,72 @@ def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
 
 
 def _number(name: str, lower: dtype | None, keeps: bool) -> int:
-    """The number of the present state with a kind of device at `lower`, or off."""
+    """The number of the autocast state in which device `name` has the precision `lower` (None: off)."""
     rest = [pair for pair in _precisions() if pair[0] != name]
     pairs = sorted([*rest, *([(name, lower)] if lower is not None else [])], key=lambda pair: pair[0], reverse=True)
     return thread_state.number_of(casting.State(tuple(pairs), keeps) if pairs else None)
 
 
 def default_dtypes() -> tuple[dtype, dtype]:
-    """The low precisions of this thread outside blocks: the CPU's and CUDA's."""
+    """The low precisions of this thread outside blocks: (CPU, CUDA)."""
     return _thread.dtypes["cpu"], _thread.dtypes["cuda"]
 
 
 def is_autocast_cpu_enabled() -> bool:
+    """Whether autocast is on for the CPU."""
     return is_autocast_enabled("cpu")
 
 
 def get_autocast_cpu_dtype() -> dtype:
+    """The low precision of the CPU."""
     return get_autocast_dtype("cpu")
 
 
 def get_autocast_gpu_dtype() -> dtype:
+    """The low precision of CUDA devices."""
     return get_autocast_dtype("cuda")
 
 
 def set_autocast_cpu_dtype(dtype: dtype) -> None:
+    """Set the low precision of the CPU."""
     set_autocast_dtype("cpu", dtype)
 
 
 def set_autocast_gpu_dtype(dtype: dtype) -> None:
+    """Set the low precision of CUDA devices."""
     set_autocast_dtype("cuda", dtype)
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Whether casts of weights are kept until the outermost block ends."""
+    """Whether casts of weights are cached until the outermost block ends."""
     state = thread_state.autocast()
     return _thread.keeps if state is None else state.keeps
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
+    """Switch the cache of casts on or off for blocks that this thread opens later."""
     _thread.keeps = bool(enabled)
 
 
 def clear_autocast_cache() -> None:
-    """Drop the kept casts."""
+    """Drop the cached casts."""
     casting.cache.casts.clear()
 
 
 def autocast_increment_nesting() -> int:
-    """Count a block that opens; returns how many are open."""
+    """Count the opening of a block. Returns: the number of open blocks."""
     _thread.nesting += 1
     return _thread.nesting
 
 
 def autocast_decrement_nesting() -> int:
-    """Count a block that ends; returns how many are open."""
+    """Count the end of a block. Returns: the number of open blocks."""
     _thread.nesting -= 1
     return _thread.nesting
 
 
 def _settings(device_type: str, lower: dtype | None, enabled: bool, keeps: bool | None) -> tuple[str, dtype, bool, bool]:
-    """Device type, low precision, whether to do anything, whether to keep casts: from the arguments of `autocast`."""
+    """(device type, low precision, whether autocast is on, whether casts are cached), from the arguments of `autocast`."""
     if lower is not None and not isinstance(lower, dtypes.dtype):
         raise ValueError(f"Expected `dtype` of type `torch.dtype`, got: `{type(lower)}`")
     _check_flags("set_autocast_enabled", enabled=enabled)
@@ -154,7 +160,7 @@ def _settings(device_type: str, lower: dtype | None, enabled: bool, keeps: bool 
 
 
 def _is_possible(name: str, fast: dtype) -> bool:
-    """Whether there is such a device, and the precision on it; warned about if not."""
+    """Whether the device exists and supports the precision; warns if not."""
     if name == "cuda" and not cuda.is_available():
         warnings.warn("User provided device_type of 'cuda', but CUDA is not available. Disabling autocast.", stacklevel=4)
         return False
@@ -167,12 +173,12 @@ def _is_possible(name: str, fast: dtype) -> bool:
 
 
 class autocast:  # noqa: N801 - torch's name
-    """In this block (or decorated function) ops on autocast's lists run in lower precision, or in float32 for safety.
+    """In this block (or decorated function) listed ops run in lower precision, or in float32 if they need its range.
 
-    device_type: "cpu" or "cuda". dtype: bfloat16 or float16; by default what `get_autocast_dtype` says. enabled: False
-    turns autocast off within the block. cache_enabled: keep casts of weights until the outermost block ends.
-    Raises: ValueError or RuntimeError for a device type that it does not know. Where the device or the dtype is not
-    available, it warns and does nothing.
+    device_type: "cpu" or "cuda". dtype: bfloat16 or float16; by default `get_autocast_dtype(device_type)`. enabled:
+    False turns autocast off within the block. cache_enabled: cache casts of weights until the outermost block ends.
+    Raises: ValueError or RuntimeError for an unknown device type. If the device or the dtype is not
+    available, it warns and has no effect.
     """
 
     def __init__(self, device_type: str, dtype: dtype | None = None, enabled: bool = True, cache_enabled: bool | None = None) -> None:
@@ -200,7 +206,7 @@ class autocast:  # noqa: N801 - torch's name
 
 
 def _cast(value: Any, device_type: str, d: dtype) -> Any:
-    """`value` with its floating-point tensors on that kind of device (float64 apart) in `d`, whatever they stand in."""
+    """`value` with its floating-point tensors on that device type (except float64) cast to `d`, inside containers too."""
     if isinstance(value, Tensor):
         fits = value.is_floating_point() and value.device.type == device_type and value.dtype is not dtypes.float64
         return value.to(d) if fits else value
@@ -215,8 +221,9 @@ def _cast(value: Any, device_type: str, d: dtype) -> Any:
 
 
 def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: dtype | None = None) -> Any:
-    """Decorates `forward` of an `autograd.Function`: with `cast_inputs`, under autocast, its inputs come in that dtype and
-    autocast is off inside; without, it runs under whatever is on. Goes with `custom_bwd`.
+    """Decorate `forward` of an `autograd.Function` that uses `custom_bwd`.
+
+    With `cast_inputs`, an active autocast casts its inputs to that dtype and is off inside; otherwise it stays as it is.
     """
     if fwd is None:
         return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
@@ -239,7 +246,7 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: dtype | None =
 
 
 def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
-    """Decorates `backward`, which then runs under the autocast that `forward` ran under."""
+    """Decorate `backward`, which then runs under the autocast state of `forward`."""
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)
     name = _check(device_type)

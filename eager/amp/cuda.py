@@ -1,4 +1,4 @@
-"""`torch.cuda.amp`: the older names, for one kind of device."""
+"""`torch.cuda.amp`: deprecated names for a fixed device type."""
 from __future__ import annotations
 
 import warnings

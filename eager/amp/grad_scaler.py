@@ -1,4 +1,4 @@
-"""Loss scaling: multiply the loss so that small float16 gradients survive, divide before the step, skip steps that overflowed."""
+"""Loss scaling: scale the loss against underflow of float16 gradients, unscale before the step, skip steps that overflow."""
 from __future__ import annotations
 
 import warnings
@@ -17,7 +17,7 @@ __all__ = ["GradScaler", "OptState"]
 
 
 class OptState(Enum):
-    """How far an optimizer has come since the last update."""
+    """The progress of an optimizer since the last update."""
 
     READY = 0
     UNSCALED = 1
@@ -35,8 +35,9 @@ class GradScaler:
         scaler.step(optimizer)      # skipped if a gradient is inf or nan
         scaler.update()
 
-    device: "cuda" or "cpu". The scale starts at init_scale, is multiplied by backoff_factor after a step that was skipped,
-    and by growth_factor after growth_interval steps in a row that were not. enabled=False: every method passes through.
+    device: "cuda" or "cpu". The scale starts at init_scale. A skipped step multiplies it by backoff_factor,
+    growth_interval successful steps in a row by growth_factor. enabled=False: every method passes its input through.
+    Raises: AssertionError unless growth_factor > 1 and backoff_factor < 1.
     """
 
     def __init__(self, device: str = "cuda", init_scale: float = 2.0**16, growth_factor: float = 2.0, backoff_factor: float = 0.5,
@@ -72,9 +73,9 @@ class GradScaler:
         return self._scale
 
     def scale(self, outputs: Any) -> Any:
-        """`outputs` (a tensor, or an iterable of them, nested) times the scale.
+        """`outputs` (a tensor, or a nested iterable of tensors) times the scale.
 
-        Raises: ValueError for anything else.
+        Raises: ValueError for any other type.
         """
         if not self._enabled:
             return outputs
@@ -89,7 +90,7 @@ class GradScaler:
         raise ValueError("outputs must be a Tensor or an iterable of Tensors")
 
     def unscale_(self, optimizer: Any) -> None:
-        """Divide the gradients of an optimizer's parameters by the scale, in place, and note whether any is inf or nan.
+        """Divide the gradients of an optimizer's parameters by the scale, in place, and record whether any is inf or nan.
 
         Raises: RuntimeError for a second call before `update`, or one after `step`; ValueError for float16 gradients.
         """
@@ -114,7 +115,7 @@ class GradScaler:
                 if not allow_fp16 and p.grad.dtype is dtypes.float16:
                     raise ValueError("Attempting to unscale FP16 gradients.")
                 grad = p.grad.detach()
-                bad = not bool(OPS["isfinite"](grad).all().item())  # before scaling: a tiny scale could hide an inf
+                bad = not bool(OPS["isfinite"](grad).all().item())  # check before unscaling: a tiny scale could hide an inf
                 if inverse != 1.0:
                     grad.mul_(inverse)
                 if bad or grad.device not in found:
@@ -127,10 +128,9 @@ class GradScaler:
     # ---- stepping ----
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """`optimizer.step(*args, **kwargs)` on unscaled gradients, unless one is inf or nan; what it returned, or None.
+        """`optimizer.step(*args, **kwargs)` on unscaled gradients, skipped if any is inf or nan. Returns: its result, or None.
 
-        Raises: RuntimeError with a closure, or for a second call before `update`; AssertionError where no parameter
-        had a gradient.
+        Raises: RuntimeError with a closure, or for a second call before `update`; AssertionError if no parameter has a gradient.
         """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
@@ -151,9 +151,9 @@ class GradScaler:
         return result
 
     def update(self, new_scale: float | Tensor | None = None) -> None:
-        """Adjust the scale to what the steps since the last update found, or set it to `new_scale`.
+        """Adjust the scale to the results of the steps since the last update, or set it to `new_scale`.
 
-        Raises: AssertionError where nothing was unscaled since the last update.
+        Raises: AssertionError if nothing was unscaled since the last update.
         """
         if not self._enabled:
             return
@@ -176,7 +176,7 @@ class GradScaler:
         successes = int(self._growth_tracker.item()) + 1
         if successes == self._growth_interval:
             grown = float(scale.item()) * self._growth_factor
-            if grown <= _FLOAT32_MAX:  # the scale itself must stay finite
+            if grown <= _FLOAT32_MAX:  # keep the scale finite
                 scale.fill_(grown)
             successes = 0
         self._growth_tracker.fill_(successes)
@@ -184,27 +184,33 @@ class GradScaler:
     # ---- reading and setting ----
 
     def get_scale(self) -> float:
-        """The scale as a Python number; 1.0 while disabled."""
+        """The scale as a float; 1.0 if disabled."""
         if not self._enabled:
             return 1.0
         return self._init_scale if self._scale is None else float(self._scale.item())
 
     def get_growth_factor(self) -> float:
+        """The factor that raises the scale."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
+        """Set the factor that raises the scale."""
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
+        """The factor that lowers the scale."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
+        """Set the factor that lowers the scale."""
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
+        """The number of successful steps in a row that raise the scale."""
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
+        """Set the number of successful steps in a row that raise the scale."""
         self._growth_interval = new_interval
 
     def _get_growth_tracker(self) -> int:
@@ -213,17 +219,18 @@ class GradScaler:
         return self._init_growth_tracker if self._growth_tracker is None else int(self._growth_tracker.item())
 
     def is_enabled(self) -> bool:
+        """Whether scaling is on."""
         return self._enabled
 
     def state_dict(self) -> dict[str, Any]:
-        """Scale, factors, interval and growth count, laid out as torch's; empty while disabled."""
+        """Scale, factors, interval and growth count, in torch's layout; empty if disabled."""
         if not self._enabled:
             return {}
         return {"scale": self.get_scale(), "growth_factor": self._growth_factor, "backoff_factor": self._backoff_factor,
                 "growth_interval": self._growth_interval, "_growth_tracker": self._get_growth_tracker()}  # fmt: skip
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from a `state_dict`. Raises: RuntimeError for an empty one."""
+        """Restore a state from `state_dict`. Raises: RuntimeError for an empty one."""
         if not self._enabled:
             return
         if not state_dict:
@@ -239,7 +246,7 @@ class GradScaler:
             self._growth_tracker.fill_(self._init_growth_tracker)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Raises: AssertionError in the middle of an iteration."""
+        """The state for pickle. Raises: AssertionError between `scale` and `update`."""
         if self._per_optimizer_states:
             raise AssertionError("A GradScaler instance may only be pickled at the beginning of an iteration, or at the end after "
                                  "scaler.update().")  # fmt: skip

@@ -1,1 +1,1 @@
-"""torch.ao: of quantisation, only the places that a model marks for it."""
+"""torch.ao: of quantisation only the stubs with which a model marks quantised regions."""

@@ -1,4 +1,7 @@
-"""torch.ao.quantization: the marks of where a model would enter and leave integers. Nothing quantises here: they pass their input."""
+"""torch.ao.quantization: stubs that mark the borders of quantised regions.
+
+Nothing is quantised: they return their input.
+"""
 from __future__ import annotations
 
 from typing import Any
@@ -10,7 +13,7 @@ __all__ = ["DeQuantStub", "FakeQuantizeBase", "ObserverBase", "QuantStub"]
 
 
 class _Stub(Module):
-    """Gives its input. qconfig: how it would be quantised; kept for whoever reads it."""
+    """Returns its input. qconfig: the requested quantisation, stored without effect."""
 
     def __init__(self, qconfig: Any = None) -> None:
         super().__init__()
@@ -22,23 +25,23 @@ class _Stub(Module):
 
 
 class QuantStub(_Stub):
-    """Where integers would begin."""
+    """Marks the start of a quantised region."""
 
 
 class DeQuantStub(_Stub):
-    """Where integers would end."""
+    """Marks the end of a quantised region."""
 
 
 class _NotHere(Module):
-    """A class that code asks `isinstance` of; nothing here is one."""
+    """A class for `isinstance` checks; it has no instances."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(f"{type(self).__name__}: quantization is not implemented")
 
 
 class ObserverBase(_NotHere):
-    """Watches the range of a tensor."""
+    """Would record the range of a tensor."""
 
 
 class FakeQuantizeBase(_NotHere):
-    """Rounds as integers would."""
+    """Would round values as a quantised type does."""

@@ -1,15 +1,15 @@
-"""Run code written for torch, unchanged: after `import eager.as_torch`, `import torch` is this project.
+"""Run code written for torch, unchanged: after `import eager.as_torch`, `import torch` imports this project.
 
     import eager.as_torch            # or eager.as_torch.install()
     import torch                     # eager itself, and so are torch.nn, torch.utils.data, ...
 
-    python -m eager.as_torch script.py args...        a script that knows nothing of this
+    python -m eager.as_torch script.py args...        run an unmodified script
     python -m eager.as_torch -m package.module args...
-    python -m eager.as_torch --coverage usage.tsv     how much of a list of torch names resolves
+    python -m eager.as_torch --coverage usage.tsv     the resolved share of a list of torch names
 
-`torch.fx` is fxir, `torch._dynamo` dynamo, `torch._inductor` inductor. A submodule that is missing raises
-ModuleNotFoundError, any other name AttributeError, both naming it. Worker processes find the alias too: forked
-ones inherit it, spawned ones through a folder on `sys.path` which the script runner adds.
+`torch.fx` is fxir, `torch._dynamo` dynamo, `torch._inductor` inductor. A missing submodule raises
+ModuleNotFoundError, any other missing name AttributeError; both name it. Worker processes find the alias too: forked
+ones inherit it, spawned ones find it in a folder that the script runner adds to `sys.path`.
 """
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = ["install", "is_installed", "uninstall"]
 
 
 def is_installed() -> bool:
-    """Whether `import torch` gives this project."""
+    """Whether `import torch` imports this project."""
     return sys.modules.get("torch") is sys.modules["eager"]
 
 
 def install() -> None:
-    """Make `import torch` and its submodules resolve to this project, for this process. Idempotent.
+    """Make `import torch` and its submodules resolve to this project in this process. Idempotent.
 
-    Raises: ImportError if another torch was imported before, whose objects would not be ours.
+    Raises: ImportError if a real torch is already imported, whose objects would not be compatible.
     """
     if is_installed():
         return
@@ -42,7 +42,7 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Take the alias back: later imports of torch find whatever is installed under that name."""
+    """Remove the alias: later imports of torch find an installed torch."""
     if not is_installed():
         return
     for name in list(torch_modules()):

@@ -1,4 +1,4 @@
-"""The command line of the alias: run a script or module with torch as this project, or print the coverage of a census."""
+"""The command line of the alias: run a script or module with this project as torch, or print the coverage of a census."""
 from __future__ import annotations
 
 import argparse
@@ -28,7 +28,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def run_script(path: str, arguments: Sequence[str]) -> None:
-    """Run a file as `__main__`, as `python path arguments...` would. Raises: OSError if it can't be read."""
+    """Run a file as `__main__`, as `python path arguments...` does. Raises: OSError if the file cannot be read."""
     with io.open_code(path) as f:
         code = compile(f.read(), path, "exec", dont_inherit=True)
     main = types.ModuleType("__main__")
@@ -41,13 +41,13 @@ def run_script(path: str, arguments: Sequence[str]) -> None:
 
 
 def _add_spawn_path() -> None:
-    """Let spawned workers find the alias: they get this process's `sys.path`."""
+    """Let spawned workers find the alias: they receive this process's `sys.path`."""
     sys.path.append(str(Path(__file__).with_name("spawn_path")))
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The exit status."""
-    # argparse would take options of the script for its own; what follows the script or module belongs to it
+    """Run the command line. Returns: the exit status."""
+    # argparse would parse the script's options; arguments after the script or module belong to the script
     options = _parser().parse_args(arguments[:1] if arguments and not arguments[0].startswith("-") else arguments)
     if options.coverage is not None:
         print(report(measure(read_census(options.coverage))))

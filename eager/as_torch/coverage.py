@@ -1,9 +1,9 @@
-"""How much of a census of torch names this project answers to, weighted by the number of projects that use each.
+"""The resolved share of a census of torch names, weighted by the number of projects that use each name.
 
 A census is a table of tab-separated columns api, kind, repos, files, calls: `torch.nn.Linear` is a name,
-`.backward` a method of some object. A name counts if it resolves through the alias as a user's import would
-resolve it; a method counts if one of the classes that users hold objects of has it. A name that does not resolve, and
-whose reason stands in the table of absent names, is listed with its weight under that reason.
+`.backward` a method of some object. A name counts if it resolves through the alias as a user's import
+does; a method counts if a class whose objects users hold has it. An unresolved name whose reason is in
+the table of absent names is listed with its weight under that reason.
 """
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from eager.startup import absent_names
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a census: a name, and how many projects use it."""
+    """One line of a census: a name, and the number of projects that use it."""
 
     api: str
     repos: int
@@ -28,7 +28,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What a census came to. Each row stands in exactly one of the three groups."""
+    """The result of a census. Each row is in exactly one of the three groups."""
 
     resolved: tuple[Row, ...]
     missing: tuple[Row, ...]
@@ -36,13 +36,13 @@ class Coverage:
 
     @property
     def share(self) -> float:
-        """Resolved share of what counts, weighted by projects; 1 for an empty census."""
+        """The resolved fraction of the counted names, weighted by projects; 1 for an empty census."""
         good, bad = (sum(r.repos for r in rows) for rows in (self.resolved, self.missing))
         return good / (good + bad) if good + bad else 1.0
 
 
 def read_census(path: Path) -> list[Row]:
-    """The rows of a census file; a name that stands in it under several kinds counts for each.
+    """The rows of a census file; a name listed under several kinds counts for each kind.
 
     Raises: ValueError for a file without the columns `api` and `repos`.
     """
@@ -54,12 +54,12 @@ def read_census(path: Path) -> list[Row]:
 
 
 def reason_to_exclude(api: str) -> str | None:
-    """Why a name that does not resolve is left out of the count; None for one that is missing."""
+    """Why an unresolved name is excluded from the count; None for a name that counts as missing."""
     name = f"torch.Tensor{api}" if api.startswith(".") else api if api.startswith("torch.") else f"torch.{api}"
     return absent_names.reason(name)
 
 
-# Modules whose classes' objects users call methods of.
+# Modules with the classes on whose objects users call methods.
 _METHOD_OWNERS = ("torch", "torch.nn", "torch.optim", "torch.optim.lr_scheduler", "torch.utils.data", "torch.distributions",
                   "torch.return_types", "torch.autograd.function", "torch.storage", "torch.serialization", "torch.nn.utils.rnn",
                   "torch.amp", "torch.fx")  # fmt: skip
@@ -75,16 +75,16 @@ def _classes() -> Iterator[type]:
 
 
 def resolves(api: str) -> bool:
-    """Whether `torch.a.b` is found, as `import torch.a` and then attributes find it; `Tensor.x` is torch's."""
+    """Whether `torch.a.b` resolves as `import torch.a` plus attributes; `Tensor.x` is an attribute of torch.Tensor."""
     parts = (api if api == "torch" or api.startswith("torch.") else f"torch.{api}").split(".")
     found: object = importlib.import_module(parts[0])
     for i, part in enumerate(parts[1:], 2):
         try:
             found = getattr(found, part)
-        except (AttributeError, ImportError):  # a package may import a part on first use
+        except (AttributeError, ImportError):  # a package may import a submodule on first use
             try:
                 found = importlib.import_module(".".join(parts[:i]))
-            except ImportError:  # not there, or there for an optional package that is not
+            except ImportError:  # missing, or dependent on a missing optional package
                 return False
     return True
 
@@ -109,7 +109,7 @@ def _weight(rows: Sequence[Row]) -> int:
 
 
 def report(coverage: Coverage) -> str:
-    """The figures, what was left out, and what is missing by weight."""
+    """The figures, the excluded names, and the missing names by weight."""
     counted = (*coverage.resolved, *coverage.missing)
     lines = [
         f"{coverage.share:.1%} of the census resolves, weighted by projects: {_weight(coverage.resolved)} of {_weight(counted)} "

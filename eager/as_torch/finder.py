@@ -1,8 +1,7 @@
-"""How `import torch...` finds this project: a meta path finder that hands out eager's own module objects.
+"""The import hook behind `import torch...`: a meta path finder that returns eager's own module objects.
 
-Which module torch's name means is decided in `eager.startup.bootstrap`. Because the module objects are the same ones, a class
-has one identity whichever name it was imported by, and `isinstance` holds between code that says `torch` and code that
-says `eager`.
+`eager.startup.bootstrap` maps torch's module names to modules. The module objects are shared, so a class
+has one identity under both names, and `isinstance` works between code that imports `torch` and code that imports `eager`.
 """
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ from eager.startup.torch_names import real_name
 
 
 class _TorchDistribution(importlib.metadata.Distribution):
-    """What `importlib.metadata.version("torch")` finds: libraries ask it before they import torch."""
+    """The result of `importlib.metadata.distribution("torch")`: libraries query it before they import torch."""
 
     def read_text(self, filename: str) -> str | None:
         if filename != "METADATA":
@@ -34,11 +33,15 @@ class _TorchDistribution(importlib.metadata.Distribution):
 
 
 class TorchFinder(MetaPathFinder):
-    """Answers for `torch.*` and `functorch`; every other name is left to the finders behind it."""
+    """Finds `torch.*` and `functorch`; leaves every other name to the next finders."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> ModuleSpec | None:
+        """The spec of a torch module; None for other names.
+
+        Raises: ModuleNotFoundError for a torch module that is absent here.
+        """
         if not fullname.startswith("torch.") and fullname.partition(".")[0] != "functorch":
             return None
         spec = alias_spec(fullname, real_name(fullname))
@@ -52,10 +55,11 @@ class TorchFinder(MetaPathFinder):
         return spec
 
     def find_distributions(self, context: Any = None) -> Iterable[importlib.metadata.Distribution]:
+        """The distribution of torch, if the context asks for it or for all."""
         if context is None or context.name in (None, "torch"):
             yield _TorchDistribution()
 
 
 def torch_modules() -> Iterator[str]:
-    """Names in `sys.modules` that belong to an installed torch."""
+    """The names in `sys.modules` that belong to an installed torch."""
     return (name for name in sys.modules if name.partition(".")[0] in ("torch", "functorch"))

@@ -1,8 +1,8 @@
-"""What stands behind the ops, as `torch.backends` reports it. A flag that exists means what it says here.
+"""The libraries behind the ops, as `torch.backends` reports them. Every flag has the documented effect.
 
-What this library computes with is numpy (with the BLAS in its wheel), its own compiled loops, CuPy and Triton. Libraries
-of torch's that play no part (cuDNN, MPS, oneDNN, MKL, opt_einsum) answer `is_available()` with False; their flags can be
-set and read, as portable code does without asking, and concern nothing.
+This library computes with numpy (with the BLAS in its wheel), its own compiled loops, CuPy and Triton. torch's
+other libraries (cuDNN, MPS, oneDNN, MKL, opt_einsum) report `is_available()` False; portable code may set and
+read their flags, which have no effect.
 """
 from __future__ import annotations
 

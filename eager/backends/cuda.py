@@ -1,4 +1,4 @@
-"""CUDA's flags: precision of matrix products, and which implementations attention may use."""
+"""CUDA's flags: the precision of matrix products, and the allowed implementations of attention."""
 from __future__ import annotations
 
 import contextlib
@@ -19,12 +19,15 @@ __all__ = [
 
 
 def is_built() -> bool:
-    """Whether this installation can drive a GPU: CuPy is there and sees one."""
+    """Whether this installation can use a GPU: CuPy is installed and finds one."""
     return cuda.is_available()
 
 
 class _Matmul:
-    """`backends.cuda.matmul`: permissions for matrix products to be less exact. Nothing takes them up: all are exact."""
+    """`backends.cuda.matmul`: flags that allow less exact matrix products.
+
+    They have no effect: all products are exact.
+    """
 
     allow_fp16_reduced_precision_reduction = True
     allow_bf16_reduced_precision_reduction = True
@@ -32,7 +35,7 @@ class _Matmul:
 
     @property
     def allow_tf32(self) -> bool:
-        """The same switch as `set_float32_matmul_precision`: on means "high"."""
+        """The same setting as `set_float32_matmul_precision`: True means "high"."""
         return precision.get_float32_matmul_precision() != "highest"
 
     @allow_tf32.setter
@@ -63,15 +66,17 @@ def _is_on(backend: SDPBackend) -> bool:
 
 
 def flash_sdp_enabled() -> bool:
+    """Whether the flash implementation is allowed."""
     return _is_on(SDPBackend.FLASH_ATTENTION)
 
 
 def enable_flash_sdp(enabled: bool) -> None:
-    """Allow or forbid an implementation of attention; there is one, which stands under all of their names."""
+    """Allow or forbid an implementation of attention. A single implementation serves all of their names."""
     _switch(SDPBackend.FLASH_ATTENTION, enabled)
 
 
 def mem_efficient_sdp_enabled() -> bool:
+    """Whether the memory-efficient implementation is allowed."""
     return _is_on(SDPBackend.EFFICIENT_ATTENTION)
 
 
@@ -81,6 +86,7 @@ def enable_mem_efficient_sdp(enabled: bool) -> None:
 
 
 def math_sdp_enabled() -> bool:
+    """Whether the unfused implementation is allowed."""
     return _is_on(SDPBackend.MATH)
 
 
@@ -90,6 +96,7 @@ def enable_math_sdp(enabled: bool) -> None:
 
 
 def cudnn_sdp_enabled() -> bool:
+    """Whether the cuDNN implementation is allowed."""
     return _is_on(SDPBackend.CUDNN_ATTENTION)
 
 
@@ -99,12 +106,13 @@ def enable_cudnn_sdp(enabled: bool) -> None:
 
 
 def allow_fp16_bf16_reduction_math_sdp(enabled: bool) -> None:
-    """A permission that nothing takes up: half-precision attention accumulates in float32."""
+    """Set a flag without effect: half-precision attention accumulates in float32."""
     global _fp16_bf16_reduction
     _fp16_bf16_reduction = bool(enabled)
 
 
 def fp16_bf16_reduction_math_sdp_allowed() -> bool:
+    """The flag set by `allow_fp16_bf16_reduction_math_sdp`."""
     return _fp16_bf16_reduction
 
 
@@ -114,7 +122,7 @@ _fp16_bf16_reduction = False
 @contextlib.contextmanager
 def sdp_kernel(enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True,
                enable_cudnn: bool = True) -> Iterator[None]:  # fmt: skip
-    """Allow these implementations within the block (the older form of `nn.attention.sdpa_kernel`)."""
+    """Allow only these implementations within the block (the older form of `nn.attention.sdpa_kernel`)."""
     wanted = {SDPBackend.FLASH_ATTENTION: enable_flash, SDPBackend.MATH: enable_math,
               SDPBackend.EFFICIENT_ATTENTION: enable_mem_efficient, SDPBackend.CUDNN_ATTENTION: enable_cudnn}  # fmt: skip
     with sdpa_kernel([b for b, on in wanted.items() if on]):
@@ -123,7 +131,7 @@ def sdp_kernel(enable_flash: bool = True, enable_math: bool = True, enable_mem_e
 
 @dataclass(frozen=True)
 class SDPAParams:
-    """The arguments of an attention call, to ask which implementation could take it."""
+    """The arguments of an attention call, for queries about implementations."""
 
     query: Any
     key: Any
@@ -135,12 +143,12 @@ class SDPAParams:
 
 
 def is_flash_attention_available() -> bool:
-    """Whether torch's flash kernels are here: they are not, attention is generated."""
+    """Whether torch's flash kernels exist: always False, attention kernels are generated."""
     return False
 
 
 def can_use_flash_attention(params: SDPAParams, debug: bool = False) -> bool:
-    """Whether torch's flash kernel could take a call: it is not part of this library."""
+    """Whether torch's flash kernel supports a call: always False, this library does not contain it."""
     return False
 
 
@@ -161,7 +169,7 @@ def _preferred(name: str, backend: str | None, allowed: tuple[str, ...]) -> str:
 
 
 def preferred_linalg_library(backend: str | None = None) -> str:
-    """Which library linalg on CUDA prefers: always the default, CuPy's choice; a preference is checked and not taken up."""
+    """The preferred library of CUDA linalg: always the default, CuPy's choice. The argument is checked and ignored."""
     return _preferred("preferred_linalg_library", backend, ("default", "cusolver", "magma"))
 
 

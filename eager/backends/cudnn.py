@@ -1,4 +1,4 @@
-"""cuDNN plays no part: GPU convolutions run on CuPy and Triton. The flags can be set, and concern nothing."""
+"""cuDNN is not used: GPU convolutions run on CuPy and Triton. The flags can be set and have no effect."""
 from __future__ import annotations
 
 import contextlib
@@ -15,15 +15,17 @@ CUDNN_TENSOR_DTYPES: frozenset[Any] = frozenset()
 
 
 def is_available() -> bool:
+    """Whether cuDNN is used: always False."""
     return False
 
 
 def version() -> int | None:
+    """cuDNN's version: None."""
     return None
 
 
 def is_acceptable(tensor: Any) -> bool:
-    """Whether cuDNN would take this tensor: never."""
+    """Whether cuDNN supports a tensor: always False."""
     return False
 
 
@@ -31,7 +33,7 @@ def set_flags(
     _enabled: bool | None = None, _benchmark: bool | None = None, _benchmark_limit: int | None = None,
     _deterministic: bool | None = None, _allow_tf32: bool | None = None,
 ) -> tuple[bool, bool, int | None, bool, bool]:  # fmt: skip
-    """Set the flags that are given; returns what all of them were, in the order of the parameters."""
+    """Set the given flags. Returns: the previous values of all flags, in the order of the parameters."""
     module = sys.modules[__name__]
     before = (enabled, benchmark, benchmark_limit, deterministic, allow_tf32)
     given = {"enabled": _enabled, "benchmark": _benchmark, "benchmark_limit": _benchmark_limit,
@@ -45,7 +47,7 @@ def set_flags(
 @contextlib.contextmanager
 def flags(enabled: bool = False, benchmark: bool = False, benchmark_limit: int | None = 10, deterministic: bool = False,
           allow_tf32: bool = True) -> Iterator[None]:  # fmt: skip
-    """Flags for a block."""
+    """Set flags within a block."""
     before = set_flags(enabled, benchmark, benchmark_limit, deterministic, allow_tf32)
     try:
         yield

@@ -1,8 +1,9 @@
-"""oneDNN plays no part: CPU kernels are numpy's and our own."""
+"""oneDNN is not used: CPU kernels are numpy's and this library's."""
 from __future__ import annotations
 
 
 def is_available() -> bool:
+    """Whether oneDNN is used: always False."""
     return False
 
 

@@ -1,6 +1,7 @@
-"""OpenMP plays no part: CPU kernels are numpy's and our own."""
+"""OpenMP is not used: CPU kernels are numpy's and this library's."""
 from __future__ import annotations
 
 
 def is_available() -> bool:
+    """Whether OpenMP is used: always False."""
     return False

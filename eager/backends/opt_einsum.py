@@ -1,4 +1,4 @@
-"""opt_einsum plays no part: `einsum` contracts in an order of its own. Asking for it is an error, as in torch without it."""
+"""opt_einsum is not used: `einsum` determines its own contraction order. Enabling it raises, as in torch without it."""
 from __future__ import annotations
 
 import sys
@@ -6,16 +6,17 @@ import types
 
 
 def is_available() -> bool:
+    """Whether opt_einsum is used: always False."""
     return False
 
 
 def get_opt_einsum() -> None:
-    """The package, where it is used: never."""
+    """The package opt_einsum: always None."""
     return
 
 
 class _Flags(types.ModuleType):
-    """The module's flags, which refuse what could not be honoured."""
+    """The module's flags, which reject unsupported values."""
 
     @property
     def enabled(self) -> bool:

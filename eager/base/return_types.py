@@ -1,4 +1,4 @@
-"""Named results of functions that return several tensors, as `torch.return_types` has them."""
+"""Named results of functions that return several tensors: `torch.return_types`."""
 from __future__ import annotations
 
 from collections import namedtuple
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def _named(name: str, *fields: str) -> Any:
-    """A named tuple that prints as torch's do and can be pickled from this module."""
+    """A named tuple class that prints as torch's and pickles by its name in this module."""
     make: Callable[..., type[tuple[Any, ...]]] = namedtuple  # the fields are not literals
     kind = make(name, fields, module=__name__)
 

@@ -1,4 +1,4 @@
-"""`torch.cuda`: devices, memory, seeds and streams. All of it can be asked without a GPU, and says so."""
+"""`torch.cuda`: devices, memory, seeds and streams. Every query works without a GPU."""
 from __future__ import annotations
 
 from eager.cuda import graphs, memory, random, streams
@@ -59,10 +59,10 @@ from eager.cuda.streams import (
 )
 from eager.random import Generator, cuda_generator
 
-_CudaDeviceProperties = DeviceProperties  # torch's name of the class
+_CudaDeviceProperties = DeviceProperties  # torch's name for the class
 
 
 def __getattr__(name: str) -> tuple[Generator, ...]:
-    if name == "default_generators":  # one a device, known when asked for
+    if name == "default_generators":  # one per device, computed at each access
         return tuple(cuda_generator(i) for i in range(device_count()))
     raise AttributeError(f"module 'torch.cuda' has no attribute {name!r}")

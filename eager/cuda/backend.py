@@ -1,7 +1,7 @@
-"""CUDA through CuPy: the backend that the op table's kernels run on, and the devices there are.
+"""CUDA through CuPy: the backend of the op table's kernels, and the available devices.
 
-CuPy is imported on first use only. Where it is missing, or finds no GPU, `is_available()` is False
-and asking for a CUDA tensor raises a RuntimeError that says which of the two it is.
+CuPy is imported only at its first use. If it is missing or finds no GPU, `is_available()` is False
+and the creation of a CUDA tensor raises a RuntimeError with the reason.
 """
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from eager.optable import loop_api, table
 
 @lru_cache(maxsize=1)
 def _load() -> tuple[types.ModuleType | None, str]:
-    """CuPy and an empty string, or None and why there is none."""
+    """CuPy and "", or None and the reason why CUDA is unavailable."""
     try:
         cupy = importlib.import_module("cupy")
     except ImportError as error:
@@ -35,11 +35,11 @@ def _load() -> tuple[types.ModuleType | None, str]:
 
 
 class _Backend:
-    """What the op table needs to run kernels on CUDA memory. See `table.set_cuda_backend`."""
+    """The functions with which the op table runs kernels on CUDA memory. See `table.set_cuda_backend`."""
 
     def __init__(self, cupy: Any) -> None:
         self.xp = cupy
-        self.peaks: dict[int, tuple[int, int]] = {}  # device -> most bytes in use, most bytes held
+        self.peaks: dict[int, tuple[int, int]] = {}  # device -> peak bytes in use, peak bytes reserved
         self.loop = loop_api.ArrayLoop(cupy, importlib.import_module("cupyx.scipy.special"))
         _native.set_cuda_array_maker(self._array_of)
 
@@ -53,7 +53,7 @@ class _Backend:
         return _native.make(None, storage, spec.dtype.code, spec.shape, spec.strides)
 
     def note_use(self, index: int) -> None:
-        """Keep the highest figures of a device's pool, whenever a tensor is made on it."""
+        """Update the peak figures of a device's pool; called whenever a tensor is created on it."""
         pool = self.xp.get_default_memory_pool()
         used, held = self.peaks.get(index, (0, 0))
         self.peaks[index] = max(used, pool.used_bytes()), max(held, pool.total_bytes())
@@ -65,7 +65,7 @@ class _Backend:
         return _native.make(None, storage, d.code, a.shape, tuple(s // a.itemsize for s in a.strides))
 
     def _array_of(self, t: Any) -> Any:
-        """A CuPy array over the tensor's memory."""
+        """A CuPy array that shares the tensor's memory."""
         storage = t.untyped_storage()
         memory = self.xp.cuda.UnownedMemory(storage.data_ptr(), storage.nbytes(), storage, t.device.index or 0)
         start = self.xp.cuda.MemoryPointer(memory, t.storage_offset() * t.element_size())
@@ -75,6 +75,7 @@ class _Backend:
 
 @lru_cache(maxsize=1)
 def backend() -> _Backend:
+    """The CUDA backend. Raises: RuntimeError if CUDA is not available."""
     cupy, why = _load()
     if cupy is None:
         raise RuntimeError(f"CUDA is not available: {why}. Use device='cpu', or check cuda.is_available() first.")
@@ -85,37 +86,41 @@ table.set_cuda_backend(backend)
 
 
 def is_available() -> bool:
-    """Whether CuPy is installed and sees a GPU."""
+    """Whether CuPy is installed and finds a GPU."""
     return _load()[0] is not None
 
 
 def why_not_available() -> str:
-    """Why `is_available()` is False; empty where it is True."""
+    """Why `is_available()` is False; "" if it is True."""
     return _load()[1]
 
 
 def device_count() -> int:
+    """The number of GPUs."""
     cupy, _ = _load()
     return 0 if cupy is None else int(cupy.cuda.runtime.getDeviceCount())
 
 
 def current_device() -> int:
+    """The index of the current device. Raises: RuntimeError without a GPU."""
     return int(backend().xp.cuda.Device().id)
 
 
 def index_of(d: Any) -> int:
+    """The index of a device given as an index, a device, a string, or None for the current one."""
     if d is None:
         return current_device()
     return d if isinstance(d, int) else _device_type(d).index or 0
 
 
 def set_device(device: Any) -> None:
+    """Make `device` the current one. Raises: RuntimeError without a GPU."""
     backend().xp.cuda.Device(index_of(device)).use()
 
 
 @contextlib.contextmanager
 def device(device: Any) -> Iterator[None]:
-    """Make `device` the current one for a block."""
+    """Make `device` the current one within the block."""
     with backend().xp.cuda.Device(index_of(device)):
         yield
 
@@ -126,22 +131,25 @@ def synchronize(device: Any = None) -> None:
 
 
 def get_device_name(device: Any = None) -> str:
+    """The name of a device. Raises: RuntimeError without a GPU."""
     name = backend().xp.cuda.runtime.getDeviceProperties(index_of(device))["name"]
     return name.decode() if isinstance(name, bytes) else str(name)
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
+    """The compute capability (major, minor) of a device. Raises: RuntimeError without a GPU."""
     text = backend().xp.cuda.Device(index_of(device)).compute_capability
     return int(text[:-1]), int(text[-1])
 
 
 def is_bf16_supported() -> bool:
+    """Whether the current device supports bfloat16."""
     return is_available() and get_device_capability() >= (8, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceProperties:
-    """What a device is. total_memory: bytes; major, minor: its compute capability."""
+    """Properties of a device. total_memory: bytes; major, minor: its compute capability."""
 
     name: str
     major: int
@@ -158,7 +166,7 @@ class DeviceProperties:
 
 
 def get_device_properties(device: Any = None) -> DeviceProperties:
-    """What a device is. Raises: RuntimeError where there is none."""
+    """The properties of a device. Raises: RuntimeError without a GPU."""
     p = backend().xp.cuda.runtime.getDeviceProperties(index_of(device))
     name = p["name"].decode() if isinstance(p["name"], bytes) else str(p["name"])
     return DeviceProperties(name, p["major"], p["minor"], p["totalGlobalMem"], p["multiProcessorCount"], p["warpSize"],
@@ -167,14 +175,15 @@ def get_device_properties(device: Any = None) -> DeviceProperties:
 
 
 def get_arch_list() -> list[str]:
-    """Architectures that code was compiled for beforehand: none, it is compiled for the device at hand."""
+    """The architectures of precompiled code: none, code is compiled for the present device."""
     return []
 
 
 def init() -> None:
-    """Start CUDA now and not on first use. Raises: RuntimeError where there is no device."""
+    """Initialise CUDA now instead of at its first use. Raises: RuntimeError without a GPU."""
     backend()
 
 
 def is_initialized() -> bool:
+    """Whether CUDA is initialised."""
     return backend.cache_info().currsize > 0

@@ -1,4 +1,4 @@
-"""CUDA graphs: work of a stream recorded once and launched again as a whole. CuPy's, under torch's names."""
+"""CUDA graphs: a stream's work, recorded once and replayed as a whole. CuPy's graphs under torch's names."""
 from __future__ import annotations
 
 import contextlib
@@ -12,9 +12,9 @@ __all__ = ["CUDAGraph", "graph", "graph_pool_handle", "make_graphed_callables"]
 
 
 class CUDAGraph:
-    """Recorded work. Tensors that it reads and writes keep their places: fill them anew before each `replay()`.
+    """A recorded graph. Its tensors keep their addresses: overwrite their contents before each `replay()`.
 
-    Raises: RuntimeError where there is no GPU.
+    Raises: RuntimeError without a GPU; NotImplementedError for keep_graph=True.
     """
 
     def __init__(self, keep_graph: bool = False) -> None:
@@ -25,7 +25,10 @@ class CUDAGraph:
         self._stream: Stream | None = None
 
     def capture_begin(self, pool: Any = None, capture_error_mode: str = "global") -> None:
-        """Record the current stream, which must not be the default one, from here on."""
+        """Start recording the current stream, which must not be the default one.
+
+        Raises: RuntimeError if a graph is recorded.
+        """
         if self._graph is not None or self._stream is not None:
             raise RuntimeError("CUDAGraph.capture_begin: it holds a capture already; reset() it first")
         here = current_stream()
@@ -33,29 +36,29 @@ class CUDAGraph:
         self._stream = here
 
     def capture_end(self) -> None:
-        """The end of what is recorded."""
+        """Stop recording. Raises: RuntimeError without a `capture_begin`."""
         if self._stream is None:
             raise RuntimeError("CUDAGraph.capture_end: no capture_begin() came before it")
         self._graph, self._stream = self._stream._stream.end_capture(), None
 
     def replay(self) -> None:
-        """Launch all recorded work on the current stream."""
+        """Launch the recorded work on the current stream. Raises: RuntimeError if nothing is recorded."""
         if self._graph is None:
             raise RuntimeError("CUDAGraph.replay: nothing is recorded; use it in `with torch.cuda.graph(g):` first")
         self._graph.launch(current_stream()._stream)
 
     def reset(self) -> None:
-        """Forget what is recorded."""
+        """Discard the recorded work."""
         self._graph = None
 
     def pool(self) -> tuple[int, int]:
-        """An id of the memory that the graph works in. There is one pool of memory for all graphs."""
+        """The id of the graph's memory pool. All graphs share one pool."""
         return graph_pool_handle()
 
 
 @contextlib.contextmanager
 def graph(cuda_graph: CUDAGraph, pool: Any = None, stream: Any = None, capture_error_mode: str = "global") -> Iterator[None]:
-    """Record into `cuda_graph` what runs inside the block, on `stream` or one of its own."""
+    """Record the block's work into `cuda_graph`, on `stream` or a new one."""
     synchronize()
     with StreamContext(stream if stream is not None else Stream()):
         cuda_graph.capture_begin(pool, capture_error_mode)
@@ -67,9 +70,10 @@ def graph(cuda_graph: CUDAGraph, pool: Any = None, stream: Any = None, capture_e
 
 
 def graph_pool_handle() -> tuple[int, int]:
-    """The id of the pool that graphs share."""
+    """The id of the memory pool that graphs share."""
     return 0, 0
 
 
 def make_graphed_callables(*args: Any, **kwargs: Any) -> Any:
+    """Raises NotImplementedError."""
     raise NotImplementedError("cuda.make_graphed_callables: use cuda.graph, or compile(mode='reduce-overhead')")

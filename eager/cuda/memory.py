@@ -1,6 +1,6 @@
-"""Memory of CUDA devices: CuPy's pool under torch's names. Zeros where there is no GPU.
+"""Memory of CUDA devices: CuPy's pool under torch's names. All figures are 0 without a GPU.
 
-Peaks are taken whenever a tensor is made; memory that an op uses for itself while it runs is not seen.
+Peaks are updated when a tensor is created; temporary memory inside an op is not counted.
 """
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["OutOfMemoryError", "empty_cache", "max_memory_allocated", "max_memor
 
 
 class OutOfMemoryError(RuntimeError):
-    """The device has no memory left for an allocation."""
+    """The device has not enough free memory for an allocation."""
 
 
 def _pool() -> Any:
@@ -21,21 +21,21 @@ def _pool() -> Any:
 
 
 def empty_cache() -> None:
-    """Give cached blocks back to the driver; nothing where there is no GPU."""
+    """Return cached blocks to the driver; does nothing without a GPU."""
     if is_available():
         _pool().free_all_blocks()
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Bytes that live tensors of a device hold, by default of the current one."""
+    """Bytes held by live tensors of a device (by default the current one)."""
     if not is_available():
         return 0
-    with backend().xp.cuda.Device(index_of(device)):  # CuPy's pool answers for the current device
+    with backend().xp.cuda.Device(index_of(device)):  # CuPy's pool reports on the current device
         return int(_pool().used_bytes())
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Bytes that the pool of a device holds, in use or kept for reuse."""
+    """Bytes held by the pool of a device, in use or cached for reuse."""
     if not is_available():
         return 0
     with backend().xp.cuda.Device(index_of(device)):
@@ -43,12 +43,12 @@ def memory_reserved(device: Any = None) -> int:
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """The most bytes that tensors held since the start, or since `reset_peak_memory_stats`."""
+    """Peak bytes held by tensors since the start or `reset_peak_memory_stats`."""
     return _peak(device)[0]
 
 
 def max_memory_reserved(device: Any = None) -> int:
-    """The most bytes that the pool held."""
+    """Peak bytes held by the pool since the start or `reset_peak_memory_stats`."""
     return _peak(device)[1]
 
 
@@ -57,7 +57,7 @@ def _peak(device: Any) -> tuple[int, int]:
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Let the peaks begin at what is held now."""
+    """Reset the peaks to the present figures."""
     if is_available():
         index = index_of(device)
         backend().peaks.pop(index, None)
@@ -65,14 +65,14 @@ def reset_peak_memory_stats(device: Any = None) -> None:
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """(free, total) bytes of a device. Raises: RuntimeError where there is none."""
+    """(free, total) bytes of a device. Raises: RuntimeError without a GPU."""
     with backend().xp.cuda.Device(index_of(device)):
         free, total = backend().xp.cuda.runtime.memGetInfo()
     return int(free), int(total)
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:
-    """The figures above under torch's keys."""
+    """The figures above as a dict with torch's keys."""
     return {
         "allocated_bytes.all.current": memory_allocated(device), "allocated_bytes.all.peak": max_memory_allocated(device),
         "reserved_bytes.all.current": memory_reserved(device), "reserved_bytes.all.peak": max_memory_reserved(device),
@@ -87,6 +87,6 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
     return "\n".join(lines + [f"{name:10}  {now / 2**20:12.1f}  {peak / 2**20:12.1f}" for name, now, peak in rows])
 
 
-# Older names.
+# Deprecated names.
 memory_cached, max_memory_cached = memory_reserved, max_memory_reserved
 reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats

@@ -1,4 +1,7 @@
-"""Streams and events: CuPy's under torch's names. Each raises a RuntimeError that says why where there is no GPU."""
+"""Streams and events: CuPy's under torch's names.
+
+Constructors raise a RuntimeError with the reason if there is no GPU.
+"""
 from __future__ import annotations
 
 from typing import Any
@@ -9,7 +12,7 @@ __all__ = ["Event", "Stream", "StreamContext", "current_stream", "default_stream
 
 
 class Stream:
-    """A queue of work on a device. priority: 0, or negative for a higher one."""
+    """A queue of work on a device. priority: 0, or a negative number for higher priority."""
 
     def __init__(self, device: Any = None, priority: int = 0, *, _stream: Any = None) -> None:
         self._index = index_of(device)
@@ -18,7 +21,7 @@ class Stream:
 
     @property
     def cuda_stream(self) -> int:
-        """The driver's handle."""
+        """The driver's handle of the stream."""
         return int(self._stream.ptr)
 
     def synchronize(self) -> None:
@@ -26,21 +29,21 @@ class Stream:
         self._stream.synchronize()
 
     def query(self) -> bool:
-        """Whether all work is done."""
+        """Whether all work in the queue is done."""
         return bool(self._stream.done)
 
     def record_event(self, event: Event | None = None) -> Event:
-        """Mark this place in the queue."""
+        """Record an event at the end of the queue. Returns: the event."""
         event = event or Event()
         event.record(self)
         return event
 
     def wait_event(self, event: Event) -> None:
-        """Later work in this queue waits for `event`."""
+        """Make later work in this queue wait for `event`."""
         self._stream.wait_event(event._event)
 
     def wait_stream(self, stream: Stream) -> None:
-        """Later work in this queue waits for what is in the other now."""
+        """Make later work in this queue wait for the present work of `stream`."""
         self.wait_event(stream.record_event())
 
     def __eq__(self, other: object) -> bool:
@@ -54,7 +57,7 @@ class Stream:
 
 
 class Event:
-    """A place in a queue, to wait for or to measure time between."""
+    """A marker in a queue, for waiting and for timing."""
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
         if interprocess:
@@ -62,25 +65,28 @@ class Event:
         self._event = backend().xp.cuda.Event(block=blocking, disable_timing=not enable_timing)
 
     def record(self, stream: Stream | None = None) -> None:
+        """Record the event at the end of a stream (by default the current one)."""
         self._event.record(None if stream is None else stream._stream)
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Later work of a stream (the current one by default) waits for this event."""
+        """Make later work of a stream (by default the current one) wait for this event."""
         (stream or current_stream()).wait_event(self)
 
     def query(self) -> bool:
+        """Whether the work before the event is done."""
         return bool(self._event.done)
 
     def synchronize(self) -> None:
+        """Wait for the work before the event."""
         self._event.synchronize()
 
     def elapsed_time(self, end_event: Event) -> float:
-        """Milliseconds from this event to another."""
+        """Milliseconds from this event to `end_event`."""
         return float(backend().xp.cuda.get_elapsed_time(self._event, end_event._event))
 
 
 def current_stream(device: Any = None) -> Stream:
-    """The stream that work goes to now."""
+    """The stream that receives new work."""
     return Stream(device, _stream=backend().xp.cuda.get_current_stream())
 
 
@@ -90,13 +96,13 @@ def default_stream(device: Any = None) -> Stream:
 
 
 def set_stream(stream: Stream | None) -> None:
-    """Send work to `stream` from now on; nothing for None."""
+    """Send new work to `stream`; does nothing for None."""
     if stream is not None:
         stream._stream.use()
 
 
 class StreamContext:
-    """Sends the work of a block to `stream`; an ordinary block for None."""
+    """Sends the block's work to `stream`; does nothing for None."""
 
     def __init__(self, stream: Stream | None) -> None:
         self.stream = stream
@@ -111,10 +117,10 @@ class StreamContext:
 
 
 def stream(stream: Stream | None) -> StreamContext:
-    """The block whose work goes to `stream`."""
+    """A context that sends its block's work to `stream`."""
     return StreamContext(stream)
 
 
 def is_current_stream_capturing() -> bool:
-    """Whether a CUDA graph is being recorded."""
+    """Whether the current stream is being recorded into a CUDA graph."""
     return is_available() and bool(backend().xp.cuda.get_current_stream().is_capturing())

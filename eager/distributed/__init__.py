@@ -1,7 +1,7 @@
-"""`torch.distributed`: there is one process, and this says so.
+"""`torch.distributed` for a single process.
 
-Portable code asks `is_available()` and `is_initialized()` and then does without; both are False. What needs a process group
-raises what torch raises where none was made, and making one raises NotImplementedError.
+Portable code queries `is_available()` and `is_initialized()`, which are False, and works without process groups.
+Functions that need a group raise torch's error for a missing one; `init_process_group` raises NotImplementedError.
 """
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class Backend(str):
 
 
 class ProcessGroup:
-    """A set of processes. There are none."""
+    """A set of processes. It cannot be created: the constructor raises NotImplementedError."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         missing("torch.distributed.ProcessGroup")
 
 
 class GroupMember:
-    """Placeholders for groups: none was made."""
+    """Placeholder for process groups; none exists."""
 
     WORLD: ProcessGroup | None = None
     NON_GROUP_MEMBER = object()
@@ -60,33 +60,37 @@ group = GroupMember
 
 
 def is_available() -> bool:
-    """Whether several processes can work together: no."""
+    """Whether several processes can communicate: always False."""
     return False
 
 
 def is_initialized() -> bool:
-    """Whether a process group was made: never."""
+    """Whether a process group exists: always False."""
     return False
 
 
 def is_nccl_available() -> bool:
+    """Whether NCCL can be used: always False."""
     return False
 
 
 def is_gloo_available() -> bool:
+    """Whether Gloo can be used: always False."""
     return False
 
 
 def is_mpi_available() -> bool:
+    """Whether MPI can be used: always False."""
     return False
 
 
 def is_torchelastic_launched() -> bool:
+    """Whether torchelastic started this process: always False."""
     return False
 
 
 def init_process_group(backend: str | None = None, init_method: str | None = None, **options: Any) -> None:
-    """Not available. Raises: NotImplementedError."""
+    """Raises NotImplementedError: there is a single process."""
     missing("torch.distributed.init_process_group")
 
 

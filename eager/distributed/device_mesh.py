@@ -1,4 +1,7 @@
-"""`torch.distributed.device_mesh`: grids of devices of several processes. There is one process: the names can be imported."""
+"""`torch.distributed.device_mesh`: grids of devices of several processes.
+
+Importable only: there is a single process.
+"""
 from __future__ import annotations
 
 from typing import Any, NoReturn
@@ -9,12 +12,12 @@ __all__ = ["DeviceMesh", "init_device_mesh"]
 
 
 class DeviceMesh:
-    """A grid of devices. There are none. Raises: NotImplementedError."""
+    """A grid of devices. The constructor raises NotImplementedError."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         missing("torch.distributed.device_mesh.DeviceMesh")
 
 
 def init_device_mesh(*args: Any, **kwargs: Any) -> NoReturn:
-    """Not available. Raises: NotImplementedError."""
+    """Raises NotImplementedError: there is a single process."""
     missing("torch.distributed.device_mesh.init_device_mesh")

@@ -1,4 +1,4 @@
-"""`torch.distributed.nn`: collectives that gradients flow through. There is one process, so each says what is missing."""
+"""`torch.distributed.nn`: differentiable collectives. Each raises the error for a missing process group."""
 from __future__ import annotations
 
 from typing import Any, NoReturn

@@ -1,4 +1,4 @@
-"""`torch.distributed.rpc`: calls of functions in other processes. There is one process: the names can be imported."""
+"""`torch.distributed.rpc`: remote procedure calls. Importable only: there is a single process."""
 from __future__ import annotations
 
 from typing import Any
@@ -10,7 +10,7 @@ __all__ = ["RRef", "TensorPipeRpcBackendOptions", "get_worker_info", "init_rpc",
 
 
 def is_available() -> bool:
-    """Whether functions of other processes can be called: no."""
+    """Whether functions can be called in other processes: always False."""
     return False
 
 
@@ -28,14 +28,14 @@ remote, rpc_async, rpc_sync = (_needs_processes(n) for n in ("remote", "rpc_asyn
 
 
 class RRef:
-    """A value that another process holds. There are none. Raises: NotImplementedError."""
+    """A reference to a value of another process. The constructor raises NotImplementedError."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         missing("torch.distributed.rpc.RRef")
 
 
 class TensorPipeRpcBackendOptions:
-    """Options of a transport. There are none. Raises: NotImplementedError."""
+    """Options of a transport. The constructor raises NotImplementedError."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         missing("torch.distributed.rpc.TensorPipeRpcBackendOptions")

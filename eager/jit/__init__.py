@@ -1,10 +1,11 @@
-"""TorchScript's names. There is no TorchScript: `script` hands back what it is given, to run as Python.
+"""TorchScript's names. There is no TorchScript: `script` returns its argument, which runs as Python.
 
-A scripted function computes what the Python function computes, so running the Python is right; that it is not compiled
-is said once. `compile` is this library's compiler. What only exists as TorchScript (`save`, `load`, `trace` with its
-frozen control flow) raises NotImplementedError. Annotations (`ignore`, `export`, `Final`, ...) are identities.
+A scripted function computes the same values as the Python function, so running the Python is correct; a log line states
+once that it is not compiled. `compile` is this library's compiler. Functions that need TorchScript itself (`save`,
+`load`, `trace` with its frozen control flow) raise NotImplementedError. Annotations (`ignore`, `export`, `Final`, ...)
+are identities.
 """
-# No `from __future__ import annotations`: it would take the name of the submodule.
+# No `from __future__ import annotations`: it would shadow the submodule `annotations`.
 import contextlib
 from collections.abc import Iterator
 from typing import Any, Final, NoReturn, TypeVar
@@ -24,24 +25,24 @@ _isinstance = isinstance
 
 
 class Error(RuntimeError):
-    """What TorchScript code raises; nothing here does."""
+    """The error of TorchScript code; never raised here."""
 
 
 class TracerWarning(Warning):
-    """What tracing warns with; nothing here does."""
+    """The warning of tracing; never issued here."""
 
     @staticmethod
     def ignore_lib_warnings() -> None:
-        """Silence warnings that tracing would raise: there are none."""
+        """Does nothing: tracing issues no warnings."""
 
 
 def is_scripting() -> bool:
-    """Whether this code runs as TorchScript: never."""
+    """Whether this code runs as TorchScript: always False."""
     return False
 
 
 def is_tracing() -> bool:
-    """Whether this code is being traced by `trace`: never."""
+    """Whether `trace` is tracing this code: always False."""
     return False
 
 
@@ -51,32 +52,32 @@ def _say_that_it_runs_as_python(what: str) -> None:
 
 
 def script(obj: T, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> T:
-    """`obj` (a function, class or Module) itself, to run as Python; said once per process."""
+    """`obj` (a function, class or Module) itself, which runs as Python. The first call logs that."""
     _say_that_it_runs_as_python("script")
     return obj
 
 
 def script_method(fn: T) -> T:
-    """`fn` itself: see `script`."""
+    """`fn` itself; see `script`."""
     _say_that_it_runs_as_python("script_method")
     return fn
 
 
 def script_if_tracing(fn: T) -> T:
-    """`fn` itself, for nothing is ever being traced."""
+    """`fn` itself, because nothing is ever traced."""
     return fn
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
-    """An annotation for TorchScript's compiler: `@ignore` or `@ignore(drop=True)` hand back the function."""
+    """An annotation for TorchScript's compiler: `@ignore` and `@ignore(drop=True)` return the function."""
     return drop if callable(drop) else lambda fn: fn
 
 
-_script_if_tracing = script_if_tracing  # the name that torchvision takes
+_script_if_tracing = script_if_tracing  # torchvision imports this name
 
 
 def _overload_method(fn: T) -> T:
-    """`fn` itself: a signature for TorchScript only, whose function of the same name comes after it."""
+    """`fn` itself: declares an additional signature for TorchScript."""
     return fn
 
 
@@ -84,27 +85,27 @@ _overload = _overload_method
 
 
 def unused(fn: T) -> T:
-    """An annotation: `fn` itself."""
+    """An annotation: returns `fn`."""
     return fn
 
 
 def export(fn: T) -> T:
-    """An annotation: `fn` itself."""
+    """An annotation: returns `fn`."""
     return fn
 
 
 def interface(obj: T) -> T:
-    """An annotation: `obj` itself."""
+    """An annotation: returns `obj`."""
     return obj
 
 
 def annotate(the_type: Any, the_value: T) -> T:
-    """An annotation: the value."""
+    """An annotation: returns the value."""
     return the_value
 
 
 def isinstance(obj: Any, target_type: Any) -> bool:  # noqa: A001 - torch's name
-    """As the built-in; of generic types (`List[int]`) the container is looked at."""
+    """The built-in `isinstance`; for generic types (`List[int]`) it checks the container only."""
     return _isinstance(obj, getattr(target_type, "__origin__", target_type))
 
 
@@ -123,7 +124,7 @@ class ScriptFunction:
 
 
 class ScriptModule(Module):
-    """The class of modules compiled by TorchScript. A subclass is an ordinary Module; `isinstance` tells no more."""
+    """The class of modules compiled by TorchScript. A subclass is an ordinary Module."""
 
 
 def _missing(what: str) -> NoReturn:
@@ -133,42 +134,42 @@ def _missing(what: str) -> NoReturn:
 
 
 def trace(func: Any, example_inputs: Any = None, **options: Any) -> Any:
-    """Not available: a trace freezes control flow, which running the Python would not. Raises: NotImplementedError."""
+    """Raises NotImplementedError: a trace freezes control flow, which plain Python execution would not."""
     _missing("trace")
 
 
 def trace_module(mod: Any, inputs: Any, **options: Any) -> Any:
-    """Not available: see `trace`. Raises: NotImplementedError."""
+    """Raises NotImplementedError; see `trace`."""
     _missing("trace_module")
 
 
 def _get_trace_graph(f: Any, args: Any = (), kwargs: Any = None, **options: Any) -> Any:
-    """Not available: see `trace`. Raises: NotImplementedError."""
+    """Raises NotImplementedError; see `trace`."""
     _missing("_get_trace_graph")
 
 
 def save(m: Any, f: Any, _extra_files: Any = None) -> None:
-    """Not available. Raises: NotImplementedError."""
+    """Raises NotImplementedError: there is no TorchScript."""
     _missing("save")
 
 
 def load(f: Any, map_location: Any = None, _extra_files: Any = None) -> Any:
-    """Not available. Raises: NotImplementedError."""
+    """Raises NotImplementedError: there is no TorchScript."""
     _missing("load")
 
 
 def freeze(mod: Any, preserved_attrs: Any = None, optimize_numerics: bool = True) -> Any:
-    """`mod` in the form of TorchScript. Raises: NotImplementedError, for that form does not exist."""
+    """Raises NotImplementedError: there is no TorchScript."""
     _missing("freeze")
 
 
 def optimize_for_inference(mod: T, other_methods: Any = None) -> T:
-    """`mod` itself: optimising is the business of `compile`."""
+    """`mod` itself; `compile` is the optimiser."""
     _say_that_it_runs_as_python("optimize_for_inference")
     return mod
 
 
 @contextlib.contextmanager
 def optimized_execution(should_optimize: bool) -> Iterator[None]:
-    """A block in which TorchScript would optimise or not: nothing is TorchScript."""
+    """A block without effect: it controls the optimisation of TorchScript code."""
     yield

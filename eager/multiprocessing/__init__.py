@@ -1,4 +1,4 @@
-"""torch.multiprocessing: Python's `multiprocessing`, through which tensors go by shared memory."""
+"""torch.multiprocessing: Python's `multiprocessing`, sending tensors through shared memory."""
 from __future__ import annotations
 
 from multiprocessing import *  # noqa: F403 - the same names

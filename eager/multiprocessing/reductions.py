@@ -1,8 +1,8 @@
-"""How tensors go through the queues and pipes of `multiprocessing`: by the memory they lie in, not by copy.
+"""Transfer of tensors through the queues and pipes of `multiprocessing`: by shared memory, without copying.
 
-A tensor that is sent is moved to shared memory first (`Tensor.share_memory_`), and both sides then see each other's
-writes. What is sent is a file descriptor, or under the strategy "file_system" the name that the system has for it, which the
-other side opens: no descriptor then passes through a socket. The sender must live until the other side has taken it.
+Sending moves a tensor to shared memory first (`Tensor.share_memory_`); both sides then see each other's
+writes. The message holds a file descriptor, or under the strategy "file_system" the system's name of that file, which the
+receiver opens: then no descriptor passes through a socket. The sender must live until the receiver has opened it.
 """
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ _strategy = "file_descriptor"
 
 
 def get_all_sharing_strategies() -> set[str]:
-    """How memory can be shared: by a descriptor, or by the name of a file."""
+    """The supported ways to share memory: by file descriptor, or by file name."""
     return set(_STRATEGIES)
 
 
 def get_sharing_strategy() -> str:
+    """The current way to share memory."""
     return _strategy
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Share tensors that are sent from now on in this way. Raises: AssertionError for an unknown strategy."""
+    """Share tensors that are sent later in this way. Raises: AssertionError for an unknown strategy."""
     global _strategy
     if new_strategy not in _STRATEGIES:
         raise AssertionError(f"invalid sharing strategy {new_strategy!r}, expected one of {{{', '.join(map(repr, sorted(_STRATEGIES)))}}}")
@@ -37,18 +38,18 @@ def set_sharing_strategy(new_strategy: str) -> None:
 
 
 class _NamedFile:
-    """A file of another process by the name that /proc has for it."""
+    """A file of another process, by its name in /proc."""
 
     def __init__(self, fd: int) -> None:
         self.name = f"/proc/{os.getpid()}/fd/{fd}"
 
     def detach(self) -> int:
-        """A descriptor of this process for it."""
+        """A new descriptor of this process for the file."""
         return os.open(self.name, os.O_RDWR | os.O_CLOEXEC)
 
 
 def reduce_tensor(t: Tensor) -> Any:
-    """What a pickler sends for a tensor. Raises RuntimeError for one with a history."""
+    """The function and arguments with which a pickler sends a tensor. Raises: RuntimeError for a non-leaf."""
     if t.requires_grad and not t.is_leaf:
         raise RuntimeError("Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support "
                            "crossing process boundaries.  If you just want to transfer the data, call detach() on the tensor "
@@ -57,7 +58,7 @@ def reduce_tensor(t: Tensor) -> Any:
         return t.__reduce_ex__(5)
     source = t
     if shared_file(t) is None and t._base is not None:
-        source = t.detach().clone()  # a view cannot take its base along: it goes as a tensor of its own
+        source = t.detach().clone()  # a view cannot be sent with its base: send a copy
     file = shared_file(share_memory_(source))
     assert file is not None
     geometry = (source.dtype.code, tuple(source.shape), source.stride(), source.storage_offset())
@@ -76,7 +77,7 @@ def _rebuild(descriptor: Any, nbytes: int, cls: type, geometry: tuple[Any, ...],
 
 
 def init_reductions() -> None:
-    """Have `multiprocessing` send tensors this way."""
+    """Register the transfer of tensors with `multiprocessing`."""
     for cls in (Tensor, Parameter):
         ForkingPickler.register(cls, reduce_tensor)
 

@@ -1,4 +1,4 @@
-"""spawn: one function in several processes, whose errors come back here."""
+"""spawn: run one function in several processes, and raise their errors in the parent."""
 from __future__ import annotations
 
 import multiprocessing
@@ -20,7 +20,7 @@ _GRACE_S = 30.0
 
 
 class ProcessException(Exception):
-    """A process of `start_processes` failed: which one (`error_index`), and its pid."""
+    """A process of `start_processes` failed. error_index: its number; pid: its process id."""
 
     def __init__(self, msg: str, error_index: int, pid: int) -> None:
         super().__init__(msg)
@@ -33,11 +33,11 @@ class ProcessException(Exception):
 
 
 class ProcessRaisedException(ProcessException):
-    """It raised: the message ends in its traceback."""
+    """The process raised an exception; the message ends with its traceback."""
 
 
 class ProcessExitedException(ProcessException):
-    """It exited with a code, or by a signal."""
+    """The process exited with a nonzero code, or was killed by a signal."""
 
     def __init__(self, msg: str, error_index: int, error_pid: int, exit_code: int, signal_name: str | None = None) -> None:
         super().__init__(msg, error_index, error_pid)
@@ -52,7 +52,7 @@ def _run(fn: Callable[..., Any], i: int, args: tuple[Any, ...], errors: Connecti
     try:
         fn(i, *args)
     except KeyboardInterrupt:
-        return  # the parent was interrupted too
+        return  # Ctrl-C interrupts the parent too, which reports it
     except Exception as error:  # noqa: BLE001 - reported to the parent
         _native.drop_own_frames(error)
         errors.send(traceback.format_exc())
@@ -60,7 +60,7 @@ def _run(fn: Callable[..., Any], i: int, args: tuple[Any, ...], errors: Connecti
 
 
 def _received(errors: Connection) -> str | None:
-    """The traceback that a process has sent, None if it ended without."""
+    """The traceback that a process has sent; None if it ended without one."""
     try:
         return str(errors.recv()) if errors.poll() else None
     except EOFError:
@@ -76,13 +76,14 @@ class ProcessContext:
         self.sentinels = {process.sentinel: i for i, process in enumerate(processes)}
 
     def pids(self) -> list[int]:
+        """The process ids."""
         return [int(process.pid) for process in self.processes]
 
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
-        """Wait until one process ends or `timeout` seconds are over; True once all have ended well.
+        """Wait until one process ends or `timeout` seconds have passed. Returns: True once all have ended successfully.
 
-        When one fails the others are terminated, and killed after `grace_period` seconds.
-        Raises: ProcessRaisedException or ProcessExitedException for the first that failed.
+        If one fails, the others are terminated, and killed after `grace_period` seconds.
+        Raises: ProcessRaisedException or ProcessExitedException for the first process that failed.
         """
         if not self.sentinels:
             return True
@@ -126,9 +127,9 @@ SpawnContext = ProcessContext
 
 def start_processes(fn: Callable[..., Any], args: tuple[Any, ...] = (), nprocs: int = 1, join: bool = True, daemon: bool = False,
                     start_method: str = "spawn") -> ProcessContext | None:  # fmt: skip
-    """Call `fn(i, *args)` in `nprocs` processes, i from 0.
+    """Call `fn(i, *args)` in `nprocs` processes, i counting from 0.
 
-    With `join`, wait for all; else return the ProcessContext. Raises as `ProcessContext.join`.
+    With `join`, wait for all; otherwise return the ProcessContext. Raises: as `ProcessContext.join`.
     """
     context = cast("ForkContext | ForkServerContext | _SpawnContext", multiprocessing.get_context(start_method))
     processes: list[Any] = []
@@ -150,7 +151,10 @@ def start_processes(fn: Callable[..., Any], args: tuple[Any, ...] = (), nprocs: 
 
 def spawn(fn: Callable[..., Any], args: tuple[Any, ...] = (), nprocs: int = 1, join: bool = True, daemon: bool = False,
           start_method: str = "spawn") -> ProcessContext | None:  # fmt: skip
-    """`start_processes` by fresh interpreters: `fn` and `args` are pickled, and the main module imported again."""
+    """`start_processes` with new interpreters: `fn` and `args` are pickled, and each process imports the main module.
+
+    Raises: ValueError for another start_method.
+    """
     if start_method != "spawn":
         raise ValueError(f"spawn: start_method={start_method!r}; allowed: 'spawn'; start_processes takes the others")
     return start_processes(fn, args, nprocs, join, daemon, start_method)

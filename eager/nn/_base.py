@@ -57,9 +57,7 @@ class Registry(dict[Any, Any]):
         return self
 
     def move_to_end(self, key: Any, last: bool = True) -> None:
-        """Move `key` to the end, or to the front with last=False, as OrderedDict does: `prepend=True` hooks run
-        first.
-        """
+        """Move `key` to the end, or to the front with last=False, as OrderedDict does: `prepend=True` hooks run first."""
         items = list(self.items())
         value = super().pop(key)
         rest = [(k, v) for k, v in items if k != key]

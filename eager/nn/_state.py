@@ -110,8 +110,7 @@ class StatefulModule(TreeModule):
 
         strict: require the keys to match exactly. assign: store the given tensors instead of copying their values.
         Returns: the missing and unexpected keys.
-        Raises: TypeError if state_dict is not a mapping; RuntimeError that lists every mismatch of keys (strict) and
-        shapes.
+        Raises: TypeError if state_dict is not a mapping; RuntimeError that lists every mismatch of keys (strict) and shapes.
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
@@ -217,9 +216,7 @@ class StatefulModule(TreeModule):
     # ---- hooks ----
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(module, state_dict, prefix, local_metadata)` after collection; a result other than None
-        replaces the state.
-        """
+        """Call `hook(module, state_dict, prefix, local_metadata)` after collection; a result other than None replaces the state."""
         if getattr(hook, "_from_public_api", False):
             raise RuntimeError("Cannot register the same function as the state dict post hook that was previously "
                                "registered via register_state_dict_post_hook")  # fmt: skip
@@ -228,9 +225,7 @@ class StatefulModule(TreeModule):
         return handle
 
     def register_state_dict_post_hook(self, hook: Any) -> RemovableHandle:
-        """Call `hook(module, state_dict, prefix, local_metadata)` after the state is collected; the hook returns
-        None.
-        """
+        """Call `hook(module, state_dict, prefix, local_metadata)` after the state is collected; the hook returns None."""
         hook._from_public_api = True
         handle = RemovableHandle(self._state_dict_hooks)
         self._state_dict_hooks[handle.id] = hook
@@ -248,9 +243,7 @@ class StatefulModule(TreeModule):
         return handle
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)` before
-        loading.
-        """
+        """Call `hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)` before loading."""
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:

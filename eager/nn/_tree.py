@@ -100,8 +100,7 @@ class TreeModule(HookedModule):
     def set_submodule(self, target: str, module: Any, strict: bool = False) -> None:
         """Put `module` at a dotted name; with `strict`, only in place of an existing submodule.
 
-        Raises: ValueError for an empty name or a value that is not a Module; AttributeError for a path that does not
-        exist.
+        Raises: ValueError for an empty name or a value that is not a Module; AttributeError for a path that does not exist.
         """
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")

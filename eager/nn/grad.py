@@ -23,8 +23,7 @@ def _pair_for(conv: Callable[..., Tensor], n: int) -> tuple[Callable[..., Tensor
                  groups: int = 1) -> Tensor:  # fmt: skip
         """Gradient of a convolution with respect to its input.
 
-        input_size: shape (n, c, *) of the input. weight: (out, c / groups, *kernel). grad_output: gradient of the
-        output.
+        input_size: shape (n, c, *) of the input. weight: (out, c / groups, *kernel). grad_output: gradient of the output.
         Result: shape input_size.
         """
         x = grad_output.new_empty(tuple(input_size))
@@ -34,8 +33,7 @@ def _pair_for(conv: Callable[..., Tensor], n: int) -> tuple[Callable[..., Tensor
                   groups: int = 1) -> Tensor:  # fmt: skip
         """Gradient of a convolution with respect to its weight.
 
-        input: (n, c, *). weight_size: shape (out, c / groups, *kernel) of the weight. grad_output: gradient of the
-        output.
+        input: (n, c, *). weight_size: shape (out, c / groups, *kernel) of the weight. grad_output: gradient of the output.
         Result: shape weight_size.
         """
         w = grad_output.new_empty(tuple(weight_size))

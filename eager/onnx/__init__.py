@@ -1,6 +1,6 @@
-"""torch.onnx, as far as libraries ask about it: nothing is exported, and `export` says so.
+"""torch.onnx, as far as libraries query it: nothing is exported, and `export` raises.
 
-Kept for whoever asks: whether an export runs (never), the enumerations of the format, and what libraries register for ops of theirs.
+Contains the query for a running export (always False), the format's enumerations, and the registration of symbolics.
 """
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = [
 
 
 class OnnxExporterError(RuntimeError):
-    """What an exporter raises."""
+    """The error of an exporter."""
 
 
 class TrainingMode(enum.IntEnum):
@@ -36,7 +36,7 @@ class OperatorExportTypes(enum.IntEnum):
     ONNX_FALLTHROUGH = 3
 
 
-# Types of elements in the order of the format's `TensorProto.DataType`, which begins at 0
+# Element types in the order of the format's `TensorProto.DataType`, which starts at 0
 TensorProtoDataType = enum.IntEnum(
     "TensorProtoDataType",
     "UNDEFINED FLOAT UINT8 INT8 UINT16 INT16 INT32 INT64 STRING BOOL FLOAT16 DOUBLE UINT32 UINT64 COMPLEX64 COMPLEX128 BFLOAT16 "
@@ -46,16 +46,17 @@ TensorProtoDataType = enum.IntEnum(
 
 
 def is_in_onnx_export() -> bool:
-    """Whether this code runs in an export: never."""
+    """Whether this code runs inside an export: always False."""
     return False
 
 
 def export(*args: Any, **kwargs: Any) -> NoReturn:
+    """Raises NotImplementedError: framejit writes no ONNX."""
     raise NotImplementedError("onnx.export: framejit writes no ONNX; fxir.ir.graph_file saves a graph that framejit can load and run")
 
 
 def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Callable[..., Any], opset_version: int) -> None:
-    """Warn that nothing will be exported: libraries register symbolics when they are imported.
+    """Warn that nothing will be exported; libraries call this when they are imported.
 
     Raises: ValueError for a name that is not of the form "namespace::name".
     """
@@ -65,7 +66,7 @@ def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Callable[..., A
 
 
 def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None:
-    """Nothing is registered. Raises: ValueError for a name that is not of the form "namespace::name"."""
+    """Does nothing. Raises: ValueError for a name that is not of the form "namespace::name"."""
     _check_name(symbolic_name)
 
 

@@ -1,4 +1,4 @@
-"""torch.onnx.symbolic_helper: the decorator of symbolic functions, which only an export would call."""
+"""torch.onnx.symbolic_helper: the decorator of symbolic functions, which only an export calls."""
 from __future__ import annotations
 
 from collections.abc import Callable

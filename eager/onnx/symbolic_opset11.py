@@ -1,1 +1,1 @@
-"""torch.onnx.symbolic_opset11: importable, without a name in it; framejit writes no ONNX."""
+"""torch.onnx.symbolic_opset11: importable and empty; framejit writes no ONNX."""

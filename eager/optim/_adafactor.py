@@ -14,8 +14,7 @@ from eager.optim.optimizer import scalar, zeros_like
 
 
 class Adafactor(Rule):
-    """p -= alpha * g / sqrt(v), where v is the product of its row and column means and alpha scales with the size of
-    p.
+    """p -= alpha * g / sqrt(v), where v is the product of its row and column means and alpha scales with the size of p.
 
     beta2_decay: exponent of the step count in 1 - beta2. eps: lower bounds of v (by default the dtype's epsilon) and
     of the root mean square of p. d: largest root mean square of an update.

@@ -50,9 +50,7 @@ def in_blocks(rule: Callable[..., None], tensors: Sequence[Tensor], written: int
 
 def sgd(p: Any, buf: Any, g: Any, s: Any, t: Any, lr: float, weight_decay: float, momentum: float, dampening: float,
         nesterov: bool, first: bool) -> None:  # fmt: skip
-    """SGD with momentum: buf = momentum * buf + (1 - dampening) * g, then p -= lr * buf, or lr * (g + momentum *
-    buf).
-    """
+    """SGD with momentum: buf = momentum * buf + (1 - dampening) * g, then p -= lr * buf, or lr * (g + momentum * buf)."""
     if weight_decay:
         g = np.add(np.multiply(p, weight_decay, out=s), g, out=s)
     if first:

@@ -69,8 +69,7 @@ def move(average: Tensor, value: Tensor, decay: float) -> None:
 class Rule(Optimizer):
     """An optimizer that updates one parameter at a time by `_update(p, g, state, group, step)`.
 
-    `_decays`: add the weight decay to the gradient. A rule sees complex parameters, gradients and state
-    as pairs of real numbers.
+    `_decays`: add the weight decay to the gradient. A rule sees complex parameters, gradients and state as pairs of real numbers.
     """
 
     _decays = True

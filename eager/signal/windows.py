@@ -1,7 +1,7 @@
-"""Window functions of M samples: `torch.signal.windows`.
+"""Window functions of M samples: `torch.signal.windows`. Each returns a tensor (M,).
 
-All take `sym`: True for a symmetric window (for filter design), False for a period of a longer one (for spectra). All
-raise ValueError for a negative M and for a dtype that is not floating-point.
+`sym`: True for a symmetric window (filter design), False for one period of a window of M + 1 samples (spectra).
+Raises: ValueError for a negative M and for a dtype other than float32 and float64.
 Source: Harris, "On the use of windows for harmonic analysis with the discrete Fourier transform", Proc. IEEE 66 (1978).
 """
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["bartlett", "blackman", "cosine", "exponential", "gaussian", "general
 
 def _window(name: str, samples: int, first: float, last: float, shape: Callable[[Tensor], Tensor], dtype: Any, layout: Any,
             device: Any, requires_grad: bool) -> Tensor:  # fmt: skip
-    """`shape` of `samples` evenly spaced places from `first` to `last`."""
+    """`shape` evaluated at `samples` evenly spaced points from `first` to `last`."""
     if samples < 0:
         raise ValueError(f"{name} requires non-negative window length, got M={samples}")
     if layout is not strided:
@@ -44,13 +44,13 @@ def _window(name: str, samples: int, first: float, last: float, shape: Callable[
 
 
 def _period(samples: int, sym: bool) -> int:
-    """How many steps the whole window is long."""
+    """The number of steps of the whole window."""
     return max(samples - 1 if sym else samples, 1)
 
 
 def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: Any = None,  # noqa: N803
                 layout: Any = strided, device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
-    """exp(-|n - center| / tau); the center is in the middle unless it is given, which only a periodic window allows."""
+    """exp(-|n - center| / tau). center: the middle by default; only a periodic window may set it."""
     if tau <= 0:
         raise ValueError(f"Tau must be positive, got: {tau} instead.")
     if sym and center is not None:
@@ -69,7 +69,7 @@ def cosine(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided
 
 def gaussian(M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,  # noqa: N803
              requires_grad: bool = False) -> Tensor:  # fmt: skip
-    """exp(-n^2 / (2 std^2)), n from the middle."""
+    """exp(-n^2 / (2 std^2)), n relative to the middle."""
     if std <= 0:
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
     start, scale = -_period(M, sym) / 2, 1 / (std * math.sqrt(2))
@@ -82,7 +82,7 @@ def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, l
     """I0(beta sqrt(1 - n^2)) / I0(beta), n from -1 to 1."""
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
-    beta = beta * 1.0  # True counts as one
+    beta = beta * 1.0  # beta may be True, which counts as 1
     step = 2.0 * beta / _period(M, sym)
 
     def shape(k: Tensor) -> Tensor:
@@ -93,7 +93,10 @@ def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, l
 
 def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, dtype: Any = None, layout: Any = strided,  # noqa: N803
                    device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
-    """Sum of (-1)^i a_i cos(2 pi i n / (M - 1)). Raises TypeError unless `a` is iterable, ValueError if it is empty."""
+    """Sum of (-1)^i a_i cos(2 pi i n / (M - 1)).
+
+    Raises: TypeError unless `a` is iterable; ValueError if it is empty.
+    """
     if not isinstance(a, Iterable):
         raise TypeError("Coefficients must be a list/tuple")
     weights = list(a)
@@ -135,7 +138,7 @@ def blackman(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strid
 
 def nuttall(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,  # noqa: N803
             requires_grad: bool = False) -> Tensor:  # fmt: skip
-    """`general_cosine` of four terms with a minimal largest side lobe."""
+    """`general_cosine` with four coefficients that minimise the largest side lobe."""
     return general_cosine(M, a=[0.3635819, 0.4891775, 0.1365995, 0.0106411], sym=sym, dtype=dtype, layout=layout, device=device,
                           requires_grad=requires_grad)  # fmt: skip
 

@@ -1,10 +1,10 @@
-"""`eager.sparse`: tensors in coordinate format (COO), as graph networks hold adjacency matrices.
+"""`eager.sparse`: tensors in coordinate format (COO), for example adjacency matrices of graph networks.
 
-A SparseTensor keeps the positions and the values of its elements and computes through the ops of dense tensors, so that
-gradients reach its values and the dense operands. It passes for a `Tensor` in isinstance, and has no memory to be taken for
-one; torch's functions take it where they take sparse tensors in torch, and refuse it elsewhere. `embedding(sparse=True)` gives
-its weight such a gradient, which SGD, Adagrad and SparseAdam descend by. The compressed formats (CSR, CSC, BSR, BSC) are not
-here: asking for one raises NotImplementedError.
+A SparseTensor holds the positions and values of its elements and computes with ops on dense tensors, so that
+gradients reach its values and the dense operands. `isinstance(t, Tensor)` holds, but it has no dense memory. Functions
+accept it if torch's do, and reject it otherwise. `embedding(sparse=True)` gives
+its weight a sparse gradient, which SGD, Adagrad and SparseAdam support. The compressed formats (CSR, CSC, BSR, BSC)
+raise NotImplementedError.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from eager.base.device import device as torch_device
 from eager.functions import creation
 from eager.functions.argument_types import refusing as _refusing
 from eager.optable.table import OPS
-from eager.sparse import calls as _calls  # noqa: F401 - gives SparseTensor its methods
+from eager.sparse import calls as _calls  # noqa: F401 - attaches the methods of SparseTensor
 from eager.sparse import geometry
 from eager.sparse.arithmetic import addmm as _addmm
 from eager.sparse.arithmetic import log_softmax, softmax
@@ -34,10 +34,9 @@ def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dty
                       is_coalesced: bool = False) -> SparseTensor:  # fmt: skip
     """A tensor in coordinate format.
 
-    indices: (d, n) of integers; values: (n, *rest); size: by default the least that fits. With a size alone, in the place of
-    the indices, one without elements.
-
-    Raises RuntimeError for indices out of range or of another count than the values, TypeError for a flag that is not a bool.
+    indices: (d, n) of integers; values: (n, *rest); size: by default the smallest that fits. A size in place of
+    the indices makes a tensor without elements.
+    Raises: RuntimeError for indices out of range or another number of indices than values; TypeError for a flag that is not a bool.
     """
     for flag, value in (("requires_grad", requires_grad), ("check_invariants", check_invariants), ("is_coalesced", is_coalesced)):
         if not isinstance(value, bool) and not (flag == "check_invariants" and value is None):
@@ -63,7 +62,7 @@ def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dty
 
 
 def _size(at: Any, held: Any, size: Any) -> tuple[int, ...]:
-    """The size given, if the positions fit, or the least that they need."""
+    """The given size, if the positions fit, or the smallest that fits them."""
     if size is None and at.is_fake:
         raise NotImplementedError("sparse_coo_tensor: without a size, the shape depends on data, which the indices do not have; give size")
     d, least = at.shape[0], []
@@ -79,17 +78,17 @@ def _size(at: Any, held: Any, size: Any) -> tuple[int, ...]:
 
 
 def sum(input: SparseTensor, dim: Any = None, dtype: Any = None) -> Any:
-    """The sum of all elements, or over dims: sparse unless no sparse dim is left."""
+    """The sum of all elements, or over dims; sparse if a sparse dim remains."""
     return _sum(input, dim, dtype=dtype)
 
 
 def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """beta * mat + alpha * (mat1 @ mat2), of a sparse mat1."""
+    """beta * mat + alpha * (mat1 @ mat2), for a sparse mat1."""
     return _addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
 
 
 def FloatTensor(indices: Any, values: Any, size: Any = None) -> SparseTensor:  # noqa: N802 - torch's name
-    """The older way to make a sparse tensor of float32."""
+    """The older constructor of a float32 sparse tensor."""
     return sparse_coo_tensor(indices, values, size, dtype=dtypes.float32)
 
 
@@ -103,7 +102,7 @@ def _dense_to_sparse(self: Any, sparse_dim: int | None = None, *, layout: Any = 
 
 
 def spmm(input: Any, mat2: Any) -> Any:
-    """The product of matrices, either of which may be sparse."""
+    """The product of two matrices, either of which may be sparse."""
     return OPS["mm"](input, mat2)
 
 
@@ -117,7 +116,7 @@ def _sparse_only(name: str) -> Any:
 
 
 def sparse_mask(input: Any, mask: SparseTensor) -> SparseTensor:
-    """The elements of a tensor at the positions of a sparse one."""
+    """The elements of a tensor at the positions of a sparse tensor."""
     return _sparse_mask(input, mask)
 
 

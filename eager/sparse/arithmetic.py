@@ -1,7 +1,7 @@
-"""Arithmetic of sparse tensors: sums, products, functions of their elements, reductions.
+"""Arithmetic of sparse tensors: sums, products, elementwise functions, reductions.
 
-Every function takes what torch's function of its name takes, with a sparse tensor in one or more of the places. It computes
-by ops of dense tensors on positions and values, so that gradients reach the values and the dense operands.
+Every function takes the arguments of torch's function of its name, with a sparse tensor for at least one. It
+computes with ops of dense tensors on positions and values, so that gradients reach the values and the dense operands.
 """
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ from eager.sparse.tensor import SparseTensor
 
 
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
-    """input + alpha * other: sparse for two sparse tensors, dense for a dense `input`. Raises RuntimeError for sizes that
-    differ, and for a sparse `input` with anything dense."""
+    """input + alpha * other: sparse for two sparse tensors, dense for a dense `input`.
+
+    Raises: RuntimeError for sizes that differ, and for a sparse `input` with a dense `other`.
+    """
     if not isinstance(other, SparseTensor):
         raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
     if not isinstance(input, SparseTensor):
@@ -51,11 +53,12 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
 
 
 def rsub(input: SparseTensor, other: Any) -> Any:
+    """other - input."""
     return add(other, neg(input))
 
 
 def add_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
-    """`add`, into `input`."""
+    """`add` in place."""
     if isinstance(input, SparseTensor):
         return input.take(add(input, other, alpha=alpha))
     _same_size(list(input.shape), other, "dense-sparse")
@@ -63,15 +66,18 @@ def add_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
 
 
 def sub_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
-    """`sub`, into `input`."""
+    """`sub` in place."""
     return add_(input, other, alpha=-alpha)
 
 
-# ---- products of elements ----
+# ---- elementwise products ----
 
 
 def mul(input: Any, other: Any) -> SparseTensor:
-    """The product, at the positions of the sparse factor; a number or a tensor that broadcasts to its size is the other."""
+    """The elementwise product, at the positions of the sparse factor.
+
+    other: a number or a tensor that broadcasts to it.
+    """
     if not isinstance(input, SparseTensor):
         input, other = other, input
     if isinstance(other, SparseTensor):
@@ -84,28 +90,29 @@ def mul(input: Any, other: Any) -> SparseTensor:
 
 
 def mul_(input: Any, other: Any) -> Any:
-    """`mul`, into `input`."""
+    """`mul` in place."""
     if isinstance(input, SparseTensor):
         return input.take(mul(input, other))
     return input.mul_(other.to_dense())
 
 
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> SparseTensor:
-    """A sparse tensor by a number or a 0-d tensor. Raises RuntimeError for another divisor."""
+    """A sparse tensor divided by a number or a 0-d tensor. Raises: RuntimeError for another divisor."""
     if (not is_number(other) and other.ndim) or not isinstance(input, SparseTensor):
         shape = list(getattr(other, "shape", ()))
         raise RuntimeError(f"Sparse division requires a scalar or zero-dim dense tensor divisor (got shape {shape} for divisor)")
     if rounding_mode is not None:
-        input = input.coalesce()  # what rounds does not distribute over the parts of an element
+        input = input.coalesce()  # rounding does not distribute over the summands of a repeated position
     return input.with_values(input._held.div(other, rounding_mode=rounding_mode))
 
 
 def floor_divide(input: SparseTensor, other: Any) -> SparseTensor:
+    """`div` with rounding_mode="floor"."""
     return div(input, other, rounding_mode="floor")
 
 
 def pow(input: SparseTensor, exponent: Any) -> SparseTensor:
-    """Every element that is there to a power. Raises RuntimeError for an exponent of 0."""
+    """The stored elements to a power. Raises: RuntimeError for an exponent of 0."""
     if not is_number(exponent):
         raise NotImplementedError("pow: of a sparse tensor only powers by a number are implemented")
     if exponent == 0:
@@ -115,15 +122,17 @@ def pow(input: SparseTensor, exponent: Any) -> SparseTensor:
 
 
 def neg(input: SparseTensor) -> SparseTensor:
+    """The negated tensor."""
     return input.with_values(-input._held)
 
 
 def positive(input: SparseTensor) -> SparseTensor:
+    """The tensor itself."""
     return input
 
 
 def dropout(input: SparseTensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> SparseTensor:
-    """The tensor, outside of training. Raises NotImplementedError where elements would be dropped."""
+    """The tensor itself outside training. Raises: NotImplementedError in training."""
     if training and p > 0:
         raise NotImplementedError("dropout of a sparse tensor is not implemented in training; drop of its values() instead")
     return input
@@ -133,7 +142,10 @@ def dropout(input: SparseTensor, p: float = 0.5, training: bool = True, inplace:
 
 
 def mm(input: Any, mat2: Any) -> Any:
-    """(m, k) times (k, n): dense if one is dense, sparse if both are sparse. Raises RuntimeError for sizes that do not fit."""
+    """(m, k) times (k, n): dense if a factor is dense, sparse if both are sparse.
+
+    Raises: RuntimeError for sizes that do not fit.
+    """
     if input.ndim != 2 or mat2.ndim != 2:
         raise RuntimeError(f"mm: expected matrices, got sizes {list(input.shape)} and {list(mat2.shape)}")
     if input.shape[1] != mat2.shape[0]:
@@ -152,7 +164,7 @@ def mm(input: Any, mat2: Any) -> Any:
 
 
 def mv(input: Any, vec: Any) -> Any:
-    """(m, k) times (k,)."""
+    """(m, k) times (k,): a dense vector (m,)."""
     return OPS["squeeze"](mm(input, OPS["unsqueeze"](vec, 1)), (1,))
 
 
@@ -177,7 +189,7 @@ def matmul(input: Any, other: Any) -> Any:
 
 
 def bmm(input: SparseTensor, mat2: Any) -> Any:
-    """(b, m, k), sparse in all dims, times dense (b, k, n)."""
+    """(b, m, k), sparse in all dims, times dense (b, k, n): dense (b, m, n)."""
     if not isinstance(input, SparseTensor) or input.sparse_dim() != 3:
         have = input.sparse_dim() if isinstance(input, SparseTensor) else 0
         raise RuntimeError(f"bmm_sparse: Tensor 'self' must have 3 sparse dims, but has {have}")
@@ -191,7 +203,7 @@ def bmm(input: SparseTensor, mat2: Any) -> Any:
 
 
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """beta * input + alpha * (mat1 @ mat2), of a dense `input` and one sparse matrix."""
+    """beta * input + alpha * (mat1 @ mat2), for a dense `input` and one sparse matrix."""
     product = matmul(mat1, mat2)
     if isinstance(input, SparseTensor) or isinstance(product, SparseTensor):
         raise RuntimeError("addmm_sparse_dense: expected strided result tensor, got tensor with layout Sparse")
@@ -199,18 +211,18 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
 
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
-    """input @ weight.T + bias, of a sparse `input` or `weight`."""
+    """input @ weight.T + bias, for a sparse `input` or `weight`."""
     product = matmul(input, t(weight) if isinstance(weight, SparseTensor) else OPS["permute"](weight, (1, 0)))
     return product if bias is None else product + bias
 
 
 def smm(input: SparseTensor, mat: Any) -> SparseTensor:
-    """The product with a dense matrix, as a sparse one."""
+    """The product with a dense matrix, as a sparse tensor."""
     return to_sparse(mm(input, mat))
 
 
 def hspmm(mat1: SparseTensor, mat2: Any) -> SparseTensor:
-    """The product with a dense matrix, with sparse rows."""
+    """The product with a dense matrix, as a tensor with sparse rows."""
     return to_sparse(mm(mat1, mat2), 1)
 
 
@@ -218,7 +230,7 @@ def hspmm(mat1: SparseTensor, mat2: Any) -> SparseTensor:
 
 
 def sum(input: SparseTensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """The sum of all elements, dense; or over dims: sparse unless no sparse dim is left."""
+    """The sum of all elements, dense; or over dims, sparse if a sparse dim remains."""
     if dim is None or dim == ():
         return input._held.sum(dtype=dtype)
     dims = sorted({normalize_dim(k, input.ndim) for k in (dim if isinstance(dim, (tuple, list)) else (dim,))})
@@ -241,7 +253,7 @@ def sum(input: SparseTensor, dim: Any = None, keepdim: bool = False, *, dtype: A
 
 
 def norm(input: SparseTensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
-    """The norm of all elements. Raises RuntimeError for one over some of the dims."""
+    """The norm of all elements. Raises: RuntimeError for a norm over part of the dims."""
     dims = [] if dim is None else [normalize_dim(k, input.ndim) for k in (dim if isinstance(dim, (tuple, list)) else (dim,))]
     if dims and sorted(dims) != list(range(input.ndim)):
         raise RuntimeError("norm_sparse currently only supports full reductions, so 'dim' must either be empty or contain all dimensions "
@@ -250,7 +262,7 @@ def norm(input: SparseTensor, p: Any = "fro", dim: Any = None, keepdim: bool = F
 
 
 def any(input: SparseTensor) -> Any:
-    """Whether an element is not zero."""
+    """Whether any element is nonzero."""
     return (input.coalesce()._held != 0).any()
 
 
@@ -260,14 +272,15 @@ def dist(input: SparseTensor, other: SparseTensor, p: Any = 2) -> Any:
 
 
 def is_same_size(input: Any, other: Any) -> bool:
+    """Whether both sizes are equal."""
     return tuple(input.shape) == tuple(other.shape)
 
 
-# ---- functions of elements ----
+# ---- elementwise functions ----
 
 
 def of_elements(name: str) -> Callable[..., SparseTensor]:
-    """The function `name` of every element, which leaves zeros as they are."""
+    """The elementwise function `name`, which maps 0 to 0."""
     method = getattr(Tensor, name)
 
     def call(input: SparseTensor, *args: Any, **kwargs: Any) -> SparseTensor:
@@ -280,7 +293,7 @@ def of_elements(name: str) -> Callable[..., SparseTensor]:
 
 
 def in_place(name: str, fn: Callable[..., SparseTensor]) -> Callable[..., SparseTensor]:
-    """`fn` with its result written into the first argument."""
+    """`fn`, writing its result into the first argument."""
 
     def call(input: SparseTensor, *args: Any, **kwargs: Any) -> SparseTensor:
         return input.take(fn(input, *args, **kwargs))
@@ -294,7 +307,7 @@ def in_place(name: str, fn: Callable[..., SparseTensor]) -> Callable[..., Sparse
 
 
 def softmax(input: SparseTensor, dim: int, *, dtype: Any = None) -> SparseTensor:
-    """The softmax of the elements that are there, along a dim; the others count as minus infinity."""
+    """The softmax of the stored elements along a dim; missing elements count as minus infinity."""
     return _softmax(input, dim, dtype, False)
 
 

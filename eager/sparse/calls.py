@@ -1,7 +1,7 @@
 """Sparse tensors in calls of torch's functions, and with Python's operators.
 
-Owns: which functions take sparse tensors. A name stands here once; the method of that name and the answer to
-`__torch_function__` follow from it. From the first sparse tensor that a program makes, functions ask (`torch_function`).
+Owns the table of functions that accept sparse tensors; the methods and the answer to `__torch_function__` follow from
+it. Once a program has made a sparse tensor, functions check their arguments for it (`torch_function`).
 """
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LEAVE_ZERO: Final = (
 )  # fmt: skip
 _ELEMENTS: Final = {name: arithmetic.of_elements(name) for name in _LEAVE_ZERO.split()}
 
-# The function for every name that takes sparse tensors, wherever in its arguments they stand.
+# The functions that accept a sparse tensor as any of their arguments, by name.
 FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     **_ELEMENTS,
     **{name: getattr(arithmetic, name) for name in (
@@ -63,8 +63,10 @@ def _refusing(name: str) -> Callable[..., Any]:
 
 def _answer(cls: type, func: Callable[..., Any], types: Iterable[type], args: tuple[Any, ...] = (),
             kwargs: dict[str, Any] | None = None) -> Any:  # fmt: skip
-    """A call of one of torch's functions with a sparse tensor among its arguments. Raises NotImplementedError for one
-    that does not take them."""
+    """Run one of torch's functions with a sparse tensor among its arguments.
+
+    Raises: NotImplementedError for a function that does not accept it.
+    """
     name = getattr(func, "__name__", "")
     fn = FUNCTIONS.get(name)
     if fn is None and args and isinstance(args[0], SparseTensor):

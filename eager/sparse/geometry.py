@@ -1,6 +1,7 @@
-"""Which elements a sparse tensor has and where: transposed, selected, joined, and made from or masked by dense ones.
+"""Positions of the elements of sparse tensors: transposing, selecting, joining, and conversion from dense tensors.
 
-Every function takes the tensor as `input`, first, and gives a new one that shares values where it can, with gradients.
+Every function takes the tensor as its first argument `input` and returns a new one, which shares values where possible;
+gradients reach the values.
 """
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from eager.sparse.tensor import SparseTensor
 
 
 def permute(input: SparseTensor, *dims: Any) -> SparseTensor:
-    """The dims in another order; sparse dims stay in front of dense ones."""
+    """The dims in another order; sparse dims remain before dense dims. Raises: RuntimeError for any other order."""
     wanted = dims[0] if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims
     order, d = [normalize_dim(k, input.ndim) for k in wanted], input.sparse_dim()
     if len(order) != input.ndim:
@@ -49,6 +50,7 @@ def transpose(input: SparseTensor, dim0: int, dim1: int) -> SparseTensor:
 
 
 def t(input: SparseTensor) -> SparseTensor:
+    """The transposed matrix; a vector unchanged. Raises: RuntimeError for more dims or dense dims."""
     if input.ndim > 2 or input.dense_dim() > 0:
         raise RuntimeError(f"t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got {input.sparse_dim()} sparse and "
                            f"{input.dense_dim()} dense dimensions")  # fmt: skip
@@ -56,7 +58,7 @@ def t(input: SparseTensor) -> SparseTensor:
 
 
 def unsqueeze(input: SparseTensor, dim: int) -> SparseTensor:
-    """A dim of size 1 more: a sparse one up to behind the last sparse dim, else a dense one."""
+    """Insert a dim of size 1: sparse up to the position after the last sparse dim, else dense."""
     d, at = input.sparse_dim(), normalize_dim(dim, input.ndim + 1)
     size = [*input.shape[:at], 1, *input.shape[at:]]
     if at > d:
@@ -70,7 +72,10 @@ def unsqueeze(input: SparseTensor, dim: int) -> SparseTensor:
 
 
 def select(input: SparseTensor, dim: int, index: int) -> Any:
-    """The slice at `index` of a dim, without it; dense where no sparse dim is left. Raises IndexError out of range."""
+    """The slice at `index` of a dim, without that dim; dense if no sparse dim remains.
+
+    Raises: IndexError out of range.
+    """
     d, k = input.sparse_dim(), normalize_dim(dim, input.ndim)
     n = input.shape[k]
     if not -n <= index < n:
@@ -87,7 +92,7 @@ def select(input: SparseTensor, dim: int, index: int) -> Any:
 
 
 def index_select(input: SparseTensor, dim: int, index: Any) -> SparseTensor:
-    """The slices of a dim at the places `index` (m,), in their order, repeats included."""
+    """The slices of a dim at `index` (m,), in that order; indices may repeat. Raises: IndexError out of range."""
     d, k, count = input.sparse_dim(), normalize_dim(dim, input.ndim), index.shape[0] if index.ndim else 1
     size = [*input.shape[:k], count, *input.shape[k + 1 :]]
     index = OPS["to_dtype"](OPS["view"](index, (count,)), dtypes.int64)
@@ -104,7 +109,7 @@ def index_select(input: SparseTensor, dim: int, index: Any) -> SparseTensor:
     first, behind = OPS["searchsorted"](keys, wanted, False, False), OPS["searchsorted"](keys, wanted, True, False)
     counts = behind - first
     place = creation.arange(count, device=input.device).repeat_interleave(counts)
-    # The element of the sorted ones: the first of its place, and one further for each that the place had before.
+    # The index into the sorted elements: the first of its position, plus the number of earlier ones at that position.
     before = OPS["index_select"](counts.cumsum(0) - counts, 0, place)
     steps = creation.arange(place.shape[0], device=input.device) - before
     taken = OPS["index_select"](order, 0, OPS["index_select"](first, 0, place) + steps)
@@ -114,17 +119,17 @@ def index_select(input: SparseTensor, dim: int, index: Any) -> SparseTensor:
 
 
 def narrow_copy(input: SparseTensor, dim: int, start: int, length: int) -> SparseTensor:
-    """The slices from `start` on of a dim."""
+    """`length` slices of a dim, from `start` on."""
     return index_select(input, dim, creation.arange(start, start + length, device=input.device)).coalesce()
 
 
 def unbind(input: SparseTensor, dim: int = 0) -> tuple[Any, ...]:
-    """Every slice of a dim."""
+    """All slices of a dim."""
     return tuple(select(input, dim, i) for i in range(input.shape[normalize_dim(dim, input.ndim)]))
 
 
 def getitem(input: SparseTensor, index: Any) -> Any:
-    """Elements by integers, from the first dim on; None makes a dim. Raises NotImplementedError for any other index."""
+    """Index the first dims with integers; None inserts a dim. Raises: NotImplementedError for any other index."""
     found, dim = input, 0
     for one in index if isinstance(index, tuple) else (index,):
         if one is None:
@@ -145,7 +150,7 @@ def _is_integer(index: Any) -> bool:
 
 
 def cat(tensors: Sequence[Any], dim: int = 0) -> SparseTensor:
-    """Sparse tensors one after the other along a dim. Raises RuntimeError for a dense one or a size that does not fit."""
+    """Concatenate sparse tensors along a dim. Raises: RuntimeError for a dense tensor or sizes that do not fit."""
     first = tensors[0]
     for i, other in enumerate(tensors):
         if not isinstance(other, SparseTensor):
@@ -175,7 +180,7 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> SparseTensor:
 
 
 def _placed(held: Any, dim: int, before: int, total: int) -> Any:
-    """Values with zeros before and behind, along a dense dim."""
+    """Values padded with zeros on both sides along a dense dim."""
     def zeros(n: int) -> Any:
         return OPS["full"]((*held.shape[:dim], n, *held.shape[dim + 1 :]), 0, held.dtype, held.device)
 
@@ -183,7 +188,7 @@ def _placed(held: Any, dim: int, before: int, total: int) -> Any:
 
 
 def result_type_of(values: Sequence[Any]) -> Any:
-    """The dtype that all of them promote to."""
+    """The common dtype after promotion."""
     found = values[0].dtype
     for other in values[1:]:
         found = result_type(OPS["full"]((1,), 0, found, other.device), other)
@@ -191,20 +196,22 @@ def result_type_of(values: Sequence[Any]) -> Any:
 
 
 def stack(tensors: Sequence[Any], dim: int = 0) -> SparseTensor:
-    """Sparse tensors of one size, along a new dim."""
+    """Stack sparse tensors of one size along a new dim."""
     return cat([t.unsqueeze(dim) for t in tensors], dim)
 
 
 def hstack(tensors: Sequence[Any]) -> SparseTensor:
+    """Concatenate along dim 1, vectors along dim 0."""
     return cat(tensors, 0 if tensors[0].ndim == 1 else 1)
 
 
 def vstack(tensors: Sequence[Any]) -> SparseTensor:
+    """Concatenate along dim 0, vectors as rows."""
     return cat([t.unsqueeze(0) if t.ndim == 1 else t for t in tensors], 0)
 
 
 def copy_(input: Any, source: Any, non_blocking: bool = False) -> SparseTensor:
-    """Take the elements of `source` and their places, in the dtype and on the device of `input`. Both are sparse."""
+    """Replace elements and positions by those of `source`, with the dtype and device of `input`. Both are sparse."""
     if not isinstance(source, SparseTensor) or not isinstance(input, SparseTensor):
         raise RuntimeError("copy_() between dense and sparse Tensors is not implemented! Found self type = "
                            f"{input.type()} and src type = {source.type()}")  # fmt: skip
@@ -214,18 +221,21 @@ def copy_(input: Any, source: Any, non_blocking: bool = False) -> SparseTensor:
     return input.take(SparseTensor(source._at.to(input.device), held, input.shape, source._is_coalesced))
 
 
-# ---- from, like and beside dense tensors ----
+# ---- conversion from dense tensors, and creation ----
 
 
 def values_at(dense: Any, indices: Any) -> Any:
-    """Elements of a dense tensor at the columns of `indices`."""
+    """The elements of a dense tensor at the positions `indices` (d, n)."""
     if indices.shape[0] == 0:
         return OPS["expand"](OPS["unsqueeze"](dense, 0), (indices.shape[1], *dense.shape))
     return OPS["index"](dense, [OPS["select"](indices, 0, d) for d in range(indices.shape[0])])
 
 
 def to_sparse(input: Any, sparse_dim: int | None = None, *, layout: Any = None) -> SparseTensor:
-    """The tensor in coordinate format, with its first `sparse_dim` dims (default: all) sparse."""
+    """The tensor in coordinate format, with its first `sparse_dim` dims (by default all) sparse.
+
+    Raises: RuntimeError for a sparse_dim out of range; NotImplementedError for another layout.
+    """
     if layout not in (None, sparse_coo):
         raise NotImplementedError(f"to_sparse: layout {layout} is not implemented; allowed: torch.sparse_coo")
     if isinstance(input, SparseTensor):
@@ -245,7 +255,7 @@ def to_sparse(input: Any, sparse_dim: int | None = None, *, layout: Any = None) 
 
 
 def sparse_mask(input: Any, mask: SparseTensor) -> SparseTensor:
-    """The elements of a tensor at the positions of a sparse one."""
+    """The elements of a tensor at the positions of the sparse tensor `mask`."""
     if not isinstance(mask, SparseTensor):
         raise NotImplementedError(f"sparse_mask: the mask must be a sparse tensor, got {type(mask).__name__}")
     dense = input.to_dense() if isinstance(input, SparseTensor) else input
@@ -253,7 +263,7 @@ def sparse_mask(input: Any, mask: SparseTensor) -> SparseTensor:
 
 
 def empty(size: Sequence[int], dtype: Any, device: Any, dense_dim: int = 0) -> SparseTensor:
-    """A tensor without elements, its last `dense_dim` dims dense."""
+    """A tensor without elements whose last `dense_dim` dims are dense."""
     d = len(size) - dense_dim
     at = OPS["full"]((d, 0), 0, dtypes.int64, device)
     return SparseTensor(at, OPS["full"]((0, *size[d:]), 0, dtype, device), size, True)
@@ -261,19 +271,22 @@ def empty(size: Sequence[int], dtype: Any, device: Any, dense_dim: int = 0) -> S
 
 def empty_like(input: SparseTensor, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
                memory_format: Any = None) -> SparseTensor:  # fmt: skip
-    """A tensor of that size without elements."""
+    """A tensor without elements, of the same size."""
     made = empty(input.shape, dtype or input.dtype, device or input.device, input.dense_dim())
     return made.requires_grad_(requires_grad)
 
 
 def new_empty(input: SparseTensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> SparseTensor:
-    """A tensor of another size without elements, of the same dtype and device."""
+    """A tensor without elements, of another size and the same dtype and device."""
     shape = size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
     return empty(shape, dtype or input.dtype, device or input.device).requires_grad_(requires_grad)
 
 
 def sparse_resize_(input: SparseTensor, size: Sequence[int], sparse_dim: int, dense_dim: int) -> SparseTensor:
-    """Another size with the same elements, in place; no smaller one while there are elements."""
+    """Change the size in place, keeping the elements.
+
+    Raises: RuntimeError for a smaller size while there are elements.
+    """
     if sparse_dim + dense_dim != len(size):
         raise RuntimeError(f"number of dimensions must be sparse_dim ({sparse_dim}) + dense_dim ({dense_dim}), but got {len(size)}")
     if input._nnz() and (sparse_dim, dense_dim) != (input.sparse_dim(), input.dense_dim()):
@@ -291,14 +304,14 @@ def sparse_resize_(input: SparseTensor, size: Sequence[int], sparse_dim: int, de
 
 
 def sparse_resize_and_clear_(input: SparseTensor, size: Sequence[int], sparse_dim: int, dense_dim: int) -> SparseTensor:
-    """Another size without elements, in place."""
+    """Change the size in place and remove all elements."""
     if sparse_dim + dense_dim != len(size):
         raise RuntimeError(f"number of dimensions must be sparse_dim ({sparse_dim}) + dense_dim ({dense_dim}), but got {len(size)}")
     return input.take(empty(size, input.dtype, input.device, dense_dim))
 
 
 def spdiags(diagonals: Any, offsets: Any, shape: tuple[int, int], layout: Any = None) -> SparseTensor:
-    """A matrix with the rows of `diagonals` (k, n) as the diagonals `offsets` (k,): row i's element j stands in column j."""
+    """A matrix with the rows of `diagonals` (k, n) as the diagonals `offsets` (k,): element j of a row is in column j."""
     if layout not in (None, sparse_coo):
         raise NotImplementedError(f"spdiags: layout {layout} is not implemented; allowed: torch.sparse_coo")
     diagonals = OPS["unsqueeze"](diagonals, 0) if diagonals.ndim == 1 else diagonals

@@ -1,7 +1,7 @@
-"""SparseTensor: what one consists of, its other forms, and moves between dtypes and devices.
+"""SparseTensor: its parts, its conversion to dense form, dtypes and devices.
 
-Owns: the class, its coalescing, its text. What is computed with it stands in `geometry` and `arithmetic`; `calls` makes
-those functions its methods and the answer of torch's functions.
+Owns the class, its coalescing and its printed form. `geometry` and `arithmetic` compute with it; `calls` attaches
+these functions as methods and dispatches torch's functions to them.
 """
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def _result_of_values(name: str) -> Callable[[Any], Any]:
 
 
 class SparseTensor:
-    """A tensor of `size` that is zero but at the columns of `indices` (d, n), int64, where it has `values` (n, *rest).
+    """A tensor of `size`, zero except at the columns of `indices` (d, n), int64, where it has `values` (n, *rest).
 
-    The first d dims are sparse, the rest dense. Positions may repeat until it is coalesced: their values count together.
+    The first d dims are sparse, the others dense. Positions may repeat until it is coalesced: their values add up.
     """
 
     is_sparse = True
     is_sparse_csr = is_quantized = is_mkldnn = is_nested = is_meta = is_fake = retains_grad = _is_param = False
     layout: layout = sparse_coo
-    __torch_function__: Callable[..., Any]  # `calls` gives it
-    # isinstance(t, torch.Tensor) holds, as in torch. In truth it is of another type, which no code for dense memory takes.
+    __torch_function__: Callable[..., Any]  # set in `calls`
+    # isinstance(t, torch.Tensor) holds, as in torch; its type differs, so code for dense memory rejects it.
     __class__ = property(lambda self: Tensor)
 
     def __init__(self, indices: Any, values: Any, size: Sequence[int], coalesced: bool = False) -> None:
@@ -68,22 +68,24 @@ class SparseTensor:
         return int(self._held.shape[0])
 
     def is_coalesced(self) -> bool:
-        """Whether positions are in order and none repeats."""
+        """Whether the positions are sorted and unique."""
         return self._is_coalesced
 
     def _coalesced_(self, coalesced: bool) -> SparseTensor:
-        """Take it from the caller that positions are in order and none repeats, or that they may not be."""
+        """Declare that the positions are sorted and unique, or that they may not be."""
         self._is_coalesced = bool(coalesced)
         return self
 
     def sparse_dim(self) -> int:
+        """The number of sparse dims."""
         return int(self._at.shape[0])
 
     def dense_dim(self) -> int:
+        """The number of dense dims."""
         return int(self._held.ndim) - 1
 
     def rows(self) -> list[Any]:
-        """The positions, one tensor (n,) for each sparse dim."""
+        """The positions as one tensor (n,) per sparse dim."""
         return [OPS["select"](self._at, 0, k) for k in range(self.sparse_dim())]
 
     dtype, device, grad_fn = _of_values("dtype"), _of_values("device"), _of_values("grad_fn")
@@ -91,6 +93,7 @@ class SparseTensor:
 
     @property
     def ndim(self) -> int:
+        """The number of dims."""
         return len(self.shape)
 
     @property
@@ -103,41 +106,46 @@ class SparseTensor:
     data = property(lambda self: self.detach())
 
     def dim(self) -> int:
+        """The number of dims."""
         return len(self.shape)
 
     def size(self, dim: int | None = None) -> Any:
+        """The size, or the size of one dim."""
         return self.shape if dim is None else self.shape[dim]
 
     def numel(self) -> int:
+        """The number of elements, zeros included."""
         return self.shape.numel()
 
     element_size = _result_of_values("element_size")
     is_floating_point, is_complex = _result_of_values("is_floating_point"), _result_of_values("is_complex")
 
     def is_pinned(self, device: Any = None) -> bool:
+        """Always False."""
         return False
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
+        """Always False: there is no dense memory."""
         return False
 
     def stride(self, dim: int | None = None) -> Any:
-        """Zeros: there is no memory to stride through."""
+        """Zeros: there is no dense memory."""
         return (0,) * self.ndim if dim is None else 0
 
     def with_values(self, values: Any) -> SparseTensor:
-        """Other values at the same positions."""
+        """A tensor with other values at the same positions."""
         return SparseTensor(self._at, values, self.shape, self._is_coalesced)
 
     def take(self, other: SparseTensor) -> SparseTensor:
-        """Become what `other` is, and return it: how every write in place ends."""
+        """Assume the parts of `other` and return self; the last step of every in-place function."""
         self._at, self._held = other._at, other._held
         self.shape, self._is_coalesced = other.shape, other._is_coalesced
         return self
 
-    # ---- other forms ----
+    # ---- conversions ----
 
     def linear(self) -> Any:
-        """Positions in the flattened sparse dims, (n,)."""
+        """The positions in the flattened sparse dims, (n,)."""
         result, step = None, 1
         for row, n in zip(reversed(self.rows()), reversed(self.shape[: self.sparse_dim()]), strict=True):
             part = row * step
@@ -146,10 +154,10 @@ class SparseTensor:
         return OPS["full"]((self._nnz(),), 0, dtypes.int64, self.device) if result is None else result
 
     def coalesce(self) -> SparseTensor:
-        """The same tensor with positions in order, each once."""
+        """The same tensor with sorted, unique positions."""
         if self._is_coalesced:
             return self
-        if not self._nnz():  # also where a dim of size 0 leaves no position to speak of
+        if not self._nnz():  # also if a dim has size 0, which leaves no positions
             return SparseTensor(self._at, self._held, self.shape, True)
         places, inverse, _ = OPS["unique"](self.linear(), None)
         held = OPS["full"]((places.shape[0], *self._held.shape[1:]), 0, self.dtype, self.device)
@@ -162,61 +170,68 @@ class SparseTensor:
         return SparseTensor(at, held, self.shape, True)
 
     def to_dense(self, dtype: Any = None, *, masked_grad: bool | None = None) -> Any:
-        """The tensor with its zeros."""
+        """The tensor in dense form."""
         count = math.prod(self.shape[: self.sparse_dim()])
         blank = OPS["full"]((count, *self._held.shape[1:]), 0, self.dtype, self.device)
         dense = OPS["view"](OPS["index_add"](blank, 0, self.linear(), self._held), tuple(self.shape))
         return dense if dtype is None else OPS["to_dtype"](dense, dtype)
 
     def add_into(self, dense: Any, scale: Any = 1) -> Any:
-        """`dense` += scale * this, in place. dense: a tensor of this size. Returns it."""
+        """dense += scale * self, in place, for a dense tensor of the same size. Returns: `dense`."""
         count = math.prod(self.shape[: self.sparse_dim()])
         flat = OPS["view"](dense, (count, *self.shape[self.sparse_dim() :]))
         OPS["index_add_"](flat, 0, self.linear(), self._held if scale == 1 else self._held * scale)
         return dense
 
     def to(self, *args: Any, **kwargs: Any) -> SparseTensor:
+        """The tensor on another device or in another dtype."""
         held = self._held.to(*args, **kwargs)
         return SparseTensor(self._at.to(held.device), held, self.shape, self._is_coalesced)
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
-        """The name of the class of such tensors in torch, or the tensor in another dtype."""
+        """torch's name for the class of such tensors, or the tensor in another dtype."""
         return self._held.type().replace("torch.", "torch.sparse.", 1) if dtype is None else self.with_values(self._held.type(dtype))
 
     def cpu(self) -> SparseTensor:
+        """The tensor on the CPU."""
         return self.to("cpu")
 
     def cuda(self, device: Any = None) -> SparseTensor:
+        """The tensor on a CUDA device."""
         return self.to("cuda" if device is None else device)
 
     def clone(self, *, memory_format: Any = None) -> SparseTensor:
+        """A copy."""
         return SparseTensor(self._at.clone(), self._held.clone(), self.shape, self._is_coalesced)
 
     def detach(self) -> SparseTensor:
+        """The tensor without history, sharing memory."""
         return self.with_values(self._held.detach())
 
     def new_tensor(self, data: Any, **kwargs: Any) -> Any:
-        """A dense tensor of `data`, by default of this dtype and device."""
+        """A dense tensor of `data`, by default with this dtype and device."""
         return self._held.new_tensor(data, **kwargs)
 
     # ---- in place ----
 
     def requires_grad_(self, requires_grad: bool = True) -> SparseTensor:
+        """Set whether the values require a gradient."""
         self._held.requires_grad_(requires_grad)
         return self
 
     def detach_(self) -> SparseTensor:
+        """Drop the history of the values, in place."""
         self._held = self._held.detach()
         return self
 
     def zero_(self) -> SparseTensor:
-        """Forget every element."""
+        """Remove all elements, in place."""
         return self.take(SparseTensor(self._at[:, :0], self._held.detach()[:0], self.shape, True))
 
-    # ---- Python's own ----
+    # ---- special methods ----
 
     def __getattr__(self, name: str) -> Any:
-        # What a Tensor has and this has not: refused when it is called, by a name that says what is missing.
+        # A method that only Tensor has raises when it is called, with its name.
         if not name.startswith("_") and callable(getattr(Tensor, name, None)):
             return partial(_refuse, name)
         raise AttributeError(f"'SparseTensor' object has no attribute '{name}'")
@@ -267,7 +282,7 @@ def _refuse(name: str, *args: Any, **kwargs: Any) -> Any:
 
 
 def _text(part: Any, before: str) -> str:
-    """The elements of indices or values as they print behind `before`."""
+    """The printed elements of indices or values after the text `before`."""
     if part.numel():
         return printing.values_text(part, len(before))
     return "[]" if part.ndim == 1 else f"[], size={tuple(part.shape)}"
@@ -290,7 +305,7 @@ def _to_dtype(name: str) -> Callable[[SparseTensor], SparseTensor]:
     return call
 
 
-# There is no one piece of memory that holds the elements in order.
+# No single piece of memory holds the elements in order.
 for _name, _error, _said in (
     ("data_ptr", RuntimeError, "Cannot access data pointer of Tensor that doesn't have storage"),
     ("tolist", RuntimeError, "Cannot access data pointer of Tensor that doesn't have storage"),

@@ -1,4 +1,4 @@
-"""For tests: comparing tensors within tolerances, and making random ones."""
+"""Helpers for tests: comparison of tensors within tolerances, and random tensors."""
 from __future__ import annotations
 
 from eager.testing.comparison import assert_allclose, assert_close

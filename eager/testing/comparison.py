@@ -1,4 +1,4 @@
-"""`assert_close`: equal structure, equal metadata, values within tolerances; the text of a failure says where and by how much."""
+"""`assert_close`: equal structure, equal metadata, values within tolerances; failures report where and by how much."""
 from __future__ import annotations
 
 import cmath
@@ -17,7 +17,7 @@ from eager.functions.reductions import max as maximum_of
 from eager.functions.reductions import sum as sum_of
 from eager.optable.table import OPS
 
-# dtype -> (rtol, atol): about a few units in the last place. Types that are not listed must be equal.
+# dtype -> (rtol, atol), a few units in the last place. Values of unlisted dtypes must be equal.
 _TOLERANCES = {
     dtypes.float16: (1e-3, 1e-5), dtypes.bfloat16: (1.6e-2, 1e-5), dtypes.float32: (1.3e-6, 1e-5), dtypes.float64: (1e-7, 1e-7),
     dtypes.complex64: (1.3e-6, 1e-5), dtypes.complex128: (1e-7, 1e-7),
@@ -29,7 +29,7 @@ _NUMBERS = (int, float, complex, np.number)
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """What the caller asked for."""
+    """The options of the call."""
 
     rtol: float | None
     atol: float | None
@@ -41,7 +41,7 @@ class _Options:
     check_stride: bool
 
     def tolerances(self, *types: dtype) -> tuple[float, float]:
-        """(rtol, atol): as given, or the widest that one of the types has."""
+        """(rtol, atol): the given ones, or the largest default of the types."""
         if self.rtol is not None and self.atol is not None:
             return self.rtol, self.atol
         found = [_TOLERANCES.get(d, (0.0, 0.0)) for d in types]
@@ -61,10 +61,10 @@ def assert_close(actual: Any, expected: Any, *, allow_subclasses: bool = True, r
                  check_stride: bool = False, msg: _Message = None) -> None:  # fmt: skip
     """Assert |actual - expected| <= atol + rtol * |expected| everywhere, in tensors, arrays, numbers, and containers of them.
 
-    rtol, atol: both or neither; by default by dtype (float32: 1.3e-6 and 1e-5, integers: equal). equal_nan: NaNs match
-    each other. check_*: metadata that must be equal too. msg: the text of the error, or a function that makes it from the
-    usual one. Sequences are compared item by item, mappings key by key.
-    Raises: AssertionError; ValueError for one tolerance without the other; TypeError for what can't be compared.
+    rtol, atol: both or neither; by default by dtype (float32: 1.3e-6 and 1e-5, integers: equal). equal_nan: NaNs are
+    equal to each other. check_*: metadata that must be equal too. msg: the error's text, or a function that maps the
+    usual text to it. Sequences are compared item by item, mappings key by key.
+    Raises: AssertionError; ValueError for one tolerance without the other; TypeError for values of other types.
     """
     if not isinstance(equal_nan, bool):
         raise RuntimeError(f"assert_close: equal_nan must be bool, not {type(equal_nan).__name__}")
@@ -82,7 +82,10 @@ def assert_close(actual: Any, expected: Any, *, allow_subclasses: bool = True, r
 
 def assert_allclose(actual: Any, expected: Any, rtol: float | None = None, atol: float | None = None, equal_nan: bool = True,
                     msg: str = "") -> None:  # fmt: skip
-    """The older `assert_close`: anything that `tensor` takes, dtypes and devices may differ, NaNs match. Deprecated, as in torch."""
+    """The older `assert_close`: accepts anything that `tensor` does, ignores dtypes and devices, NaNs are equal.
+
+    Deprecated.
+    """
     warnings.warn("`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. Please use "
                   "`torch.testing.assert_close()` instead.", FutureWarning, stacklevel=2)  # fmt: skip
     actual = actual if isinstance(actual, Tensor) else creation.tensor(actual)
@@ -189,7 +192,7 @@ def _scalar_text(actual: Any, expected: Any, absolute: Any, relative: Any, rtol:
 def _compare_tensors(actual: Tensor, expected: Tensor, options: _Options, path: tuple[Any, ...]) -> None:
     _compare_metadata(actual, expected, options, path)
     if actual.is_meta or expected.is_meta:
-        return  # nothing but metadata
+        return  # meta tensors have no values
     rtol, atol = options.tolerances(actual.dtype, expected.dtype)
     actual, expected = _alike(actual.detach(), expected.detach())
     matches = pointwise.isclose(actual, expected, rtol=rtol, atol=atol, equal_nan=options.equal_nan)
@@ -214,7 +217,7 @@ def _compare_metadata(actual: Tensor, expected: Tensor, options: _Options, path:
 
 
 def _alike(actual: Tensor, expected: Tensor) -> tuple[Tensor, Tensor]:
-    """Both on one device and in one dtype; integers, bools and 8-bit floats wide enough for differences."""
+    """Both on one device and in one dtype; integers, bools and 8-bit floats in a dtype wide enough for differences."""
     if actual.device is not expected.device:
         actual, expected = actual.cpu(), expected.cpu()
     d = dtypes.promote_types(actual.dtype, expected.dtype) if actual.dtype is not expected.dtype else actual.dtype

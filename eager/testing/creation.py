@@ -17,11 +17,11 @@ __all__ = ["make_tensor"]
 def make_tensor(*shape: Any, dtype: dtype, device: Any = "cpu", low: float | None = None, high: float | None = None,
                 requires_grad: bool = False, noncontiguous: bool = False, exclude_zero: bool = False,
                 memory_format: Any = None) -> Tensor:  # fmt: skip
-    """A tensor of `shape` with values uniform in [low, high), by default within -9 and 9 (0 and 10 for unsigned integers).
+    """A tensor of `shape` with values uniform in [low, high): by default [-9, 9), integers [-9, 10), unsigned ones [0, 10).
 
-    low, high: clamped to what the dtype holds. noncontiguous: strides with gaps, where there are two elements or more.
-    exclude_zero: zeros become the smallest positive number (1 for integers). memory_format: for four dims or more.
-    Raises: ValueError for bounds that are NaN or leave nothing between them, for bools outside 0 and 2, and for
+    low, high: clamped to the range of the dtype. noncontiguous: strides with gaps, if there are at least two elements.
+    exclude_zero: replace zeros by the smallest positive number (1 for integers). memory_format: for at least 4 dims.
+    Raises: ValueError for bounds that are NaN or enclose no value, for bools outside 0 and 2, and for
     noncontiguous with memory_format.
     """
     size = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else tuple(shape)
@@ -70,4 +70,4 @@ def _draw(size: tuple[int, ...], d: dtype, device: Any, low: float, high: float)
         return random.randint(math.floor(low), math.ceil(high), size, dtype=dtypes.int64, device=device).to(d)
     wide = dtypes.float64 if d is dtypes.float64 else dtypes.float32
     unit = random.rand(size, dtype=wide, device=device)
-    return (unit * (high / 2 - low / 2) * 2 + low).clamp(low, high).to(d)  # halves, for high - low may overflow
+    return (unit * (high / 2 - low / 2) * 2 + low).clamp(low, high).to(d)  # computed in halves, because high - low may overflow

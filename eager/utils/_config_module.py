@@ -1,5 +1,4 @@
-"""Modules of settings under torch's names, such as `torch._dynamo.config`: attributes that programs read, set and
-patch.
+"""Modules of settings under torch's names, such as `torch._dynamo.config`: attributes that programs read, set and patch.
 
 Owns the kinds of flags: a Setting is a setting of this project; a Hint has no effect here and is kept (its table gives
 the reason); an Only supports a single value. Every value is checked against the flag's type. An unknown name raises
@@ -83,8 +82,7 @@ def _values(default: Any) -> Values:
 class Setting:
     """A flag that reads and writes a setting of `eager.base.settings`, given by its full name.
 
-    negated: the flag has the opposite meaning. spelt: a value of the setting, and the flag's value with the same
-    meaning.
+    negated: the flag has the opposite meaning. spelt: a value of the setting, and the flag's value with the same meaning.
     choices: all accepted values, if there are few.
     """
 
@@ -166,9 +164,7 @@ class Only:
         self.check(key, value)
 
     def check(self, key: str, value: Any) -> None:
-        """Raises: TypeError, ValueError for a value that the flag does not accept; NotImplementedError for an
-        unsupported one.
-        """
+        """Raises: TypeError, ValueError for a value that the flag does not accept; NotImplementedError for an unsupported one."""
         self.accepted.check(key, value)
         if value != self.accepted.default:
             raise NotImplementedError(f"{key}={value!r}: {self.why}; allowed: {self.accepted.default!r}")

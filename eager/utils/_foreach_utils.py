@@ -40,8 +40,7 @@ def _group_tensors_by_device_and_dtype(
     positions of its elements ([] unless `with_indices`).
     Raises: RuntimeError for no list, None in the first list, lists of different lengths (empty lists are allowed), or a
     tensor whose device or dtype differs from the first list's; float32 and float64 tensors (step counts) may also be on
-    the
-    CPU, and other states may be bfloat16.
+    the CPU, and other states may be bfloat16.
     """
     if not tensorlistlist:
         raise RuntimeError("_group_tensors_by_device_and_dtype: got no list of tensors; allowed: at least 1")

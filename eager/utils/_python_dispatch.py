@@ -1,8 +1,7 @@
 """`torch.utils._python_dispatch`: modes that intercept every op of a block, below autograd.
 
 An op is an entry of this library's table (`eager.optable.table.Op`), not of torch's ATen: it has a `__name__`, and
-takes
-all arguments by position. Ops that autograd runs in a backward pass are intercepted too.
+takes all arguments by position. Ops that autograd runs in a backward pass are intercepted too.
 """
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """`torch.utils.module_tracker`: the running modules by dotted name, in forward and in backward.
 
 A module's backward begins at the first gradient of its outputs and ends when all its inputs have their gradients; if
-its
-inputs require no gradient, it ends with the pass.
+its inputs require no gradient, it ends with the pass.
 """
 from __future__ import annotations
 
@@ -28,8 +27,7 @@ _EVERYTHING = "Global"
 class ModuleTracker:
     """Tracks the modules of a block.
 
-    parents: names of the running modules, and "Global"; a name consists of the outermost module's class and the path
-    below it.
+    parents: names of the running modules, and "Global"; a name consists of the outermost module's class and the path below it.
     is_bw: whether a backward pass is running.
     """
 

@@ -1,6 +1,4 @@
-"""Weak references and mappings of tensors by identity, because `==` of tensors is elementwise and unusable for
-dict keys.
-"""
+"""Weak references and mappings of tensors by identity, because `==` of tensors is elementwise and unusable for dict keys."""
 from __future__ import annotations
 
 import weakref

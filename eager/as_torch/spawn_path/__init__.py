@@ -1,1 +1,1 @@
-"""Not imported: a folder that the script runner appends to `sys.path`, so that spawned workers find `torch.py` in it."""
+"""Not imported: the script runner appends this folder to `sys.path`, so that spawned workers find `torch.py` in it."""

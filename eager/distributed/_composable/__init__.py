@@ -1,1 +1,1 @@
-"""The former place of `fully_shard`."""
+"""The former package of `fully_shard`."""

@@ -1,4 +1,4 @@
-"""The former place of `torch.distributed.fsdp.fully_shard`."""
+"""The former module of `torch.distributed.fsdp.fully_shard`."""
 from eager.distributed.fsdp import CPUOffloadPolicy, FSDPModule, MixedPrecisionPolicy, OffloadPolicy, fully_shard
 
 __all__ = ["CPUOffloadPolicy", "FSDPModule", "MixedPrecisionPolicy", "OffloadPolicy", "fully_shard"]

@@ -1,4 +1,4 @@
-"""`torch.distributed.fsdp`: parameters spread over processes. There is one process: the names can be imported and asked for."""
+"""`torch.distributed.fsdp`: parameters sharded over processes. Its names serve imports and `isinstance` checks only."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -13,27 +13,27 @@ __all__ = ["CPUOffload", "CPUOffloadPolicy", "FSDPModule", "FullyShardedDataPara
 
 
 class FullyShardedDataParallel(Module):
-    """A module whose parameters are spread over processes. There are none. Raises: NotImplementedError."""
+    """A module whose parameters are sharded over processes. The constructor raises NotImplementedError."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         missing("torch.distributed.fsdp.FullyShardedDataParallel")
 
 
 class FSDPModule:
-    """What `fully_shard` makes of a module. There are none."""
+    """The class of modules that `fully_shard` returns. It has no instances."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         missing("torch.distributed.fsdp.FSDPModule")
 
 
 def fully_shard(*args: Any, **kwargs: Any) -> NoReturn:
-    """Not available. Raises: NotImplementedError."""
+    """Raises NotImplementedError: there is a single process."""
     missing("torch.distributed.fsdp.fully_shard")
 
 
 @dataclass(frozen=True)
 class MixedPrecisionPolicy:
-    """The dtypes that `fully_shard` computes, reduces and gives back in."""
+    """The dtypes of computation, reduction and output of `fully_shard`."""
 
     param_dtype: dtype | None = None
     reduce_dtype: dtype | None = None
@@ -43,7 +43,7 @@ class MixedPrecisionPolicy:
 
 @dataclass
 class MixedPrecision:
-    """The dtypes that `FullyShardedDataParallel` computes and reduces in."""
+    """The dtypes of computation and reduction of `FullyShardedDataParallel`."""
 
     param_dtype: dtype | None = None
     reduce_dtype: dtype | None = None
@@ -55,18 +55,18 @@ class MixedPrecision:
 
 @dataclass(frozen=True)
 class OffloadPolicy:
-    """Parameters stay where they are."""
+    """Parameters remain on their device."""
 
 
 @dataclass(frozen=True)
 class CPUOffloadPolicy(OffloadPolicy):
-    """Parameters wait in host memory."""
+    """Parameters are kept in host memory."""
 
     pin_memory: bool = True
 
 
 @dataclass
 class CPUOffload:
-    """Whether parameters wait in host memory."""
+    """Whether parameters are kept in host memory."""
 
     offload_params: bool = False

@@ -1,4 +1,4 @@
-"""`torch.distributed.tensor`: tensors spread over processes. There is one process: the names can be imported and asked for."""
+"""`torch.distributed.tensor`: tensors sharded over processes. Its names serve imports and `isinstance` checks only."""
 from __future__ import annotations
 
 from typing import Any, NoReturn
@@ -10,17 +10,17 @@ __all__ = ["DTensor", "distribute_module", "distribute_tensor"]
 
 
 class DTensor(Tensor):
-    """A tensor spread over processes. There are none, so no tensor is an instance. Raises: NotImplementedError."""
+    """A tensor sharded over processes. The constructor raises NotImplementedError, so no tensor is an instance."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         missing("torch.distributed.tensor.DTensor")
 
 
 def distribute_tensor(*args: Any, **kwargs: Any) -> NoReturn:
-    """Not available. Raises: NotImplementedError."""
+    """Raises NotImplementedError: there is a single process."""
     missing("torch.distributed.tensor.distribute_tensor")
 
 
 def distribute_module(*args: Any, **kwargs: Any) -> NoReturn:
-    """Not available. Raises: NotImplementedError."""
+    """Raises NotImplementedError: there is a single process."""
     missing("torch.distributed.tensor.distribute_module")

@@ -1,4 +1,4 @@
-"""`torch.distributed.tensor.experimental`: names of it that libraries import."""
+"""`torch.distributed.tensor.experimental`: the names that libraries import from it."""
 from __future__ import annotations
 
 from typing import NoReturn
@@ -9,5 +9,5 @@ __all__ = ["implicit_replication"]
 
 
 def implicit_replication() -> NoReturn:
-    """Not available. Raises: NotImplementedError."""
+    """Raises NotImplementedError: there is a single process."""
     missing("torch.distributed.tensor.experimental.implicit_replication")

@@ -22,8 +22,7 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     """softmax(q k^T * scale + mask) v.
 
     query: (*, t, d), key: (*, s, d), value: (*, s, e); result (*, t, e). attn_mask: bool (True = visible) or
-    added to the scores; it broadcasts to (*, t, s). is_causal: row i sees columns j <= i. scale: 1 / sqrt(d) by
-    default.
+    added to the scores; it broadcasts to (*, t, s). is_causal: row i sees columns j <= i. scale: 1 / sqrt(d) by default.
     enable_gqa: key and value may have fewer heads (dim -3), each shared by a group of query heads.
     Raises: RuntimeError for a mask together with is_causal, and for shapes that do not fit.
     """

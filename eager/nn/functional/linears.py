@@ -232,8 +232,7 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
 
 @composition
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
-    """p-norm distances of all pairs of rows i < j, in row-major order of (i, j). input: (n, d); result (n (n - 1) /
-    2,).
+    """p-norm distances of all pairs of rows i < j, in row-major order of (i, j). input: (n, d); result (n (n - 1) / 2,).
 
     Raises: RuntimeError for another rank or a negative p.
     """

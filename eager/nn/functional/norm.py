@@ -104,8 +104,7 @@ def _fit_channels(input: Tensor, **per_channel: Tensor | None) -> None:
 
 
 def _check_statistics(input: Tensor, *given: Tensor | None) -> None:
-    """Raise RuntimeError unless weight, bias and statistics have the input's dtype, or float32 beside a half-precision
-    input.
+    """Raise RuntimeError unless weight, bias and statistics have the input's dtype, or float32 beside a half-precision input.
 
     As in torch, the first given tensor decides whether mixed dtypes are allowed.
     """
@@ -126,8 +125,7 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
     """Normalise each channel with the statistics of the batch (training) or the running statistics.
 
     input: (n, c, *); the others (c,). In training the running statistics move by `momentum` towards the
-    batch's mean and unbiased variance. Raises: ValueError for eps < 0, and in training for eps = 0 or one value per
-    channel.
+    batch's mean and unbiased variance. Raises: ValueError for eps < 0, and in training for eps = 0 or one value per channel.
     """
     _check_batch(input, weight, bias, running_mean, running_var)
     if eps < 0 or (training and eps == 0):

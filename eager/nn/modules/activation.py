@@ -399,8 +399,7 @@ class MultiheadAttention(Module):
         """Attend from `query` to `key` and `value`.
 
         key_padding_mask: (n, s); attn_mask: (t, s) or (n * heads, t, s). A bool mask hides True positions; a floating
-        mask
-        is added to the scores. need_weights: also return the weights, averaged over heads if average_attn_weights.
+        mask is added to the scores. need_weights: also return the weights, averaged over heads if average_attn_weights.
         """
         swap = self.batch_first and query.ndim == 3
         if swap:

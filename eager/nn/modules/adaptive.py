@@ -22,8 +22,7 @@ class _ASMoutput(NamedTuple):
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """Log softmax over n_classes sorted by falling frequency: a head over the first classes plus one entry per
-    cluster.
+    """Log softmax over n_classes sorted by falling frequency: a head over the first classes plus one entry per cluster.
 
     cutoffs: the first class of each cluster. Cluster i uses in_features / div_value ** (i + 1) features.
     Raises: ValueError unless cutoffs are unique, increasing integers in [1, n_classes).
@@ -63,8 +62,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 layer.reset_parameters()
 
     def forward(self, input_: Tensor, target_: Tensor) -> _ASMoutput:
-        """Log probability of each target, and their negative mean. Each cluster only processes rows of its own
-        classes.
+        """Log probability of each target, and their negative mean. Each cluster only processes rows of its own classes.
 
         input_: (n, in_features) with target_ (n,), or (in_features,) with target_ ().
         Raises: RuntimeError for other ranks or batch sizes, or a target outside [0, n_classes).

@@ -119,9 +119,7 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation over all processes of a group; with one process, ordinary batch normalisation of (n, c,
-    *).
-    """
+    """Batch normalisation of (n, c, *) over all processes of a group; with one process, ordinary batch normalisation."""
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
                  track_running_stats: bool = True, process_group: Any = None, device: Any = None, dtype: Any = None, *,

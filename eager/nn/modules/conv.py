@@ -154,8 +154,7 @@ class _ConvTransposeNd(_ConvNd):
     def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
         """Transposed convolution of `input`.
 
-        output_size: selects one of the spatial sizes that map to input's size under the stride; by default the
-        smallest.
+        output_size: selects one of the spatial sizes that map to input's size under the stride; by default the smallest.
         Raises: ValueError for an output_size outside their range.
         """
         if self.padding_mode != "zeros":

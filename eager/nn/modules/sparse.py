@@ -49,8 +49,7 @@ class Embedding(_Table):
     """Looks up rows of a table. (*) int -> (*, embedding_dim). weight: (num_embeddings, embedding_dim).
 
     padding_idx: this row gets no gradient. max_norm: scale the used rows down to this norm, in place.
-    Raises: AssertionError for a padding_idx or weight that does not fit; IndexError in a call for an index out of
-    range.
+    Raises: AssertionError for a padding_idx or weight that does not fit; IndexError in a call for an index out of range.
     """
 
     def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,

@@ -12,9 +12,8 @@ __all__ = ["gather", "scatter"]
 
 
 def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> list[Any]:
-    """One copy of `inputs` per device: tensors are split along `dim`, also inside tuples, lists and dicts; other
-    values
-    are repeated.
+    """One copy of `inputs` per device: tensors, also inside tuples, lists and dicts, are split along `dim`; other
+    values are repeated.
     """
     if isinstance(inputs, Tensor):
         chunks = FUNCTIONS["chunk"](inputs, len(target_gpus), dim) if len(target_gpus) > 1 else (inputs,)

@@ -29,9 +29,7 @@ def cached() -> Iterator[None]:
 
 
 def _inverse_or_same(parametrization: Any, value: Any) -> Any:
-    """The result of `parametrization.right_inverse(value)`; `value` itself if there is no inverse for these
-    settings.
-    """
+    """The result of `parametrization.right_inverse(value)`; `value` itself if there is no inverse for these settings."""
     inverse = getattr(parametrization, "right_inverse", None)
     if inverse is None:
         return value

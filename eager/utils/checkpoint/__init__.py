@@ -71,8 +71,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
     use_reentrant: False is recommended: it supports `autograd.grad`, keyword arguments, nested structures and
         inputs that require no gradient. True runs a backward within backward. None means True, with a warning.
     preserve_rng_state: the recomputation draws the same random numbers. It always uses the same autocast state.
-    context_fn: returns one context for each of the two runs. debug: errors list the ops of both runs. early_stop: stop
-    the
+    context_fn: returns one context for each of the two runs. debug: errors list the ops of both runs. early_stop: stop the
         recomputation once all saved tensors exist. determinism_check: "default" compares shape, dtype and device of
         the tensors of both runs, "none" does not. (All four only for use_reentrant=False.)
 

@@ -66,8 +66,7 @@ class DataLoader(Generic[T_co]):
 
     The order and all draws of this process depend on the generator only, not on `num_workers`. Worker `i` seeds
     `random`, numpy and the default generator from a seed drawn once per pass (once per loader, if persistent)
-    plus `i`. An exception in a worker is raised here with its class and traceback; a worker that dies raises
-    RuntimeError.
+    plus `i`. An exception in a worker is raised here with its class and traceback; a worker that dies raises RuntimeError.
 
     Raises: ValueError for contradictory or negative options; TypeError for a wrong multiprocessing context.
     """
@@ -334,9 +333,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._hand_out()
 
     def _hand_out(self) -> None:
-        """Assign the next indices to the next worker with capacity; none if the sampler or the workers are
-        exhausted.
-        """
+        """Assign the next indices to the next worker with capacity; none if the sampler or the workers are exhausted."""
         load = Counter(self._owner.values())
         taker = next((i for i in self._active if self._in_order or load[i] < self._ahead), None)
         if taker is None:

@@ -47,9 +47,8 @@ class SummaryWriter:
     """Writes event files to `log_dir` (by default `runs/<time>_<host><comment>`), in the background.
 
     purge_step: TensorBoard hides the events of an earlier, crashed run from this step on. max_queue: number of events
-    before
-    a write to disk; flush_secs: seconds between writes; filename_suffix: suffix of the event files.
-    After `close`, the next `add_*` opens another file. Usable as a context manager.
+    before a write to disk; flush_secs: seconds between writes; filename_suffix: suffix of the event files. After
+    `close`, the next `add_*` opens another file. Usable as a context manager.
     """
 
     def __init__(self, log_dir: str | os.PathLike[str] | None = None, comment: str = "", purge_step: int | None = None,

@@ -21,9 +21,7 @@ _REFUSAL = "default_collate: batch must contain tensors, numpy arrays, numbers, 
 
 
 def default_convert(data: Any) -> Any:
-    """`data` with every numpy array and number converted to a tensor; containers keep their types (a tuple becomes
-    a list).
-    """
+    """`data` with every numpy array and number converted to a tensor; containers keep their types (a tuple becomes a list)."""
     if isinstance(data, Tensor):
         return data
     if isinstance(data, (np.ndarray, np.generic)):

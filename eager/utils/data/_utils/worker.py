@@ -95,8 +95,7 @@ def _generate_state(base_seed: int, worker_id: int) -> list[int]:
 
 
 def seed_worker(base_seed: int, worker_id: int) -> int:
-    """Seed `random`, numpy and the default generator for one worker. Returns: the seed of `random` and the default
-    generator.
+    """Seed `random`, numpy and the default generator for one worker. Returns: the seed of `random` and the default generator.
 
     numpy receives a hash of both numbers, because its 32-bit seeds would collide.
     """

@@ -125,7 +125,7 @@ _named_device = device  # for functions with a parameter `device`
 
 
 def get_device_module(device: _Any = None) -> _Any:
-    """`torch.cuda` or `torch.cpu`, for a device or device type; by default that of the available accelerator.
+    """`torch.cuda` or `torch.cpu`, for a device or device type; by default of the available accelerator.
 
     Raises: RuntimeError for a device without a module.
     """

@@ -104,7 +104,7 @@ def _element_size(dtype: Any) -> int:
 
 
 def _get_available_device_type() -> str | None:
-    """The device type of the accelerator; None if there is none."""
+    """The device type of the accelerator, or None."""
     return "cuda" if cuda.is_available() else None
 
 

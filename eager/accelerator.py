@@ -20,7 +20,7 @@ def device_count() -> int:
 
 
 def current_accelerator(check_available: bool = False) -> device | None:
-    """The accelerator's device without an index; None if there is none."""
+    """The accelerator's device without an index, or None."""
     return device("cuda") if cuda.is_available() else None
 
 

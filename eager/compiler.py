@@ -58,7 +58,7 @@ def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
 
 
 def allow_in_graph(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Put calls of `fn` into the graph as they are, without tracing into it."""
+    """Put calls of `fn` into the graph unchanged, without tracing into it."""
     return _dynamo().allow_in_graph(fn)
 
 
@@ -152,7 +152,7 @@ _MISSING = {
     **dict.fromkeys(("save_cache_artifacts", "load_cache_artifacts"), "the cache is a folder (FRAMEJIT_CACHE_DIR) that can be copied"),
     **dict.fromkeys(("keep_portable_guards_unsafe", "keep_tensor_guards_unsafe", "skip_guard_on_inbuilt_nn_modules_unsafe",
                      "skip_guard_on_all_nn_modules_unsafe", "skip_guard_on_globals_unsafe", "skip_all_guards_unsafe"),
-                    "guards are not skipped: those that nothing changes cost nothing"),
+                    "guards are not skipped: a guard whose subject does not change costs nothing"),
     **dict.fromkeys(("set_default_backend", "get_default_backend"), "pass backend= to compile()"),
     "set_enable_guard_collectives": "there are no collectives", "load_compiled_function": "compiled functions are not files; see export",
 }  # fmt: skip

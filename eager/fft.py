@@ -77,7 +77,7 @@ def _one_dim(x: Any, dim: int) -> int:
 
 
 def _plan(x: Any, s: Any, dim: Any, last: bool = False) -> tuple[list[int], list[int]]:
-    """(dims, sizes) of a transform over several dims. last: the last size is that of a half spectrum's signal."""
+    """(dims, sizes) of a transform over several dims. last: the last size belongs to the signal of a half spectrum."""
     s = [s] if isinstance(s, int) else s
     dim = [dim] if isinstance(dim, int) else dim
     if dim is None:

@@ -8,6 +8,6 @@ _NAMES = (
     "atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors cartesian_prod cdist chain_matmul einsum istft lu "
     "meshgrid norm pca_lowrank split stft svd_lowrank tensordot unique unique_consecutive unravel_index"
 ).split()
-__all__ = list(_NAMES)  # noqa: PLE0605 - the names are those of the package itself
+__all__ = list(_NAMES)  # noqa: PLE0605 - the package's own names
 
 globals().update({name: value for name, value in {**FUNCTIONS, **TOP_LEVEL}.items() if name in __all__})

@@ -1,6 +1,6 @@
 """`torch.futures`: results that other threads provide later.
 
-An exception of a `then` callback becomes the exception of its future; that of an `add_done_callback` is only logged.
+An exception of a `then` callback becomes the exception of its future; an exception of an `add_done_callback` callback is only logged.
 """
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """torch.hub: weights by URL and models of a repository, with local files preferred.
 
-A file in the cache folder is used as it is, including torch's downloads. Without a network
+A file in the cache folder is used unchanged, including torch's downloads. Without a network
 the error names the missing file.
 """
 from __future__ import annotations

@@ -265,7 +265,7 @@ def infer_schema(prototype_function: Callable[..., Any], /, *, mutates_args: Any
     """The schema of a function from its annotations, such as "(Tensor x, float by) -> Tensor".
 
     mutates_args: names of the tensors that it writes to, or "unknown" for all of them. Raises: ValueError for a
-    parameter without an annotation, or with one that no schema type represents.
+    parameter without an annotation, or with an annotation that no schema type represents.
     """
     hints = typing.get_type_hints(prototype_function)
     params, star = [], False

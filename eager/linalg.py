@@ -487,7 +487,9 @@ _INF = math.inf
 
 
 def _check_norm_dtype(who: str, have: dtypes.dtype, wanted: dtypes.dtype) -> None:
-    """Raise RuntimeError unless `wanted` is a valid dtype of the norm: at least as wide as the input's, and real iff it is."""
+    """Raise RuntimeError unless the norm may have this dtype: at least as wide as the input's, and real
+    iff it is.
+    """
     if wanted.is_integral:
         raise RuntimeError(f"{who}: dtype should be floating point or complex, but got {_scalar_name(wanted)}")
     if have.is_complex is not wanted.is_complex:

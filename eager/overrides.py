@@ -1,7 +1,7 @@
 """`torch.overrides`: the protocol by which other classes override torch's functions, `__torch_function__`.
 
 Public names over `eager._tensor.torch_function`. Importing this module enables the protocol for classes that are not
-Tensors. A subclass of Tensor and a TorchFunctionMode enable it by themselves.
+Tensors. A subclass of Tensor and a TorchFunctionMode enable it too.
 """
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ class DisableTorchFunctionSubclass(subclasses_off):
 
 
 class DisableTorchFunction(subclasses_off):
-    """A block in which neither subclasses nor modes intercept calls."""
+    """A block in which subclasses and modes do not intercept calls."""
 
     def __init__(self) -> None:
         super().__init__(modes=True)

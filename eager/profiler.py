@@ -95,7 +95,7 @@ def supported_activities() -> set[ProfilerActivity]:
 
 
 class profile:  # noqa: N801 - torch's name
-    """Profiles a block, or those of its steps that `schedule` selects: call `step()` at the end of each step.
+    """Profiles a block, or the steps that `schedule` selects: call `step()` at the end of each step.
 
     on_trace_ready: called with the profiler after the last step of a cycle, or without a schedule after the block.
     Raises: NotImplementedError for unsupported measurements.

@@ -191,7 +191,7 @@ def set_rng_state(new_state: Any) -> None:
 @contextlib.contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True, _caller: str = "fork_rng", _devices_kw: str = "devices",
              device_type: str | None = None) -> Iterator[None]:  # fmt: skip
-    """Restore the CPU's default generator, and those of `devices` (None: all), at the end of the block."""
+    """Restore the default generators of the CPU and of `devices` (None: all devices) at the end of the block."""
     device_type = device_type or "cuda"
     if device_type not in ("cpu", "cuda", "meta"):
         raise RuntimeError(f"torch has no module of `{device_type}`")

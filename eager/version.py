@@ -1,6 +1,6 @@
 """Versions: this project's, and the version of torch that it implements.
 
-Code written for torch compares `__version__` to ask whether it may use the features of torch 2.x. It is therefore the
+Code written for torch compares `__version__` to check for the features of torch 2.x. It is therefore the
 torch release whose names and semantics are the reference, with framejit's own version as the local part
 ("2.13.0+framejit.0.1.0", valid under PEP 440, so `packaging` parses and orders it). Quote `framejit` in a bug report.
 Comparisons are by number, not by text: "2.13.0" >= "2.4".

@@ -1,6 +1,6 @@
 """`cond` and `while_loop`: branches and loops that depend on tensor data, as function calls.
 
-They run the given Python functions: a branch not taken costs nothing, and gradients are those of the branch taken.
+They run the given Python functions: a branch not taken costs nothing, and gradients come from the branch taken.
 Compiled code breaks the graph at the decision, and captures each branch or loop body separately.
 """
 from __future__ import annotations

@@ -57,7 +57,7 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Form
 
     The function takes the operator's arguments, with shapes in place of tensors and the result's shape as `out_shape`;
     with get_raw, tensors and the result as `out_val`.
-    Raises: ValueError for a target that is not an operator; RuntimeError for one that already has a formula.
+    Raises: ValueError for a target that is not an operator; RuntimeError for an operator that already has a formula.
     """
 
     def register(formula: Formula) -> Formula:

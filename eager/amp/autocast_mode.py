@@ -68,7 +68,7 @@ def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -
 
 
 def get_autocast_dtype(device_type: str) -> dtype:
-    """The low precision of a device type in this thread: of the open block, else the one that a new block would use."""
+    """The low precision of a device type in this thread: of the open block, else of a new block."""
     name = _check(device_type)
     return next((lower for device_name, lower in _precisions() if device_name == name), _thread.dtypes[name])
 
@@ -223,7 +223,7 @@ def _cast(value: Any, device_type: str, d: dtype) -> Any:
 def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: dtype | None = None) -> Any:
     """Decorate `forward` of an `autograd.Function` that uses `custom_bwd`.
 
-    With `cast_inputs`, an active autocast casts its inputs to that dtype and is off inside; otherwise it stays as it is.
+    With `cast_inputs`, an active autocast casts its inputs to that dtype and is off inside; otherwise it is unchanged.
     """
     if fwd is None:
         return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)

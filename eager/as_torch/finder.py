@@ -55,7 +55,7 @@ class TorchFinder(MetaPathFinder):
         return spec
 
     def find_distributions(self, context: Any = None) -> Iterable[importlib.metadata.Distribution]:
-        """The distribution of torch, if the context asks for it or for all."""
+        """The distribution of torch, if the context names torch or no distribution."""
         if context is None or context.name in (None, "torch"):
             yield _TorchDistribution()
 

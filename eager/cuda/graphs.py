@@ -58,7 +58,7 @@ class CUDAGraph:
 
 @contextlib.contextmanager
 def graph(cuda_graph: CUDAGraph, pool: Any = None, stream: Any = None, capture_error_mode: str = "global") -> Iterator[None]:
-    """Record the block's work into `cuda_graph`, on `stream` or a new one."""
+    """Record the block's work into `cuda_graph`, on `stream` or a new stream."""
     synchronize()
     with StreamContext(stream if stream is not None else Stream()):
         cuda_graph.capture_begin(pool, capture_error_mode)

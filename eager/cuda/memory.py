@@ -13,7 +13,7 @@ __all__ = ["OutOfMemoryError", "empty_cache", "max_memory_allocated", "max_memor
 
 
 class OutOfMemoryError(RuntimeError):
-    """The device has not enough free memory for an allocation."""
+    """The device lacks free memory for an allocation."""
 
 
 def _pool() -> Any:

@@ -99,7 +99,7 @@ def _needs_group(name: str) -> Any:
         raise ValueError(_NO_GROUP)
 
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = "Needs a process group. Raises: ValueError, for there is none."
+    call.__doc__ = "Needs a process group. Raises: ValueError, because no group exists."
     return call
 
 

@@ -113,7 +113,7 @@ class _IndependentConstraint(Constraint):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """The support of a mixture: that of its components, which have an additional batch dim."""
+    """The support of a mixture: the support of its components, which have an additional batch dim."""
 
     def __init__(self, base_constraint: Constraint) -> None:
         self.base_constraint = base_constraint

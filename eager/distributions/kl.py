@@ -341,7 +341,7 @@ def _low_rank_multivariate(p: Any, q: Any) -> Tensor:
 
 
 def _never_inside(*pairs: tuple[type, type]) -> None:
-    """Register an infinite divergence: p has mass where q has none."""
+    """Register an infinite divergence: p has mass outside the support of q."""
     for type_p, type_q in pairs:
         register_kl(type_p, type_q)(lambda p, q: _infinite(getattr(p, next(iter(p.arg_constraints)))))
 

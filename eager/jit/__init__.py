@@ -1,4 +1,4 @@
-"""TorchScript's names. There is no TorchScript: `script` returns its argument, which runs as Python.
+"""TorchScript's names. TorchScript does not exist here: `script` returns its argument, which runs as Python.
 
 A scripted function computes the same values as the Python function, so running the Python is correct; a log line states
 once that it is not compiled. `compile` is this library's compiler. Functions that need TorchScript itself (`save`,

@@ -1,4 +1,4 @@
-"""`torch.jit.annotations`: the names of types that scripted code imports from here. They are those of `typing`."""
+"""`torch.jit.annotations`: the names of types that scripted code imports from here. All come from `typing`."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ def _replace_tensors(value: Any, replacements: list[Tensor]) -> Any:
 class _BackwardBoundary:
     """Two identity nodes around a module's forward, through which its gradients pass.
 
-    The gradients of the outputs arrive first and run the pre-hooks; those of the inputs arrive last and run the hooks.
+    The gradients of the outputs arrive first and run the pre-hooks; the gradients of the inputs arrive last and run the hooks.
     """
 
     def __init__(self, module: HookedModule, hooks: list[Any], pre_hooks: list[Any]) -> None:

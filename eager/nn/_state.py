@@ -71,7 +71,7 @@ class StatefulModule(TreeModule):
     def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
         """All parameters and persistent buffers of the tree by dotted name, sharing the module's memory.
 
-        destination: a dict to fill in place of a new one. prefix: prepended to each key.
+        destination: an existing dict to fill. prefix: prepended to each key.
         keep_vars: return the tensors themselves instead of detached aliases.
         Raises: RuntimeError if a post-hook returns a value.
         """

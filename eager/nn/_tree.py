@@ -87,7 +87,7 @@ class TreeModule(HookedModule):
     # ---- looking up by dotted name ----
 
     def get_submodule(self, target: str) -> Any:
-        """The submodule with this dotted name; "" is this module. Raises: AttributeError if there is none."""
+        """The submodule with this dotted name; "" is this module. Raises: AttributeError for an unknown name."""
         module: Any = self
         for part in target.split(".") if target else ():
             if not hasattr(module, part):
@@ -115,7 +115,7 @@ class TreeModule(HookedModule):
         setattr(parent, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
-        """The parameter with this dotted name. Raises: AttributeError if there is none."""
+        """The parameter with this dotted name. Raises: AttributeError for an unknown name."""
         parent_name, _, name = target.rpartition(".")
         module = self.get_submodule(parent_name)
         if not hasattr(module, name):
@@ -126,7 +126,7 @@ class TreeModule(HookedModule):
         return found
 
     def get_buffer(self, target: str) -> Tensor:
-        """The buffer with this dotted name. Raises: AttributeError if there is none."""
+        """The buffer with this dotted name. Raises: AttributeError for an unknown name."""
         parent_name, _, name = target.rpartition(".")
         module = self.get_submodule(parent_name)
         if not hasattr(module, name):

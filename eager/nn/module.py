@@ -58,7 +58,7 @@ class Module(StatefulModule):
         return f"{self._get_name()}(\n  " + "\n  ".join(extra + children) + "\n)"
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Compile the call of this module in place; the arguments are those of the top-level `compile`."""
+        """Compile the call of this module in place; takes the arguments of the top-level `compile`."""
         compiled = compiler.compile(self._call_impl, *args, **kwargs)
         _native.bump_epoch()
         self.__dict__["_compiled_call_impl"] = compiled

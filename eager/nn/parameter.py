@@ -37,7 +37,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     """A tensor that appears in a Module's `parameters()` once it is assigned as an attribute.
 
     data: any tensor; the parameter shares its memory and drops its history. requires_grad: True by default.
-    Raises: RuntimeError for requires_grad=True with a dtype that is neither floating point nor complex.
+    Raises: RuntimeError for requires_grad=True with a dtype other than floating point or complex.
     """
 
     __torch_function__ = _disabled_torch_function_impl

@@ -124,5 +124,5 @@ def _as_real(value: Any) -> Any:
 
 
 def rate(group: dict[str, Any]) -> Any:
-    """The learning rate as a number; a tensor remains one if the update is to be differentiable."""
+    """The learning rate as a number; a tensor remains a tensor if the update must be differentiable."""
     return group["lr"] if group.get("differentiable") else scalar(group["lr"])

@@ -77,7 +77,7 @@ def written_name(obj: Any) -> tuple[str, str] | None:
 
 
 def found_object(module: str, name: str) -> Any:
-    """The object here that corresponds to torch's `module.name`. Raises: AttributeError if there is none."""
+    """The object here that corresponds to torch's `module.name`. Raises: AttributeError for an unknown name."""
     path = _PUBLIC.get(module, module).split(".")[1:] + name.split(".")
     try:
         found: Any = functools.reduce(getattr, path, sys.modules["eager"])

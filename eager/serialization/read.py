@@ -260,7 +260,7 @@ def _load_legacy(data: Any, f: Any, map_location: Any, weights_only: bool, setti
         part, at = _unpickle(data, at, refuse, True, {})
         header.append(part)
         if header[0] != _LEGACY_MAGIC:
-            raise RuntimeError(f"Invalid magic number; corrupt file? {_what(f)} is no file of torch.save")
+            raise RuntimeError(f"Invalid magic number; corrupt file? torch.save did not write {_what(f)}")
     if header[1] != _LEGACY_PROTOCOL:
         raise RuntimeError(f"Invalid protocol version: {header[1]}")
     order = "little" if not isinstance(header[2], dict) or header[2].get("little_endian", True) else "big"

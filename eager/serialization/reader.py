@@ -44,6 +44,6 @@ class PyTorchFileReader:
         return empty(0, dtype=dtype).set_(storage, 0, (0,))
 
     def serialization_id(self) -> str:
-        """The writer's id of this content; "" if the file has none."""
+        """The writer's id of this content; "" if the file lacks it."""
         name = ".data/serialization_id"
         return self._archive.read(name).decode("latin1") if name in self._archive else ""

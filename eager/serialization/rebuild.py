@@ -136,7 +136,7 @@ def set_state(t: Tensor, state: Any) -> None:
 
 def _tensor(value: Any) -> Tensor:
     if not isinstance(value, Tensor):
-        raise pickle.UnpicklingError(f"a {type(value).__name__} stands where a tensor should: the file is damaged")
+        raise pickle.UnpicklingError(f"expected a tensor, found a {type(value).__name__}: the file is damaged")
     return value
 
 

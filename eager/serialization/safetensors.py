@@ -61,9 +61,9 @@ def _place(path: PathLike, name: str, entry: Any, available: int) -> tuple[dtype
     d, shape, extent = _SAFE_NAMES[entry["dtype"]], entry["shape"], entry["data_offsets"]
     for numbers in (shape, extent):
         if not isinstance(numbers, list) or any(type(n) is not int or n < 0 for n in numbers):
-            raise ValueError(f"{where} has shape {shape} and stands at {extent}: the file is damaged")
+            raise ValueError(f"{where} has shape {shape} and data_offsets {extent}: the file is damaged")
     if len(extent) != 2 or not extent[0] <= extent[1] <= available or extent[1] - extent[0] != math.prod(shape) * d.itemsize:
-        raise ValueError(f"{where} stands at bytes {extent}, which does not fit its shape {shape} or the file's {available} bytes: "
+        raise ValueError(f"{where} has data_offsets {extent}, which do not fit its shape {shape} or the file's {available} bytes: "
                          "the file is cut off or damaged")  # fmt: skip
     return d, tuple(shape), extent[0], extent[1]
 
@@ -78,9 +78,9 @@ def _safe_header(path: PathLike, data: Any, size: int) -> tuple[dict[str, Any], 
     try:
         header = json.loads(bytes(data[8 : 8 + length]))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ValueError(f"load_safetensors: the header of {os.fspath(path)} is no JSON ({error})") from None
+        raise ValueError(f"load_safetensors: the header of {os.fspath(path)} is not valid JSON ({error})") from None
     if not isinstance(header, dict):
-        raise ValueError(f"load_safetensors: the header of {os.fspath(path)} is no object: the file is damaged")
+        raise ValueError(f"load_safetensors: the header of {os.fspath(path)} is not a JSON object: the file is damaged")
     return header, 8 + length
 
 

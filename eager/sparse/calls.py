@@ -72,7 +72,7 @@ def _answer(cls: type, func: Callable[..., Any], types: Iterable[type], args: tu
     if fn is None and args and isinstance(args[0], SparseTensor):
         fn = getattr(SparseTensor, name, None)
     if fn is None or name in _COMPARISONS:
-        raise NotImplementedError(f"{torch_function.name_of(func)}: not implemented for sparse tensors; to_dense() gives one that it takes")
+        raise NotImplementedError(f"{torch_function.name_of(func)}: not implemented for sparse tensors; convert the tensor with to_dense()")
     return fn(*args, **(kwargs or {}))
 
 

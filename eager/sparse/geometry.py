@@ -1,6 +1,6 @@
 """Positions of the elements of sparse tensors: transposing, selecting, joining, and conversion from dense tensors.
 
-Every function takes the tensor as its first argument `input` and returns a new one, which shares values where possible;
+Every function takes the tensor as its first argument `input` and returns a new tensor, which shares values where possible;
 gradients reach the values.
 """
 from __future__ import annotations
@@ -211,7 +211,7 @@ def vstack(tensors: Sequence[Any]) -> SparseTensor:
 
 
 def copy_(input: Any, source: Any, non_blocking: bool = False) -> SparseTensor:
-    """Replace elements and positions by those of `source`, with the dtype and device of `input`. Both are sparse."""
+    """Copy the elements and positions of `source` in place, with the dtype and device of `input`. Both are sparse."""
     if not isinstance(source, SparseTensor) or not isinstance(input, SparseTensor):
         raise RuntimeError("copy_() between dense and sparse Tensors is not implemented! Found self type = "
                            f"{input.type()} and src type = {source.type()}")  # fmt: skip

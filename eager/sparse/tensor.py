@@ -278,7 +278,7 @@ def _sum_of_one(t: SparseTensor) -> Any:
 
 
 def _refuse(name: str, *args: Any, **kwargs: Any) -> Any:
-    raise NotImplementedError(f"Tensor.{name}: not implemented for sparse tensors; to_dense() gives one that has it")
+    raise NotImplementedError(f"Tensor.{name}: not implemented for sparse tensors; convert the tensor with to_dense()")
 
 
 def _text(part: Any, before: str) -> str:

@@ -126,7 +126,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """A flag that stores its value and has no effect here. why: what this project does instead."""
+    """A flag that stores its value and has no effect here. why: the behaviour of this project instead."""
 
     accepted: Values
     why: str
@@ -149,7 +149,7 @@ class Hint:
 
 @dataclass(frozen=True, slots=True)
 class Only:
-    """A flag that supports a single value. why: what the other values would need, and what to do instead."""
+    """A flag that supports a single value. why: the requirements of the other values, and an alternative."""
 
     accepted: Values
     why: str

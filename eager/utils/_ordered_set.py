@@ -10,7 +10,7 @@ __all__ = ["OrderedSet"]
 
 
 class OrderedSet(MutableSet[T], Reversible[T]):
-    """A set with the interface of the built-in one that iterates in insertion order. `pop` removes the last element."""
+    """A set with the interface of the built-in set, iterated in insertion order. `pop` removes the last element."""
 
     __slots__ = ("_dict",)
 

@@ -1,6 +1,6 @@
 """`import framejit as torch`: another name of the package `eager`, and `framejit.nn` of `eager.nn`.
 
-The build maps this folder to a top-level package. It holds no code of its own: after the import, `framejit` is `eager`.
+The build maps this folder to a top-level package. It holds no code: after the import, `framejit` is `eager`.
 """
 from __future__ import annotations
 

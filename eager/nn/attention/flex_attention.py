@@ -1,7 +1,7 @@
 """Attention with user-defined functions on scores and masks. Source: Dong et al., 2024 (arXiv:2412.05496).
 
-This module computes the whole matrix of scores, as torch's eager path does. The blocks of a BlockMask tell a fused
-kernel which work to skip; only its mask_mod changes the result.
+This module computes the whole matrix of scores, as torch's eager path does. The blocks of a BlockMask let a fused
+kernel skip work; only its mask_mod changes the result.
 """
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
     log_probs: (t, n, c) or (t, c). targets: (n, s), or all labels concatenated (sum of target_lengths,). Lengths:
     n integers each, as a tensor or a sequence. Result: (n,), or () for one sample or a reduction; "mean" first
     divides each loss by its target length. zero_infinity: infinite losses become 0, without gradient.
-    The gradient is that of the scores below a log_softmax, as in torch.
+    The gradient belongs to the scores below a log_softmax, as in torch.
     Raises: RuntimeError for lengths that do not fit, or a blank outside [0, c).
     """
     reduction = resolve_reduction(reduction)

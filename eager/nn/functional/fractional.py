@@ -52,7 +52,7 @@ def _pool(n: int, input: Tensor, kernel_size: Any, output_size: Any, output_rati
         samples = OPS["philox_uniform"](state_for(math.prod(lead) * n, None, x.device), (*lead, n), dtypes.float32)
     position = OPS["full"]((*lead, *(1,) * 2 * n), 0, dtypes.int64, x.device)
     for d in range(n):
-        # torch assigns the samples of a 2-d window to the last dim first, but those of a 3-d window in order
+        # torch assigns the samples of a 2-d window to the last dim first, but the samples of a 3-d window in order
         starts = _starts(OPS["select"](samples, 2, n - 1 - d if n == 2 else d), spatial[d], out[d], kernel[d])
         offsets = OPS["arange"](0, kernel[d], 1, dtypes.int64, x.device)
         shape = (*lead, *(out[d] if e == d else 1 for e in range(n)), *(1,) * n)
@@ -73,8 +73,8 @@ def fractional_max_pool2d_with_indices(input: Tensor, kernel_size: Any, output_s
                                        _random_samples: Tensor | None = None) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Maxima of random windows of (n, c, h, w) or (c, h, w), and their positions in the flattened plane.
 
-    output_size, or output_ratio of the input's size. _random_samples: (n, c, 2) in [0, 1) in place of new ones.
-    Raises: ValueError if neither size nor ratio is given; RuntimeError for a size that does not fit.
+    output_size, or output_ratio of the input's size. _random_samples: (n, c, 2) in [0, 1) to use instead of new samples.
+    Raises: ValueError unless size or ratio is given; RuntimeError for a size that does not fit.
     """
     return _pool(2, input, kernel_size, output_size, output_ratio, _random_samples)
 

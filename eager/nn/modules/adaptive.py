@@ -62,7 +62,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 layer.reset_parameters()
 
     def forward(self, input_: Tensor, target_: Tensor) -> _ASMoutput:
-        """Log probability of each target, and their negative mean. Each cluster only processes rows of its own classes.
+        """Log probability of each target, and their negative mean. Each cluster processes only the rows of its classes.
 
         input_: (n, in_features) with target_ (n,), or (in_features,) with target_ ().
         Raises: RuntimeError for other ranks or batch sizes, or a target outside [0, n_classes).

@@ -308,7 +308,7 @@ def _describe(entries: Iterable[tuple[Any, Any]], typename: Callable[[Tensor], A
 
 
 class ParameterList(Module):
-    """A list that turns tensors into parameters and keeps other values as they are."""
+    """A list that turns tensors into parameters and stores other values unchanged."""
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
@@ -358,7 +358,7 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """A dict that turns tensors into parameters and keeps other values as they are."""
+    """A dict that turns tensors into parameters and stores other values unchanged."""
 
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()

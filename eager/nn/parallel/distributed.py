@@ -9,7 +9,7 @@ __all__ = ["DistributedDataParallel"]
 
 
 class DistributedDataParallel(Module):
-    """Training over several processes. The constructor raises ValueError, as torch does without a process group."""
+    """Training over several processes. The constructor raises torch's ValueError for a missing process group."""
 
     def __init__(self, module: Module, *args: Any, **options: Any) -> None:
         raise ValueError("Default process group has not been initialized, please make sure to call init_process_group. "

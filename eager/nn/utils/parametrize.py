@@ -147,7 +147,7 @@ def _get(module: Any, name: str) -> Any:
 
 
 def _install(module: Module, name: str) -> None:
-    """Give `module` a class of its own, with a property that computes the tensor."""
+    """Give `module` a separate class, with a property that computes the tensor."""
     kind = type(module)
     if not hasattr(kind, "_parametrized_from"):
         made = type(f"Parametrized{kind.__name__}", (kind,), {"_parametrized_from": kind, "__module__": kind.__module__})

@@ -302,7 +302,7 @@ class CustomFromMask(BasePruningMethod):
 
 
 def identity(module: Module, name: str) -> Module:
-    """Give a parameter the form of a pruned one without pruning it."""
+    """Register a mask of ones for a parameter, which prunes nothing."""
     Identity.apply(module, name)
     return module
 

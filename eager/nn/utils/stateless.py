@@ -1,4 +1,4 @@
-"""Calls of a module with other parameters and buffers in place of its own."""
+"""Calls of a module with other parameters and buffers."""
 from __future__ import annotations
 
 import contextlib
@@ -72,7 +72,7 @@ def _reparametrize_module(module: Module, parameters_and_buffers: dict[str, Any]
 
 def functional_call(module: Module, parameters_and_buffers: dict[str, Any] | Sequence[dict[str, Any]], args: Any = None,
                     kwargs: dict[str, Any] | None = None, *, tie_weights: bool = True, strict: bool = False) -> Any:  # fmt: skip
-    """`module(*args, **kwargs)` with the given tensors in place of its own, which are restored afterwards.
+    """`module(*args, **kwargs)` with the given tensors; its own tensors are restored afterwards.
 
     parameters_and_buffers: a dict by dotted name, or a tuple of dicts. strict: require exactly the module's names.
     Raises: ValueError for a name in several dicts, or tied names with different tensors; RuntimeError (strict).

@@ -74,7 +74,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 class CyclicLR(LRScheduler):
     """Rates that oscillate between base_lr and max_lr. Source: Smith, 2017 (arXiv:1506.01186).
 
-    Raises: ValueError for an unknown mode without scale_fn, or cycle_momentum with an optimizer that has none.
+    Raises: ValueError for an unknown mode without scale_fn, or cycle_momentum with an optimizer without momentum.
     """
 
     def __init__(self, optimizer: Optimizer, base_lr: Any, max_lr: Any, step_size_up: int = 2000,

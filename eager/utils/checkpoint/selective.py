@@ -14,7 +14,10 @@ from eager.utils._pytree import tree_map_only
 
 
 class CheckpointPolicy(enum.Enum):
-    """What happens to an op's result: SAVE keeps it, RECOMPUTE drops it. MUST binds a compiler too, PREFER does not."""
+    """The treatment of an op's result: SAVE keeps it, RECOMPUTE drops it.
+
+    MUST binds a compiler too, PREFER does not.
+    """
 
     MUST_SAVE = 0
     PREFER_SAVE = 1

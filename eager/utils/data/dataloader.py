@@ -366,7 +366,10 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         return data
 
     def _next_ready(self) -> int | None:
-        """Number of an answer to yield now; None if there is none yet. Raises: StopIteration if none will come."""
+        """Number of an answer to yield now, or None to wait for answers.
+
+        Raises: StopIteration at the end of the pass.
+        """
         if self.closed or not (self._ready or self._owner):
             raise StopIteration
         if not self._in_order:

@@ -24,7 +24,7 @@ def draw_seed(generator: Generator | None = None) -> int:
 class Sampler(Generic[T_co]):
     """Yields indices, or lists of indices. Subclasses define `__iter__`, and `__len__` if the length is known.
 
-    There is no default `__len__`: `list(sampler)` calls it as a hint and must get a TypeError.
+    The base class has no `__len__`: `list(sampler)` calls it as a hint and must get a TypeError.
     """
 
     def __init__(self, data_source: Sized | None = None) -> None:
@@ -53,7 +53,7 @@ class RandomSampler(Sampler[int]):
     """Yields indices of `data_source` in random order, or drawn with replacement.
 
     num_samples: how many; by default the length of `data_source`. Without replacement, permutations follow each
-    other until num_samples is reached. generator: source of the draws; by default a new one, seeded at each `iter`
+    other until num_samples is reached. generator: source of the draws; by default a new generator, seeded at each `iter`
     from the default generator, so that a pass of any length draws one number from that.
     Raises: TypeError if replacement is not a bool; ValueError for num_samples below 1.
     """

@@ -1,6 +1,6 @@
 """torch.utils.tensorboard: writes numbers and pictures of a run for TensorBoard.
 
-The import raises ImportError if neither `tensorboard` nor `tensorboardX` is installed.
+The import raises ImportError unless `tensorboard` or `tensorboardX` is installed.
 """
 from __future__ import annotations
 

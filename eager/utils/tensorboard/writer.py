@@ -125,7 +125,7 @@ class SummaryWriter:
     def add_hparams(self, hparam_dict: dict[str, Any], metric_dict: dict[str, Any],
                     hparam_domain_discrete: dict[str, Sequence[Any]] | None = None, run_name: str | None = None,
                     global_step: Any = None) -> None:  # fmt: skip
-        """Write hyperparameters and their final metrics, as a separate run below this one.
+        """Write hyperparameters and their final metrics, as a separate run in a subfolder.
 
         Raises: TypeError unless both are dicts.
         """

@@ -41,7 +41,7 @@ def collate(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Any:
     """One batch from a list of samples with the same structure.
 
     collate_fn_map: maps a type (or a tuple of types) to `fn(batch, *, collate_fn_map)`. The exact type of the
-    first sample is looked up first, then the first type of the map that it is an instance of. Mappings,
+    first sample has priority, then the first type of the map that it is an instance of. Mappings,
     namedtuples and sequences are then collated element by element.
     Raises: RuntimeError for sequences of different lengths; TypeError for a sample of any other type.
     """

@@ -21,7 +21,7 @@ class WorkerPool:
     """`count` processes of a multiprocessing context, started with `settings(i)`, each connected by a channel.
 
     The processes end with `shutdown`, which also runs when the pool's owner is collected (`own`) or the
-    interpreter exits; they end by themselves if this process dies.
+    interpreter exits; they also end if this process dies.
     """
 
     def __init__(self, context: Any, count: int, settings: Callable[[int], worker.WorkerSettings]) -> None:
@@ -84,7 +84,7 @@ class WorkerPool:
             except (EOFError, ConnectionResetError):
                 self._processes[self._open[channel]].join(_GRACE_S)
                 self._raise_for_dead()
-                raise RuntimeError(f"DataLoader worker {self._open[channel]} closed its channel but goes on running") from None
+                raise RuntimeError(f"DataLoader worker {self._open[channel]} closed its channel but continues to run") from None
 
     def _raise_for_dead(self) -> None:
         dead = [self._processes[i] for i in self._open.values() if not self._processes[i].is_alive()]

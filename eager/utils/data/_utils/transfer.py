@@ -51,7 +51,7 @@ class Channel:
     def send(self, message: Any) -> None:
         """Send a picklable object; blocks while the other side's buffer is full.
 
-        Raises: OSError if the other side is gone.
+        Raises: OSError if the other side is closed.
         """
         parts = _pack(message)
         size = sum(_aligned(len(p)) for p in parts)

@@ -1,6 +1,6 @@
 """The worker process of a DataLoader: answers tasks until the other end of its channel is shut.
 
-It must neither outlive its parent nor block it. A thread reads the tasks, so that a send of the parent never waits
+It must not outlive its parent and must not block it. A thread reads the tasks, so that a send of the parent never waits
 for a busy worker, and checks whether the parent is alive.
 """
 from __future__ import annotations
@@ -160,7 +160,7 @@ class _Inbox:
         while True:
             ready: list[Any] = wait(watched, _PARENT_CHECK_S)
             if parent.sentinel in ready or os.getppid() != self._forebear:
-                os._exit(1)  # the parent is gone, and the main thread may stay in user code for long
+                os._exit(1)  # the parent has ended, and the main thread may stay in user code for long
             if open_ and self._channel in ready:
                 open_ = self._take()
                 if not open_:

@@ -30,12 +30,12 @@ def _out(result: Any, out: Any) -> Any:
     return result if out is None else _write_out(out, result)
 
 
-def _operand(who: str, x: Any, kind: str) -> Any:
+def _operand(name: str, x: Any, kind: str) -> Any:
     """The input as real (kind "real") or complex ("complex"); with kind "any" a floating input is unchanged."""
     if not isinstance(x, _TensorBase):
-        raise TypeError(f"{who}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
     if kind == "real" and x.dtype.is_complex:
-        raise RuntimeError(f"{who} expects a real{'-valued' if who.endswith('n') else ''} input tensor, but got {_scalar_name(x.dtype)}")
+        raise RuntimeError(f"{name} expects a real{'-valued' if name.endswith('n') else ''} input tensor, but got {_scalar_name(x.dtype)}")
     d = x.dtype
     if d.is_integral:
         d = dtypes.get_default_dtype()
@@ -183,9 +183,9 @@ def ifftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *
     return _out(_c2c(x, *_plan(x, s, dim), norm, False), out)
 
 
-def _needs_dims(who: str, dims: Sequence[int]) -> None:
+def _needs_dims(name: str, dims: Sequence[int]) -> None:
     if not dims:
-        raise RuntimeError(f"{who} must transform at least one axis")
+        raise RuntimeError(f"{name} must transform at least one axis")
 
 
 def rfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Any:
@@ -264,8 +264,8 @@ def _frequencies(real: bool) -> Any:
              requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
         """The frequencies (*) of the spectrum of n samples at distance d."""
         _check_layout(layout)
-        wanted = dtype if dtype is not None or out is None else out.dtype
-        if wanted is not None and dtypes.meant(wanted).is_integral:
+        result_dtype = dtype if dtype is not None or out is None else out.dtype
+        if result_dtype is not None and dtypes.meant(result_dtype).is_integral:
             raise RuntimeError(f"{make.__name__} requires a floating point or complex dtype")
         made = OPS["to_dtype"](_from_array(_points_of(n, d, real)), dtypes.chosen(dtype, dtypes.get_default_dtype()))
         return _finish(made.to(device) if device is not None else made, requires_grad, out, pin_memory)

@@ -209,10 +209,10 @@ class _Functional(Op):
         if any(t.is_fake for t in self.tensors(args)):
             with calls.modes_off():
                 return self._joined(args, self.op.fakes(args))
-        own = list(args)
+        copied = list(args)
         for i in self.op.mutated:
-            own[i] = None if own[i] is None else own[i].clone()
-        return self._joined(tuple(own), self.op.run(tuple(own)))
+            copied[i] = None if copied[i] is None else copied[i].clone()
+        return self._joined(tuple(copied), self.op.run(tuple(copied)))
 
     def _joined(self, args: tuple[Any, ...], result: Any) -> Any:
         results = () if result is None else tuple(result) if isinstance(result, tuple | list) else (result,)
@@ -510,9 +510,9 @@ def opcheck(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
     results = {"test_schema": "SUCCESS", "test_faketensor": "SUCCESS"}
     try:
         real = _specs(found.functional.execute(full))
-        told = found.functional.infer(*full)
-        if real != told:
-            raise RuntimeError(f"opcheck: {found._qualname} gives {real}, its fake rule {told}")
+        expected = found.functional.infer(*full)
+        if real != expected:
+            raise RuntimeError(f"opcheck: {found._qualname} gives {real}, its fake rule {expected}")
     except Exception as error:
         if raise_exception:
             raise

@@ -118,13 +118,13 @@ def lstsq(input: Any, b: Any, rcond: float | None = None, *, driver: str | None 
     return return_types.linalg_lstsq(solution, rest, rank, values)
 
 
-def _raise_failed(who: str, info: Any, what: Callable[[int], str]) -> None:
+def _raise_failed(name: str, info: Any, what: Callable[[int], str]) -> None:
     """Raise LinAlgError for the first matrix whose status is not 0. what: the error text for that status."""
 
     def text() -> str:
         found = info.reshape(-1).tolist()
-        at = next(i for i, status in enumerate(found) if status)
-        return f"{who}: {f'(Batch element {at}): ' if info.ndim else ''}{what(found[at])}"
+        index = next(i for i, status in enumerate(found) if status)
+        return f"{name}: {f'(Batch element {index}): ' if info.ndim else ''}{what(found[index])}"
 
     _demand(info == 0, LinAlgError, text)
 
@@ -347,14 +347,14 @@ def _conj_transpose(x: Any) -> Any:
     return OPS["conj"](x) if x.dtype.is_complex else x
 
 
-def _check_pivots(who: str, LU: Any, pivots: Any) -> None:  # noqa: N803
+def _check_pivots(name: str, LU: Any, pivots: Any) -> None:  # noqa: N803
     """Raise RuntimeError unless `pivots` has the dtype and shape that `lu_factor` returns with `LU`."""
-    wanted = (*LU.shape[:-2], min(LU.shape[-2:]))
+    expected_shape = (*LU.shape[:-2], min(LU.shape[-2:]))
     if pivots.dtype is not dtypes.int32:
-        raise RuntimeError(f"{who}: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype, got {pivots.dtype}")
-    if tuple(pivots.shape) != wanted:
-        raise RuntimeError(f"{who}: Number of pivots per batch should be same as the dimension of the matrix: expected a shape of "
-                           f"{list(wanted)}, got {list(pivots.shape)}")  # fmt: skip
+        raise RuntimeError(f"{name}: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype, got {pivots.dtype}")
+    if tuple(pivots.shape) != expected_shape:
+        raise RuntimeError(f"{name}: Number of pivots per batch should be same as the dimension of the matrix: expected a shape of "
+                           f"{list(expected_shape)}, got {list(pivots.shape)}")  # fmt: skip
 
 
 def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Any:  # noqa: N803
@@ -395,8 +395,8 @@ def ldl_factor_ex(input: Any, *, hermitian: bool = False, check_errors: bool = F
     return _out(return_types.linalg_ldl_factor_ex(LD, pivots, info), out)
 
 
-def _check_ldl(who: str, info: Any) -> None:
-    _demand(info == 0, RuntimeError, lambda: f"{who}: the diagonal element D[{int(info.max()) - 1},{int(info.max()) - 1}] is zero, and "
+def _check_ldl(name: str, info: Any) -> None:
+    _demand(info == 0, RuntimeError, lambda: f"{name}: the diagonal element D[{int(info.max()) - 1},{int(info.max()) - 1}] is zero, and "
            "solving by D would divide by it")  # fmt: skip
 
 
@@ -486,18 +486,18 @@ def _dtypes_eps(d: dtypes.dtype) -> float:
 _INF = math.inf
 
 
-def _check_norm_dtype(who: str, have: dtypes.dtype, wanted: dtypes.dtype) -> None:
+def _check_norm_dtype(name: str, input_dtype: dtypes.dtype, norm_dtype: dtypes.dtype) -> None:
     """Raise RuntimeError unless the norm may have this dtype: at least as wide as the input's, and real
     iff it is.
     """
-    if wanted.is_integral:
-        raise RuntimeError(f"{who}: dtype should be floating point or complex, but got {_scalar_name(wanted)}")
-    if have.is_complex is not wanted.is_complex:
-        kind = "complex" if have.is_complex else "real"
-        raise RuntimeError(f"{who}: dtype should be {kind} for {kind} inputs, but got {_scalar_name(wanted)}")
-    if dtypes.promote_types(have, wanted) is not wanted:
-        raise RuntimeError(f"{who}: the dtype of the input ({_scalar_name(have)}) should be convertible without narrowing to the "
-                           f"specified dtype ({_scalar_name(wanted)})")  # fmt: skip
+    if norm_dtype.is_integral:
+        raise RuntimeError(f"{name}: dtype should be floating point or complex, but got {_scalar_name(norm_dtype)}")
+    if input_dtype.is_complex is not norm_dtype.is_complex:
+        kind = "complex" if input_dtype.is_complex else "real"
+        raise RuntimeError(f"{name}: dtype should be {kind} for {kind} inputs, but got {_scalar_name(norm_dtype)}")
+    if dtypes.promote_types(input_dtype, norm_dtype) is not norm_dtype:
+        raise RuntimeError(f"{name}: the dtype of the input ({_scalar_name(input_dtype)}) should be convertible without narrowing to the "
+                           f"specified dtype ({_scalar_name(norm_dtype)})")  # fmt: skip
 
 
 def vector_norm(input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:  # noqa: A002

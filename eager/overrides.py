@@ -60,11 +60,11 @@ def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterabl
 
     Raises: TypeError if all of them return NotImplemented.
     """
-    asked = taking_part(relevant_args)
-    result = answer(public_api, asked, args, kwargs)
+    overriding = taking_part(relevant_args)
+    result = answer(public_api, overriding, args, kwargs)
     if result is NotImplemented:
         name = f"{public_api.__module__}.{public_api.__name__}"
-        raise TypeError(f"no implementation found for '{name}' on types that implement __torch_function__: {[type(a) for a in asked]}")
+        raise TypeError(f"no implementation found for '{name}' on types that implement __torch_function__: {[type(a) for a in overriding]}")
     return result
 
 

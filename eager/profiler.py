@@ -106,8 +106,8 @@ class profile:  # noqa: N801 - torch's name
                  record_shapes: bool = False, profile_memory: bool = False, with_stack: bool = False, with_flops: bool = False,
                  with_modules: bool = False, experimental_config: Any = None, acc_events: bool = False,
                  use_cuda: bool | None = None) -> None:  # fmt: skip
-        wanted = set(activities) if activities is not None else {ProfilerActivity.CPU}
-        if use_cuda or ProfilerActivity.CUDA in wanted:
+        requested = set(activities) if activities is not None else {ProfilerActivity.CPU}
+        if use_cuda or ProfilerActivity.CUDA in requested:
             warnings.warn("profile: GPU kernels are not timed, only the calls that launch them" if cuda.is_available() else
                           "CUDA is not available, disabling CUDA profiling", stacklevel=2)  # fmt: skip
         self._options: dict[str, Any] = {"record_shapes": record_shapes, "profile_memory": profile_memory, "with_stack": with_stack,

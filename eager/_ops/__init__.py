@@ -76,9 +76,9 @@ class OpOverload(OperatorBase):
         given, named = self._schema.bind(args, kwargs)
         values = (*given, *named.values())
         if state.modes or any(map(overrides, _flat(values))):
-            asked = taking_part(values)
-            if (not state.off and asked) or (state.modes and not state.modes_off):
-                return ask(self, asked, args, kwargs)
+            overriding = taking_part(values)
+            if (not state.off and overriding) or (state.modes and not state.modes_off):
+                return ask(self, overriding, args, kwargs)
         return self._op(*given, **named)
 
     def __repr__(self) -> str:

@@ -118,12 +118,12 @@ def _convolution_backward(grad_output: Tensor, input: Tensor, weight: Tensor, bi
                           padding: Any, dilation: Any, transposed: bool, output_padding: Any, groups: int,
                           output_mask: list[bool]) -> tuple[Tensor | None, Tensor | None, Tensor | None]:  # fmt: skip
     """Gradients of the input, the weight and the bias that `output_mask` selects; None for the others."""
-    wanted = [t.detach().requires_grad_(want) for t, want in zip((input, weight), output_mask, strict=False)]
+    leaves = [t.detach().requires_grad_(want) for t, want in zip((input, weight), output_mask, strict=False)]
     with set_grad_enabled(True):
-        y = OPS["convolution"](*wanted, None, stride, padding, dilation, transposed, output_padding, groups)
-    asked = [t for t in wanted if t.requires_grad]
-    found = iter(grad(y, asked, grad_output) if asked else ())
-    of_input, of_weight = (next(found) if t.requires_grad else None for t in wanted)
+        y = OPS["convolution"](*leaves, None, stride, padding, dilation, transposed, output_padding, groups)
+    differentiated = [t for t in leaves if t.requires_grad]
+    found = iter(grad(y, differentiated, grad_output) if differentiated else ())
+    of_input, of_weight = (next(found) if t.requires_grad else None for t in leaves)
     of_bias = grad_output.sum([0, *range(2, grad_output.ndim)]) if output_mask[2] else None
     return of_input, of_weight, of_bias
 

@@ -19,10 +19,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m eager.as_torch", description="Run code written for torch on framejit: `import torch` is eager."
     )
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--coverage", metavar="FILE.tsv", type=Path, help="print how much of a census of torch names resolves")
-    what.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module as a script")
-    what.add_argument("script", nargs="?", help="run a script; what follows are its arguments")
+    target = parser.add_mutually_exclusive_group(required=True)
+    target.add_argument("--coverage", metavar="FILE.tsv", type=Path, help="print how much of a census of torch names resolves")
+    target.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module as a script")
+    target.add_argument("script", nargs="?", help="run a script; what follows are its arguments")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return parser
 

@@ -123,9 +123,9 @@ _fp16_bf16_reduction = False
 def sdp_kernel(enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True,
                enable_cudnn: bool = True) -> Iterator[None]:  # fmt: skip
     """Allow only these implementations within the block (the older form of `nn.attention.sdpa_kernel`)."""
-    wanted = {SDPBackend.FLASH_ATTENTION: enable_flash, SDPBackend.MATH: enable_math,
+    flags = {SDPBackend.FLASH_ATTENTION: enable_flash, SDPBackend.MATH: enable_math,
               SDPBackend.EFFICIENT_ATTENTION: enable_mem_efficient, SDPBackend.CUDNN_ATTENTION: enable_cudnn}  # fmt: skip
-    with sdpa_kernel([b for b, on in wanted.items() if on]):
+    with sdpa_kernel([b for b, on in flags.items() if on]):
         yield
 
 

@@ -31,9 +31,9 @@ class CUDAGraph:
         """
         if self._graph is not None or self._stream is not None:
             raise RuntimeError("CUDAGraph.capture_begin: it holds a capture already; reset() it first")
-        here = current_stream()
-        here._stream.begin_capture()
-        self._stream = here
+        stream = current_stream()
+        stream._stream.begin_capture()
+        self._stream = stream
 
     def capture_end(self) -> None:
         """Stop recording. Raises: RuntimeError without a `capture_begin`."""

@@ -101,8 +101,8 @@ class Distribution:
         for name in names:
             if name in self.__dict__:
                 value = self.__dict__[name]
-                own = len(value.shape) - len(self._batch_shape)
-                new.__dict__[name] = value.expand(tuple(batch_shape) + tuple(value.shape[value.ndim - own :] if own else ()))
+                event_ndim = len(value.shape) - len(self._batch_shape)
+                new.__dict__[name] = value.expand(tuple(batch_shape) + tuple(value.shape[value.ndim - event_ndim :] if event_ndim else ()))
         Distribution.__init__(new, batch_shape, event_shape, validate_args=False)
         new._validate_args = self._validate_args
         return new

@@ -99,9 +99,9 @@ class LowRankMultivariateNormal(Distribution):
         shape = self._extended_shape(sample_shape)
         rank_shape = (*shape[:-1], self.cov_factor.shape[-1])
         low = randn(rank_shape, dtype=self.loc.dtype, device=self.loc.device)
-        own = randn(shape, dtype=self.loc.dtype, device=self.loc.device)
+        diagonal_noise = randn(shape, dtype=self.loc.dtype, device=self.loc.device)
         spread = (self._unbroadcasted_cov_factor @ low.unsqueeze(-1)).squeeze(-1)
-        return self.loc + spread + self._unbroadcasted_cov_diag.sqrt() * own
+        return self.loc + spread + self._unbroadcasted_cov_diag.sqrt() * diagonal_noise
 
     def _log_det(self) -> Tensor:
         of_rank = 2 * self._capacitance_tril.diagonal(0, -2, -1).log().sum(-1)

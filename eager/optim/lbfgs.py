@@ -25,10 +25,10 @@ def _interpolate(x1: float, f1: float, g1: float, x2: float, f2: float, g2: floa
         return (low + high) / 2
     d2 = square**0.5
     if x1 <= x2:
-        at = x2 - (x2 - x1) * ((g2 + d2 - d1) / (g2 - g1 + 2 * d2))
+        minimum = x2 - (x2 - x1) * ((g2 + d2 - d1) / (g2 - g1 + 2 * d2))
     else:
-        at = x1 - (x1 - x2) * ((g1 + d2 - d1) / (g1 - g2 + 2 * d2))
-    return min(max(at, low), high)
+        minimum = x1 - (x1 - x2) * ((g1 + d2 - d1) / (g1 - g2 + 2 * d2))
+    return min(max(minimum, low), high)
 
 
 def _dot(a: Tensor, b: Tensor) -> float:
@@ -50,15 +50,15 @@ def _strong_wolfe(evaluate: Objective, x: Tensor, t: float, d: Tensor, f: float,
     done, rounds = False, 0
     bracket: list[tuple[float, float, Tensor, float]] = []
     while rounds < max_iter:
-        here, before = (t, f_new, g_new, slope_new), (t_prev, f_prev, g_prev, slope_prev)
+        current, previous = (t, f_new, g_new, slope_new), (t_prev, f_prev, g_prev, slope_prev)
         if f_new > f + c1 * t * slope or (rounds > 1 and f_new >= f_prev) or slope_new >= 0:
             if abs(slope_new) <= -c2 * slope and f_new <= f + c1 * t * slope:
-                bracket, done = [here], True
+                bracket, done = [current], True
             else:
-                bracket = [before, here]
+                bracket = [previous, current]
             break
         if abs(slope_new) <= -c2 * slope:
-            bracket, done = [here], True
+            bracket, done = [current], True
             break
         low, high = t + 0.01 * (t - t_prev), t * 10
         longer = _interpolate(t_prev, f_prev, slope_prev, t, f_new, slope_new, (low, high))
@@ -129,12 +129,12 @@ class LBFGS(Optimizer):
 
     def _move(self, t: float, d: Tensor) -> None:
         check_decay(t)
-        at = 0
+        offset = 0
         for p in self._params:
             target = _real(p)
             n = target.numel()
-            OPS["add_"](target, d[at : at + n].view(tuple(target.shape)) * t)
-            at += n
+            OPS["add_"](target, d[offset : offset + n].view(tuple(target.shape)) * t)
+            offset += n
 
     def step(self, closure: Callable[[], Any]) -> Any:
         """Iterate at most max_iter times. closure: clears the gradients, recomputes the loss and returns it."""

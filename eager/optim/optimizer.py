@@ -205,11 +205,11 @@ class Optimizer:
             else:
                 state[key] = value
         merged = []
-        for mine, theirs in zip(groups, saved, strict=True):
-            theirs["params"] = mine["params"]
-            if "param_names" in mine and "param_names" not in theirs:
-                theirs["param_names"] = mine["param_names"]
-            merged.append(theirs)
+        for own_group, saved_group in zip(groups, saved, strict=True):
+            saved_group["params"] = own_group["params"]
+            if "param_names" in own_group and "param_names" not in saved_group:
+                saved_group["param_names"] = own_group["param_names"]
+            merged.append(saved_group)
         self.__setstate__({"state": state, "param_groups": merged})
         for post_hook in self._optimizer_load_state_dict_post_hooks.values():
             post_hook(self)

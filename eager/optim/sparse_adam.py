@@ -24,9 +24,9 @@ class SparseAdam(Rule):
         check_range("epsilon value", eps, eps > 0.0)
         check_betas(betas)
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
-        at = [(i, j) for i, group in enumerate(self.param_groups) for j, p in enumerate(group["params"]) if p.is_sparse]
-        if at:
-            raise ValueError(f"Sparse params at indices {at}: SparseAdam requires dense parameter tensors")
+        positions = [(i, j) for i, group in enumerate(self.param_groups) for j, p in enumerate(group["params"]) if p.is_sparse]
+        if positions:
+            raise ValueError(f"Sparse params at indices {positions}: SparseAdam requires dense parameter tensors")
 
     def _advance(self, p: Tensor, group: dict[str, Any]) -> None:
         """One update of `p`. The step count is a plain number."""

@@ -80,16 +80,16 @@ class AveragedModel(Module):
         """Include the model's present parameters in the average."""
         before = _native.set_grad_enabled(False)
         try:
-            mine, given = (list(itertools.chain(m.parameters(), m.buffers())) if self.use_buffers else list(m.parameters())
+            averaged, current = (list(itertools.chain(m.parameters(), m.buffers())) if self.use_buffers else list(m.parameters())
                            for m in (self.module, model))  # fmt: skip
-            theirs: list[Tensor] = [t.detach().to(a.device) for a, t in zip(mine, given, strict=True)]
+            moved: list[Tensor] = [t.detach().to(a.device) for a, t in zip(averaged, current, strict=True)]
             if int(self.n_averaged) == 0:
-                for a, t in zip(mine, theirs, strict=True):
+                for a, t in zip(averaged, moved, strict=True):
                     OPS["copy_"](a.detach(), t)
             elif self.multi_avg_fn is not None:
-                self.multi_avg_fn([a.detach() for a in mine], theirs, self.n_averaged)
+                self.multi_avg_fn([a.detach() for a in averaged], moved, self.n_averaged)
             else:
-                _multi(self.avg_fn or get_swa_avg_fn())([a.detach() for a in mine], theirs, self.n_averaged)
+                _multi(self.avg_fn or get_swa_avg_fn())([a.detach() for a in averaged], moved, self.n_averaged)
             if not self.use_buffers:
                 for b, c in zip(self.module.buffers(), model.buffers(), strict=True):
                     OPS["copy_"](b, c.to(b.device))

@@ -53,17 +53,17 @@ def _place(path: PathLike, name: str, entry: Any, available: int) -> tuple[dtype
 
     Raises: ValueError if they are inconsistent or exceed the file.
     """
-    where = f"load_safetensors: '{name}' of {os.fspath(path)}"
+    subject = f"load_safetensors: '{name}' of {os.fspath(path)}"
     if not isinstance(entry, dict) or not {"dtype", "shape", "data_offsets"} <= entry.keys():
-        raise ValueError(f"{where} is described by {entry!r}, which lacks dtype, shape or data_offsets: the file is damaged")
+        raise ValueError(f"{subject} is described by {entry!r}, which lacks dtype, shape or data_offsets: the file is damaged")
     if not isinstance(entry["dtype"], str) or entry["dtype"] not in _SAFE_NAMES:
-        raise NotImplementedError(f"{where} has dtype {entry['dtype']}; allowed: {', '.join(_SAFE_NAMES)}")
+        raise NotImplementedError(f"{subject} has dtype {entry['dtype']}; allowed: {', '.join(_SAFE_NAMES)}")
     d, shape, extent = _SAFE_NAMES[entry["dtype"]], entry["shape"], entry["data_offsets"]
     for numbers in (shape, extent):
         if not isinstance(numbers, list) or any(type(n) is not int or n < 0 for n in numbers):
-            raise ValueError(f"{where} has shape {shape} and data_offsets {extent}: the file is damaged")
+            raise ValueError(f"{subject} has shape {shape} and data_offsets {extent}: the file is damaged")
     if len(extent) != 2 or not extent[0] <= extent[1] <= available or extent[1] - extent[0] != math.prod(shape) * d.itemsize:
-        raise ValueError(f"{where} has data_offsets {extent}, which do not fit its shape {shape} or the file's {available} bytes: "
+        raise ValueError(f"{subject} has data_offsets {extent}, which do not fit its shape {shape} or the file's {available} bytes: "
                          "the file is cut off or damaged")  # fmt: skip
     return d, tuple(shape), extent[0], extent[1]
 

@@ -44,8 +44,8 @@ def _by_name(objects: list[Callable[..., Any] | tuple[Callable[..., Any], str]])
             theirs = written_name(entry)
             if theirs is not None:
                 names[theirs] = obj
-        module, _, own = full.rpartition(".")
-        names[module, own] = obj
+        module, _, qualname = full.rpartition(".")
+        names[module, qualname] = obj
     return names
 
 

@@ -90,8 +90,8 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
         if key not in self.widths:
             self.widths[key] = 1 if d is None else d.itemsize
         kind, width = (_UNTYPED, 1) if d is None else (Global("torch", STORAGE_OF[d]), d.itemsize)
-        place = str(device(storage.device)) if hasattr(storage, "device") else "cpu"
-        return _StorageKey(("storage", kind, key, place, root.nbytes() // width, *([None] if self.legacy else [])))
+        location = str(device(storage.device)) if hasattr(storage, "device") else "cpu"
+        return _StorageKey(("storage", kind, key, location, root.nbytes() // width, *([None] if self.legacy else [])))
 
     def reducer_override(self, obj: Any) -> Any:
         """The reduction of tensors, sizes, devices and module registries; NotImplemented for other objects."""

@@ -43,8 +43,8 @@ def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dty
             raise TypeError(f"sparse_coo_tensor(): argument '{flag}' must be bool, not {type(value).__name__}")
     torch_function.activate()
     if values is None:
-        where = default_device() if device is None else torch_device(device)
-        found = geometry.empty(tuple(indices if size is None else size), dtypes.chosen(dtype, dtypes.get_default_dtype()), where)
+        target = default_device() if device is None else torch_device(device)
+        found = geometry.empty(tuple(indices if size is None else size), dtypes.chosen(dtype, dtypes.get_default_dtype()), target)
         return found.requires_grad_(requires_grad)
     held = creation.as_tensor(values, dtype=dtype, device=device)
     at = OPS["to_dtype"](creation.as_tensor(indices, device=held.device), dtypes.int64)
@@ -65,13 +65,13 @@ def _size(at: Any, held: Any, size: Any) -> tuple[int, ...]:
     """The given size, if the positions fit, or the smallest that fits them."""
     if size is None and at.is_fake:
         raise NotImplementedError("sparse_coo_tensor: without a size, the shape depends on data, which the indices do not have; give size")
-    d, least = at.shape[0], []
+    d, needed = at.shape[0], []
     if at.numel() and not at.is_fake:
         if int(at.min()) < 0:
             raise RuntimeError(f"found negative index {int(at.min())}")
-        least = [int(n) + 1 for n in OPS["amax"](at, (1,), False).tolist()]
-    shape = tuple(size) if size is not None else (*(least or [0] * d), *held.shape[1:])
-    for k, n in enumerate(least):
+        needed = [int(n) + 1 for n in OPS["amax"](at, (1,), False).tolist()]
+    shape = tuple(size) if size is not None else (*(needed or [0] * d), *held.shape[1:])
+    for k, n in enumerate(needed):
         if n > shape[k]:
             raise RuntimeError(f"size is inconsistent with indices: for dim {k}, size is {shape[k]} but found index {n - 1}")
     return shape

@@ -191,8 +191,8 @@ def matmul(input: Any, other: Any) -> Any:
 def bmm(input: SparseTensor, mat2: Any) -> Any:
     """(b, m, k), sparse in all dims, times dense (b, k, n): dense (b, m, n)."""
     if not isinstance(input, SparseTensor) or input.sparse_dim() != 3:
-        have = input.sparse_dim() if isinstance(input, SparseTensor) else 0
-        raise RuntimeError(f"bmm_sparse: Tensor 'self' must have 3 sparse dims, but has {have}")
+        sparse_ndim = input.sparse_dim() if isinstance(input, SparseTensor) else 0
+        raise RuntimeError(f"bmm_sparse: Tensor 'self' must have 3 sparse dims, but has {sparse_ndim}")
     b, m, k = input.shape
     if mat2.ndim != 3 or (mat2.shape[0], mat2.shape[1]) != (b, k):
         raise RuntimeError(f"bmm_sparse: expected a dense tensor of size [{b}, {k}, n], got {list(mat2.shape)}")

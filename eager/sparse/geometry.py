@@ -105,17 +105,17 @@ def index_select(input: SparseTensor, dim: int, index: Any) -> SparseTensor:
                              f"dimension {k}")  # fmt: skip
     rows = input.rows()
     keys, order = rows[k].sort()
-    wanted = OPS["remainder"](index, n)
-    first, behind = OPS["searchsorted"](keys, wanted, False, False), OPS["searchsorted"](keys, wanted, True, False)
+    remainders = OPS["remainder"](index, n)
+    first, behind = OPS["searchsorted"](keys, remainders, False, False), OPS["searchsorted"](keys, remainders, True, False)
     counts = behind - first
-    place = creation.arange(count, device=input.device).repeat_interleave(counts)
+    position = creation.arange(count, device=input.device).repeat_interleave(counts)
     # The index into the sorted elements: the first of its position, plus the number of earlier ones at that position.
-    before = OPS["index_select"](counts.cumsum(0) - counts, 0, place)
-    steps = creation.arange(place.shape[0], device=input.device) - before
-    taken = OPS["index_select"](order, 0, OPS["index_select"](first, 0, place) + steps)
-    rows = [OPS["index_select"](row, 0, taken) for row in rows]
-    rows[k] = place
-    return SparseTensor(OPS["stack"](rows, 0), OPS["index_select"](input._held, 0, taken), size)
+    before = OPS["index_select"](counts.cumsum(0) - counts, 0, position)
+    steps = creation.arange(position.shape[0], device=input.device) - before
+    elements = OPS["index_select"](order, 0, OPS["index_select"](first, 0, position) + steps)
+    rows = [OPS["index_select"](row, 0, elements) for row in rows]
+    rows[k] = position
+    return SparseTensor(OPS["stack"](rows, 0), OPS["index_select"](input._held, 0, elements), size)
 
 
 def narrow_copy(input: SparseTensor, dim: int, start: int, length: int) -> SparseTensor:
@@ -247,10 +247,10 @@ def to_sparse(input: Any, sparse_dim: int | None = None, *, layout: Any = None) 
         raise RuntimeError(f"dense_to_sparse: sparse_dim argument must be in [0,{input.ndim}] range, but {d} is given")
     if d == 0 < input.ndim:
         raise RuntimeError("dense_to_sparse: sparse_dim argument must be in >0 when self.dim()>0")
-    there = input.detach() != 0
+    nonzero = input.detach() != 0
     if d < input.ndim:
-        there = OPS["any"](there, tuple(range(d, input.ndim)), False)
-    at = OPS["permute"](OPS["nonzero"](there), (1, 0))
+        nonzero = OPS["any"](nonzero, tuple(range(d, input.ndim)), False)
+    at = OPS["permute"](OPS["nonzero"](nonzero), (1, 0))
     return SparseTensor(at, values_at(input, at), tuple(input.shape), True)
 
 
@@ -324,6 +324,6 @@ def spdiags(diagonals: Any, offsets: Any, shape: tuple[int, int], layout: Any = 
     column = OPS["expand"](OPS["unsqueeze"](creation.arange(n, device=diagonals.device), 0), (k, n))
     row = column - offsets
     inside = OPS["nonzero"]((row >= 0) & (row < shape[0]) & (column < shape[1]))
-    where = [OPS["select"](inside, 1, j) for j in (0, 1)]
-    at = OPS["stack"]([OPS["index"](row, where), OPS["index"](column, where)], 0)
-    return SparseTensor(at, OPS["index"](diagonals, where), shape)
+    inside_at = [OPS["select"](inside, 1, j) for j in (0, 1)]
+    at = OPS["stack"]([OPS["index"](row, inside_at), OPS["index"](column, inside_at)], 0)
+    return SparseTensor(at, OPS["index"](diagonals, inside_at), shape)

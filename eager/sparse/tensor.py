@@ -247,8 +247,8 @@ class SparseTensor:
 
     def __bool__(self) -> bool:
         if self.numel() != 1:
-            what = "no" if self.numel() == 0 else "more than one"
-            raise RuntimeError(f"Boolean value of Tensor with {what} value{'s' if what == 'no' else ''} is ambiguous")
+            count = "no" if self.numel() == 0 else "more than one"
+            raise RuntimeError(f"Boolean value of Tensor with {count} value{'s' if count == 'no' else ''} is ambiguous")
         return bool(_sum_of_one(self))
 
     is_nonzero = __bool__

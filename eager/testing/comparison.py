@@ -52,8 +52,8 @@ class _Mismatch(AssertionError):
     """A comparison failed at `path`."""
 
     def __init__(self, text: str, path: tuple[Any, ...]) -> None:
-        where = "".join(f"[{key!r}]" for key in path)
-        super().__init__(f"{text}\n\nThe failure occurred for item {where}" if path else text)
+        path_text = "".join(f"[{key!r}]" for key in path)
+        super().__init__(f"{text}\n\nThe failure occurred for item {path_text}" if path else text)
 
 
 def assert_close(actual: Any, expected: Any, *, allow_subclasses: bool = True, rtol: float | None = None, atol: float | None = None,

@@ -44,22 +44,22 @@ def make_tensor(*shape: Any, dtype: dtype, device: Any = "cpu", low: float | Non
 
 def _bounds(d: dtype, low: float | None, high: float | None) -> tuple[float, float]:
     if d is dtypes.bool_:
-        least, most, default = 0.0, 2.0, (0.0, 2.0)
+        smallest, largest, default = 0.0, 2.0, (0.0, 2.0)
     elif d.is_integral:
         info = iinfo(d)
-        least, most = info.min, info.max + (1 if info.max < 2**53 else 0)
+        smallest, largest = info.min, info.max + (1 if info.max < 2**53 else 0)
         default = (-9, 10) if d.is_signed else (0, 10)
     else:
         limits = finfo(d)
-        least, most, default = limits.min, limits.max, (-9.0, 9.0)
+        smallest, largest, default = limits.min, limits.max, (-9.0, 9.0)
     bottom, top = default[0] if low is None else low, default[1] if high is None else high
     if any(isinstance(v, float) and math.isnan(v) for v in (bottom, top)):
         raise ValueError(f"`low` and `high` cannot be NaN, but got low={low} and high={high}")
     if bottom > top or (bottom == top and d.is_integral):
         raise ValueError(f"make_tensor: low={bottom} and high={top} for {d}; `low` must be below `high`")
-    if (low is not None and low >= most and d.is_integral) or (high is not None and high <= least):
-        raise ValueError(f"make_tensor: low={low} and high={high} lie outside what {d} holds, {least} to {most}")
-    return max(bottom, least), min(top, most)
+    if (low is not None and low >= largest and d.is_integral) or (high is not None and high <= smallest):
+        raise ValueError(f"make_tensor: low={low} and high={high} lie outside what {d} holds, {smallest} to {largest}")
+    return max(bottom, smallest), min(top, largest)
 
 
 def _draw(size: tuple[int, ...], d: dtype, device: Any, low: float, high: float) -> Tensor:

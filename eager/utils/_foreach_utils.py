@@ -51,9 +51,9 @@ def _group_tensors_by_device_and_dtype(
             raise RuntimeError(f"Tensors of the first list of nested Tensor lists are supposed to be defined but the {i}-th Tensor is not.")
         lists, indices = groups.setdefault((t.device, t.dtype), ([[] for _ in tensorlistlist], []))
         lists[0].append(t)
-        for own, given in zip(lists[1:], others, strict=True):
+        for group_list, given in zip(lists[1:], others, strict=True):
             if given:
-                own.append(_matching(given, i, t, len(first)))
+                group_list.append(_matching(given, i, t, len(first)))
         if with_indices:
             indices.append(i)
     return groups

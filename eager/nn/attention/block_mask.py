@@ -28,8 +28,8 @@ def _sliced(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
 
 def ordered_to_dense(counts: Tensor, indices: Tensor, columns: int) -> Tensor:
     """int32 (*, rows, columns) with ones at the first counts[*, row] of indices[*, row]."""
-    place = OPS["arange"](0, indices.shape[-1], 1, dtypes.int32, indices.device)
-    valid = place < counts.unsqueeze(-1)
+    position = OPS["arange"](0, indices.shape[-1], 1, dtypes.int32, indices.device)
+    valid = position < counts.unsqueeze(-1)
     # unlisted indices go to an extra last column
     target = OPS["where"](valid, indices, columns).to(dtypes.int64)
     dense = OPS["full"]((*indices.shape[:-1], columns + 1), 0, dtypes.int32, indices.device)
@@ -176,8 +176,8 @@ class BlockMask:
                  "full_q_num_blocks", "full_q_indices")  # fmt: skip
         lines = [f"{n}={None if t is None else t.shape}" for n, t in zip(names, self._tensors(), strict=True)]
         lines += [f"BLOCK_SIZE={self.BLOCK_SIZE}", f"shape={self.shape}", f"sparsity={self.sparsity():.2f}%"]
-        own = f"    mask_mod={getattr(self.mask_mod, '__name__', self.mask_mod)}\n"
-        return "BlockMask(\n" + "".join(f"    {line},\n" for line in lines) + own + ")"
+        mask_mod_text = f"    mask_mod={getattr(self.mask_mod, '__name__', self.mask_mod)}\n"
+        return "BlockMask(\n" + "".join(f"    {line},\n" for line in lines) + mask_mod_text + ")"
 
     def to_string(self, grid_size: int | tuple[int, int] = (20, 20), limit: int = 4) -> str:
         """A text picture of the blocks: full, partial, empty.
@@ -186,8 +186,8 @@ class BlockMask:
         """
         dense = self.to_dense().to(dtypes.float32)
         *lead, rows, columns = dense.shape
-        most = (grid_size, grid_size) if isinstance(grid_size, int) else grid_size
-        steps = [max(1, -(-n // m)) for n, m in zip((rows, columns), most, strict=True)]
+        max_cells = (grid_size, grid_size) if isinstance(grid_size, int) else grid_size
+        steps = [max(1, -(-n // m)) for n, m in zip((rows, columns), max_cells, strict=True)]
         pictures = []
         for i, place in enumerate(itertools.product(*(range(n) for n in lead))):
             if i == limit:

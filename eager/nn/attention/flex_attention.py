@@ -101,13 +101,13 @@ def flex_attention(query: Tensor, key: Tensor, value: Tensor, score_mod: Any = N
 def _check(query: Tensor, key: Tensor, value: Tensor, mask: BlockMask | None, enable_gqa: bool) -> None:
     if query.ndim != 4 or key.ndim != 4 or value.ndim != 4:
         raise NotImplementedError("NYI: query, key, and value must be 4D tensors")
-    heads, own = query.shape[1], key.shape[1]
-    if not enable_gqa and heads != own:
-        raise ValueError(f"Expect query and key/value to have the same number of heads but got Hq={heads} and Hkv={own}. Try setting "
+    heads, kv_heads = query.shape[1], key.shape[1]
+    if not enable_gqa and heads != kv_heads:
+        raise ValueError(f"Expect query and key/value to have the same number of heads but got Hq={heads} and Hkv={kv_heads}. Try setting "
                          "enable_gqa=True for GQA.")  # fmt: skip
-    if enable_gqa and heads % own:
+    if enable_gqa and heads % kv_heads:
         raise ValueError("Expect number of query heads to be a multiple of kv heads for GQA but got "
-                         f"Hq={heads} and Hkv={own}.")  # fmt: skip
+                         f"Hq={heads} and Hkv={kv_heads}.")  # fmt: skip
     if query.shape[-1] != key.shape[-1]:
         raise ValueError(f"Expect query and key/value to have the same embedding dimension but got E={query.shape[-1]} and "
                          f"E={key.shape[-1]}.")  # fmt: skip

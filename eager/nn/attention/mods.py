@@ -70,8 +70,8 @@ def is_score_mod(fn: Callable[..., Any]) -> bool:
 
 def indices(sizes: tuple[int, int, int, int], device: Any) -> tuple[Tensor, ...]:
     """One index tensor per size, each along its own dim, so that they broadcast."""
-    where = CPU if device is None else Device(device)
-    return tuple(OPS["arange"](0, n, 1, dtypes.int64, where).view(*(n if j == i else 1 for j in range(4)))
+    target = CPU if device is None else Device(device)
+    return tuple(OPS["arange"](0, n, 1, dtypes.int64, target).view(*(n if j == i else 1 for j in range(4)))
                  for i, n in enumerate(sizes))  # fmt: skip
 
 

@@ -21,10 +21,10 @@ Tensor = Any
 where = OPS["where"]
 
 
-def _floating(who: str, input: Tensor, kinds: tuple[Category, ...] = (Category.FLOAT,)) -> None:
+def _floating(kernel: str, input: Tensor, kinds: tuple[Category, ...] = (Category.FLOAT,)) -> None:
     """Raise NotImplementedError for a dtype outside `kinds`: torch has no kernel for it."""
     if input.dtype.category not in kinds:
-        raise NotImplementedError(f"\"{who}\" not implemented for '{scalar_name(input.dtype)}'")
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(input.dtype)}'")
 
 
 def _into(input: Tensor, fn: Callable[..., Tensor], *args: Any) -> Tensor:
@@ -297,11 +297,11 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     return a * OPS["sigmoid"](b)
 
 
-def _dim_of(who: str, dim: int | None, ndim: int) -> int:
+def _dim_of(function: str, dim: int | None, ndim: int) -> int:
     """`dim`, or torch's former default with a warning."""
     if dim is not None:
         return dim
-    warn(f"Implicit dimension choice for {who} has been deprecated. Change the call to include dim=X as an argument.")
+    warn(f"Implicit dimension choice for {function} has been deprecated. Change the call to include dim=X as an argument.")
     return 0 if ndim in (0, 1, 3) else 1
 
 

@@ -56,13 +56,13 @@ def _as_query(y: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Tensor
 
 
 def _spread_heads(query: Tensor, t: Tensor) -> Tensor:
-    heads, own = query.shape[-3], t.shape[-3]
-    if heads == own:
+    heads, kv_heads = query.shape[-3], t.shape[-3]
+    if heads == kv_heads:
         return t
-    if heads % own:
+    if heads % kv_heads:
         raise RuntimeError("Number of heads in key and value must divide the number of heads in query: "
-                           f"got {own} and {heads}")  # fmt: skip
-    return OPS["repeat_each"](t, heads // own, t.ndim - 3)
+                           f"got {kv_heads} and {heads}")  # fmt: skip
+    return OPS["repeat_each"](t, heads // kv_heads, t.ndim - 3)
 
 
 def _with_dropout(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, p: float, is_causal: bool,
@@ -143,8 +143,8 @@ def multi_head_attention_forward(
         q, k, v = _project(query, key, value, in_proj_weight, in_proj_bias)
     if mask is not None:
         mask = mask.unsqueeze(0) if mask.ndim == 2 else mask
-        wanted = {(1, t, key.shape[0]), (n * num_heads, t, key.shape[0])}
-        if tuple(mask.shape) not in wanted:
+        mask_shapes = {(1, t, key.shape[0]), (n * num_heads, t, key.shape[0])}
+        if tuple(mask.shape) not in mask_shapes:
             given: Any = attn_mask
             allowed = (t, key.shape[0]) if given.ndim == 2 else (n * num_heads, t, key.shape[0])
             raise RuntimeError(f"The shape of the {given.ndim}D attn_mask is {given.shape}, but should be {allowed}.")

@@ -73,10 +73,10 @@ def _padded(targets: Tensor, labels: Tensor, n: int, blank: int) -> Tensor:
     sizes = [int(v) for v in labels.tolist()]
     if sum(sizes) > targets.shape[0]:
         raise RuntimeError(f"ctc_loss: target_lengths sum to {sum(sizes)}, but targets has {targets.shape[0]} elements")
-    longest, starts, at = max(sizes, default=0), [], 0
+    longest, starts, offset = max(sizes, default=0), [], 0
     for size in sizes:
-        starts.append(at)
-        at += size
+        starts.append(offset)
+        offset += size
     columns = OPS["arange"](0, longest, 1, dtypes.int64, targets.device)
     start = labels.new_tensor(starts).unsqueeze(1)
     inside = columns < labels.unsqueeze(1)

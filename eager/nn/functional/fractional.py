@@ -31,13 +31,13 @@ def _starts(samples: Tensor, size: int, out: int, kernel: int) -> Tensor:
 
 
 def _pool(n: int, input: Tensor, kernel_size: Any, output_size: Any, output_ratio: Any, samples: Tensor | None) -> tuple[Tensor, Tensor]:
-    who = f"fractional_max_pool{n}d"
+    function = f"fractional_max_pool{n}d"
     if output_size is None and output_ratio is None:
-        raise ValueError(f"{who} requires specifying either an output_size or an output_ratio")
+        raise ValueError(f"{function} requires specifying either an output_size or an output_ratio")
     if input.ndim == 0:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     if input.ndim not in (n + 1, n + 2):
-        raise RuntimeError(f"{who}: Expected {n + 1}D or {n + 2}D tensor, but got: {list(input.shape)}")
+        raise RuntimeError(f"{function}: Expected {n + 1}D or {n + 2}D tensor, but got: {list(input.shape)}")
     x = input if input.ndim == n + 2 else input.unsqueeze(0)
     spatial, kernel = tuple(x.shape[2:]), _sizes(kernel_size, n)
     if output_size is None:
@@ -46,7 +46,7 @@ def _pool(n: int, input: Tensor, kernel_size: Any, output_size: Any, output_rati
     out = _sizes(output_size, n)
     for m, o, k in zip(spatial, out, kernel, strict=True):
         if o + k - 1 > m:
-            raise RuntimeError(f"{who}: pool size {k} and output size {o} too large for an input of size {m}")
+            raise RuntimeError(f"{function}: pool size {k} and output size {o} too large for an input of size {m}")
     lead = tuple(x.shape[:2])
     if samples is None:
         samples = OPS["philox_uniform"](state_for(math.prod(lead) * n, None, x.device), (*lead, n), dtypes.float32)
@@ -56,8 +56,8 @@ def _pool(n: int, input: Tensor, kernel_size: Any, output_size: Any, output_rati
         starts = _starts(OPS["select"](samples, 2, n - 1 - d if n == 2 else d), spatial[d], out[d], kernel[d])
         offsets = OPS["arange"](0, kernel[d], 1, dtypes.int64, x.device)
         shape = (*lead, *(out[d] if e == d else 1 for e in range(n)), *(1,) * n)
-        place = starts.view(shape) + offsets.view(*(kernel[d] if e == d else 1 for e in range(n)))
-        position = position + place * math.prod(spatial[d + 1 :])
+        positions = starts.view(shape) + offsets.view(*(kernel[d] if e == d else 1 for e in range(n)))
+        position = position + positions * math.prod(spatial[d + 1 :])
     position = position.reshape(*lead, math.prod(out), math.prod(kernel))
     flat = x.reshape(*lead, math.prod(spatial))
     windows = OPS["gather"](flat, 2, position.reshape(*lead, math.prod(out) * math.prod(kernel))).view(tuple(position.shape))

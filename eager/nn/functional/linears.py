@@ -84,11 +84,11 @@ def _sparsely_differentiable(weight: Tensor, index: Tensor, pad: int) -> Tensor:
     shape = tuple(weight.shape)
 
     def backward(grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        at, values = index.reshape(-1), grads[0].reshape(-1, *shape[1:])
+        used_rows, values = index.reshape(-1), grads[0].reshape(-1, *shape[1:])
         if pad >= 0:
-            kept = at != pad
-            at, values = at[kept], values[kept]
-        return (SparseTensor(cast_to(at, dtypes.int64).unsqueeze(0), values, shape),)
+            kept = used_rows != pad
+            used_rows, values = used_rows[kept], values[kept]
+        return (SparseTensor(cast_to(used_rows, dtypes.int64).unsqueeze(0), values, shape),)
 
     attach([rows], [weight], backward, "EmbeddingBackward0")
     return rows

@@ -51,18 +51,18 @@ def _run(step: Step, inputs: Sequence[Tensor], initial: State, reverse: bool) ->
     if reverse:
         state = tuple(s[: inputs[-1].shape[0]] for s in initial)
         for x in reversed(inputs):
-            have, want = state[0].shape[0], x.shape[0]
-            if want > have:
-                state = tuple(OPS["cat"]([s, i[have:want]], 0) for s, i in zip(state, initial, strict=True))
+            batch, next_batch = state[0].shape[0], x.shape[0]
+            if next_batch > batch:
+                state = tuple(OPS["cat"]([s, i[batch:next_batch]], 0) for s, i in zip(state, initial, strict=True))
             state = step(x, state)
             outputs.append(state[0])
         return outputs[::-1], state
     state, finished = initial, []
     for x in inputs:
-        have, want = state[0].shape[0], x.shape[0]
-        if want < have:
-            finished.append(tuple(s[want:] for s in state))
-            state = tuple(s[:want] for s in state)
+        batch, next_batch = state[0].shape[0], x.shape[0]
+        if next_batch < batch:
+            finished.append(tuple(s[next_batch:] for s in state))
+            state = tuple(s[:next_batch] for s in state)
         state = step(x, state)
         outputs.append(state[0])
     if finished:
@@ -125,7 +125,7 @@ def _gathered(params: Sequence[Tensor], has_biases: bool, count: int, projected:
     return [Weights(g[0], g[1], g[2] if has_biases else None, g[3] if has_biases else None, g[-1] if projected else None) for g in groups]
 
 
-def _bound(who: str, mode: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def _bound(name: str, mode: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """The arguments by name. Raises: TypeError unless they fit the padded or the packed form."""
     packed = "data" in kwargs or "batch_sizes" in kwargs or (len(args) > 1 and _is_sizes(args[1]) and len(args) + len(kwargs) == 9
                                                              and (len(args) < 4 or not isinstance(args[3], bool)))  # fmt: skip
@@ -135,7 +135,7 @@ def _bound(who: str, mode: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     if not fits or isinstance(hx, (tuple, list)) != (mode == "LSTM"):
         kinds = ", ".join(type(a).__name__ for a in (*args, *kwargs.values()))
         state = "tuple of Tensors" if mode == "LSTM" else "Tensor"
-        raise TypeError(f"{who}() received an invalid combination of arguments - got ({kinds}), but expected ({', '.join(_PADDED)}) or "
+        raise TypeError(f"{name}() received an invalid combination of arguments - got ({kinds}), but expected ({', '.join(_PADDED)}) or "
                         f"({', '.join(_PACKED)}) with a {state} hx")
     return given
 
@@ -144,9 +144,9 @@ def _is_sizes(value: Any) -> bool:
     return hasattr(value, "stride") and value.ndim == 1
 
 
-def _layers(who: str, mode: str) -> Callable[..., Any]:
+def _layers(name: str, mode: str) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
-        given = _bound(who, mode, args, kwargs)
+        given = _bound(name, mode, args, kwargs)
         hx, count = given["hx"], given["num_layers"] * (2 if given["bidirectional"] else 1)
         state: State = tuple(hx) if mode == "LSTM" else (hx,)
         if mode == "LSTM" and len(state) != 2:
@@ -165,7 +165,7 @@ def _layers(who: str, mode: str) -> Callable[..., Any]:
         y, last = run_layers(mode, x, sizes, state, weights, rate, given["bidirectional"])
         return (y.transpose(0, 1) if swap else y), *last
 
-    run.__name__ = run.__qualname__ = who
+    run.__name__ = run.__qualname__ = name
     run.__doc__ = f"""Outputs and last states of the layers of `nn.{mode.split("_")[0]}`, by their weights.
 
     ({", ".join(_PADDED)}), or for packed sequences ({", ".join(_PACKED)}); params: all weights in the order of

@@ -74,10 +74,10 @@ def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequ
     if dims not in (1, 2, 3):
         raise ValueError(f"convolution: a weight of {weight.ndim} dims; allowed 3, 4 or 5")
     if transposed:
-        turned = (conv_transpose1d, conv_transpose2d, conv_transpose3d)[dims - 1]
-        return turned(input, weight, bias, tuple(stride), tuple(padding), tuple(output_padding), groups, tuple(dilation))
-    plain = (conv1d, conv2d, conv3d)[dims - 1]
-    return plain(input, weight, bias, tuple(stride), tuple(padding), tuple(dilation), groups)
+        transposed_conv = (conv_transpose1d, conv_transpose2d, conv_transpose3d)[dims - 1]
+        return transposed_conv(input, weight, bias, tuple(stride), tuple(padding), tuple(output_padding), groups, tuple(dilation))
+    forward_conv = (conv1d, conv2d, conv3d)[dims - 1]
+    return forward_conv(input, weight, bias, tuple(stride), tuple(padding), tuple(dilation), groups)
 
 
 def native_layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None,
@@ -114,9 +114,9 @@ def _check_bags(weight: Tensor, indices: Tensor, offsets: Tensor, mode: int) -> 
     if mode not in range(_MAX_MODE + 1):
         raise RuntimeError("`mode` must be sum, mean, or max.")
     for name, t in (("weight", weight), ("input", indices), ("offsets", offsets)):
-        wanted = 2 if name == "weight" else 1
-        if t.ndim != wanted:
-            raise RuntimeError(f"{name} has to be a {wanted}D Tensor, but got Tensor of dimension {t.ndim}")
+        expected_ndim = 2 if name == "weight" else 1
+        if t.ndim != expected_ndim:
+            raise RuntimeError(f"{name} has to be a {expected_ndim}D Tensor, but got Tensor of dimension {t.ndim}")
     if not weight.dtype.is_floating_point:
         raise RuntimeError("Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, "
                            f"Double; but got {scalar_name(weight.dtype)} instead (while checking arguments for embedding_bag)")  # fmt: skip

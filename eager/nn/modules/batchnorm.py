@@ -93,8 +93,8 @@ class _BatchNorm(_NormBase):
 
 def _check(input: Tensor, *allowed: int) -> None:
     if input.ndim not in allowed:
-        wanted = " or ".join(f"{n}D" for n in allowed)
-        raise ValueError(f"expected {wanted} input (got {input.ndim}D input)")
+        ranks = " or ".join(f"{n}D" for n in allowed)
+        raise ValueError(f"expected {ranks} input (got {input.ndim}D input)")
 
 
 class BatchNorm1d(_BatchNorm):

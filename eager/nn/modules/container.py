@@ -14,7 +14,7 @@ from eager.nn.module import Module
 from eager.nn.parameter import Parameter
 
 
-def _position(index: Any, length: int, who: str) -> int:
+def _position(index: Any, length: int, container: str) -> int:
     """`index` as a position in [0, length). Raises: IndexError with torch's text."""
     i = operator.index(index)
     if not -length <= i < length:
@@ -299,9 +299,9 @@ def _describe(entries: Iterable[tuple[Any, Any]], typename: Callable[[Tensor], A
     for key, value in entries:
         if isinstance(value, Tensor):
             kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
-            where = f" ({value.device})" if value.is_cuda else ""
+            device_text = f" ({value.device})" if value.is_cuda else ""
             size = "x".join(str(n) for n in value.shape)
-            lines.append(f"  ({key}): {kind} containing: [{typename(value)} of size {size}{where}]")
+            lines.append(f"  ({key}): {kind} containing: [{typename(value)} of size {size}{device_text}]")
         else:
             lines.append(f"  ({key}): Object of type: {type(value).__name__}")
     return "\n".join(lines)

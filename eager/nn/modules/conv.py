@@ -168,17 +168,17 @@ class _ConvTransposeNd(_ConvNd):
             return self.output_padding
         n = self._n
         lead = input.ndim - n
-        wanted = list(output_size)[lead:] if len(output_size) == input.ndim else list(output_size)
-        if len(wanted) != n:
+        sizes = list(output_size)[lead:] if len(output_size) == input.ndim else list(output_size)
+        if len(sizes) != n:
             raise ValueError(f"ConvTranspose{n}D: for {input.ndim}D input, output_size must have {n} or {input.ndim} elements "
                              f"(got {len(output_size)})")  # fmt: skip
         smallest = [(input.shape[i + lead] - 1) * self.stride[i] - 2 * self.padding[i]
                     + self.dilation[i] * (self.kernel_size[i] - 1) + 1 for i in range(n)]  # fmt: skip
         largest = [low + self.stride[i] - 1 for i, low in enumerate(smallest)]
-        if any(not low <= size <= high for low, size, high in zip(smallest, wanted, largest, strict=True)):
+        if any(not low <= size <= high for low, size, high in zip(smallest, sizes, largest, strict=True)):
             raise ValueError(f"requested an output size of {output_size}, but valid sizes range from {smallest} to {largest} "
                              f"(for an input of {input.size()[lead:]})")  # fmt: skip
-        return tuple(size - low for size, low in zip(wanted, smallest, strict=True))
+        return tuple(size - low for size, low in zip(sizes, smallest, strict=True))
 
 
 class ConvTranspose1d(_ConvTransposeNd):

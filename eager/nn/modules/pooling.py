@@ -257,9 +257,9 @@ class _FractionalMaxPoolNd(Module):
         self.register_buffer("_random_samples", _random_samples)
         self.output_size = None if output_size is None else spread(output_size)
         self.output_ratio = None if output_ratio is None else spread(output_ratio)
-        who = type(self).__name__
+        layer = type(self).__name__
         if output_size is None and output_ratio is None:
-            raise ValueError(f"{who} requires specifying either an output size, or a pooling ratio")
+            raise ValueError(f"{layer} requires specifying either an output size, or a pooling ratio")
         if output_size is not None and output_ratio is not None:
             raise ValueError("only one of output_size and output_ratio may be specified")
         if self.output_ratio is not None and not all(0 < r < 1 for r in self.output_ratio):

@@ -126,8 +126,8 @@ class RNNBase(Module):
             raise ValueError(f"{self._get_name()}: Expected input to be 2D or 3D, got {input.ndim}D instead")
         batched = input.ndim == 3
         if state is not None and any(s.ndim != input.ndim for s in state):
-            what = "hx" if self.mode != "LSTM" else "hx and cx"
-            raise RuntimeError(f"For {'batched 3-D' if batched else 'unbatched 2-D'} input, {what} should also be "
+            argument_names = "hx" if self.mode != "LSTM" else "hx and cx"
+            raise RuntimeError(f"For {'batched 3-D' if batched else 'unbatched 2-D'} input, {argument_names} should also be "
                                f"{input.ndim}-D but got {_ranks(state)}")  # fmt: skip
         x = input if batched else input.unsqueeze(1)
         if batched and self.batch_first:
@@ -285,12 +285,12 @@ class RNNCellBase(Module):
             init.uniform_(weight, -bound, bound)
 
     def _advance(self, mode: str, input: Tensor, state: State | None) -> State:
-        who = type(self).__name__
+        cell = type(self).__name__
         if input.ndim not in (1, 2):
-            raise ValueError(f"{who}: Expected input to be 1D or 2D, got {input.ndim}D instead")
+            raise ValueError(f"{cell}: Expected input to be 1D or 2D, got {input.ndim}D instead")
         for s in state or ():
             if s.ndim not in (1, 2):
-                raise ValueError(f"{who}: Expected hidden to be 1D or 2D, got {s.ndim}D instead")
+                raise ValueError(f"{cell}: Expected hidden to be 1D or 2D, got {s.ndim}D instead")
         single = input.ndim == 1
         x = input.unsqueeze(0) if single else input
         if state is None:

@@ -29,8 +29,8 @@ class Upsample(Module):
                                       recompute_scale_factor=self.recompute_scale_factor)  # fmt: skip
 
     def extra_repr(self) -> str:
-        what = f"size={self.size}" if self.scale_factor is None else f"scale_factor={self.scale_factor}"
-        return f"{what}, mode={self.mode!r}"
+        size_or_factor = f"size={self.size}" if self.scale_factor is None else f"scale_factor={self.scale_factor}"
+        return f"{size_or_factor}, mode={self.mode!r}"
 
 
 class UpsamplingNearest2d(Upsample):

@@ -21,8 +21,8 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     """Set each parameter's data to a view of its slice of `vec`. Raises: TypeError if vec is not a tensor."""
     if not isinstance(vec, Tensor):
         raise TypeError(f"expected torch.Tensor, but got: {typename(vec)}")
-    at = 0
+    offset = 0
     for p in parameters:
         n = math.prod(p.shape)
-        p.data = OPS["slice"](vec, 0, at, at + n, 1).view(tuple(p.shape)).data
-        at += n
+        p.data = OPS["slice"](vec, 0, offset, offset + n, 1).view(tuple(p.shape)).data
+        offset += n

@@ -21,8 +21,8 @@ def _fused(weight: Tensor, bias: Tensor | None, mean: Tensor, scale: Tensor, shi
     if shift is not None:
         moved = moved + shift
     new_weight = Parameter((weight * scale.view(shape)).to(weight.dtype).detach(), weight.requires_grad)
-    wanted = bias is None or bias.requires_grad
-    return new_weight, Parameter(moved.to((weight if bias is None else bias).dtype).detach(), wanted)
+    requires_grad = bias is None or bias.requires_grad
+    return new_weight, Parameter(moved.to((weight if bias is None else bias).dtype).detach(), requires_grad)
 
 
 def _check(first: Any, bn: Any) -> None:

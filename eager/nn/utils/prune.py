@@ -139,19 +139,19 @@ class PruningContainer(BasePruningMethod):
         """The default mask with additional zeros from the last method, which sees only unpruned entries."""
         method = self._pruning_methods[-1]
         mask = default_mask.clone()
-        where: Any
+        selection: Any
         if method.PRUNING_TYPE == "unstructured":
-            where = default_mask == 1
+            selection = default_mask == 1
         elif method.PRUNING_TYPE == "structured":
             dim = method.dim
             dims = tuple(d for d in range(t.ndim) if d != dim % t.ndim)
             alive = OPS["sum"](default_mask, dims, False, None) != 0
-            where = tuple(alive if d == dim % t.ndim else slice(None) for d in range(t.ndim))
+            selection = tuple(alive if d == dim % t.ndim else slice(None) for d in range(t.ndim))
         elif method.PRUNING_TYPE == "global":
-            where = (slice(None),) * t.ndim
+            selection = (slice(None),) * t.ndim
         else:
             raise ValueError(f"Unrecognized PRUNING_TYPE {method.PRUNING_TYPE}")
-        mask[where] = method.compute_mask(t[where], default_mask[where]).to(mask.dtype)
+        mask[selection] = method.compute_mask(t[selection], default_mask[selection]).to(mask.dtype)
         return mask
 
 
@@ -357,10 +357,10 @@ def global_unstructured(parameters: Iterable[tuple[Module, str]], pruning_method
         raise TypeError('Only "unstructured" PRUNING_TYPE supported for the `pruning_method`. Found method '
                         f"{pruning_method} of type {method.PRUNING_TYPE}")  # fmt: skip
     final = PruningContainer(method).compute_mask(scores, masks)
-    at = 0
+    offset = 0
     for (module, name), t in zip(pairs, tensors, strict=True):
-        custom_from_mask(module, name, final[at : at + t.numel()].view(tuple(t.shape)))
-        at += t.numel()
+        custom_from_mask(module, name, final[offset : offset + t.numel()].view(tuple(t.shape)))
+        offset += t.numel()
 
 
 def custom_from_mask(module: Module, name: str, mask: Tensor) -> Module:

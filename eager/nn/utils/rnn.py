@@ -157,11 +157,11 @@ def pad_packed_sequence(sequence: PackedSequence, batch_first: bool = False, pad
             raise ValueError("Expected total_length to be at least the length of the longest sequence in input, but got "
                              f"total_length={total_length} and max sequence length being {longest}")  # fmt: skip
         longest = total_length
-    rows, at = [], 0
+    rows, offset = [], 0
     tail = tuple(sequence.data.shape[1:])
     for b in batch_sizes:
-        step = sequence.data[at : at + b]
-        at += b
+        step = sequence.data[offset : offset + b]
+        offset += b
         if b < n:
             step = OPS["cat"]([step, step.new_full((n - b, *tail), padding_value)], 0)
         rows.append(step)

@@ -24,18 +24,18 @@ def _put(module: Module, name: str, value: Any) -> Any:
 
     A name that is neither becomes an attribute; with the value _ABSENT the attribute is removed.
     """
-    parent_name, _, own = name.rpartition(".")
+    parent_name, _, attribute = name.rpartition(".")
     parent = module.get_submodule(parent_name)
     for registry in (parent._parameters, parent._buffers):
-        if own in registry:
-            before = registry[own]
-            registry[own] = value
+        if attribute in registry:
+            before = registry[attribute]
+            registry[attribute] = value
             return before
-    before = parent.__dict__.get(own, _ABSENT)
+    before = parent.__dict__.get(attribute, _ABSENT)
     if value is _ABSENT:
-        object.__delattr__(parent, own)
+        object.__delattr__(parent, attribute)
     else:
-        object.__setattr__(parent, own, value)
+        object.__setattr__(parent, attribute, value)
     _native.bump_epoch()
     return before
 
@@ -54,8 +54,8 @@ def _reparametrize_module(module: Module, parameters_and_buffers: dict[str, Any]
                     raise ValueError(f"functional_call got multiple values for keys {sorted(tied[name])}, which are tied. "
                                      "Consider using tie_weights=False")  # fmt: skip
     if strict:
-        own = {n for n, _ in [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]}
-        unexpected, missing = sorted(set(values) - own), sorted(own - set(values))
+        module_names = {n for n, _ in [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]}
+        unexpected, missing = sorted(set(values) - module_names), sorted(module_names - set(values))
         if unexpected or missing:
             text = "".join(f"\n\t{what} key(s): {', '.join(map(repr, names))}." for what, names in
                            (("Unexpected", unexpected), ("Missing", missing)) if names)  # fmt: skip

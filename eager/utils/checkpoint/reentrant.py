@@ -44,8 +44,8 @@ class CheckpointFunction(Function):
         with enable_grad(), ctx.surroundings.restored():
             outputs = call_outside(ctx.run_function, *detached)
         outputs = (outputs,) if isinstance(outputs, Tensor) else outputs
-        wanted = [(y, g) for y, g in zip(outputs, grads, strict=True) if isinstance(y, Tensor) and y.requires_grad]
-        if not wanted:
+        differentiable = [(y, g) for y, g in zip(outputs, grads, strict=True) if isinstance(y, Tensor) and y.requires_grad]
+        if not differentiable:
             raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
-        backward([y for y, _ in wanted], [g for _, g in wanted])
+        backward([y for y, _ in differentiable], [g for _, g in differentiable])
         return None, None, *(x.grad if isinstance(x, Tensor) else None for x in detached)

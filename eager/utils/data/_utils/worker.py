@@ -134,8 +134,8 @@ def _answer(channel: Channel, worker: _Worker, task: Task) -> bool:
     except OSError:
         return False
     except Exception:  # noqa: BLE001 - the batch cannot be pickled: send the error as the answer
-        where = f"in DataLoader worker process {worker.settings.id} while sending a batch"
-        channel.send(Result(task.epoch, task.number, ExceptionWrapper(where=where)))
+        context = f"in DataLoader worker process {worker.settings.id} while sending a batch"
+        channel.send(Result(task.epoch, task.number, ExceptionWrapper(where=context)))
     return True
 
 

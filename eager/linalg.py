@@ -1,6 +1,6 @@
-"""`eager.linalg`: linear algebra with torch.linalg's names, over batches of matrices (*, m, n).
+"""`eager.linalg`: linear algebra with torch.linalg's names, over batches of floating or complex matrices (*, m, n).
 
-All matrices are floating point or complex; functions raise RuntimeError for other dtypes and for shapes that do not fit.
+Functions raise RuntimeError for other dtypes and for shapes that do not fit.
 """
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def slogdet(A: Any) -> Any:  # noqa: N803
 def solve(A: Any, B: Any, *, left: bool = True, out: Any = None) -> Any:  # noqa: N803
     """X with A @ X = B (X @ A = B unless `left`).
 
-    A: (*, n, n). B: (*, n, k), or a vector (*, n). Result: the shape of B. Raises: LinAlgError for a singular matrix.
+    A: (*, n, n). B: (*, n, k) or (*, n). Raises: LinAlgError if singular.
     """
     _check_square("linalg.solve", A)
     vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(A.shape[:-1]) == tuple(B.shape))
@@ -74,9 +74,9 @@ def solve(A: Any, B: Any, *, left: bool = True, out: Any = None) -> Any:  # noqa
 
 
 def solve_triangular(input: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False, out: Any = None) -> Any:  # noqa: A002, N803
-    """X with input @ X = B (X @ input = B unless `left`) for triangular matrices; only that triangle is read.
+    """X with input @ X = B (X @ input = B unless `left`), reading one triangle of input (*, n, n).
 
-    input: (*, n, n). B: (*, n, k), cast to the dtype of `input`.
+    B: cast to its dtype.
     """
     B = B if B.dtype is input.dtype else OPS["to_dtype"](B, input.dtype)  # noqa: N806
     if left:
@@ -130,10 +130,7 @@ def _raise_failed(name: str, info: Any, what: Callable[[int], str]) -> None:
 
 
 def inv_ex(A: Any, *, check_errors: bool = False) -> Any:  # noqa: N803
-    """`inv`, and a status per matrix instead of an error; a failed inverse is nan.
-
-    Status: 0, or the number of the first zero pivot, counted from 1.
-    """
+    """`inv`; a failed inverse is nan, with the number of the first zero pivot (from 1) as its status instead of 0."""
     inverse, info = OPS["inverse_status"](A)
     if check_errors:
         _raise_failed("linalg.inv_ex", info, lambda k: f"The diagonal element {k} is zero, the inversion could not be completed because "
@@ -142,10 +139,7 @@ def inv_ex(A: Any, *, check_errors: bool = False) -> Any:  # noqa: N803
 
 
 def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> Any:  # noqa: N803
-    """`solve`, and a status per matrix instead of an error; a failed solution is nan.
-
-    Status: 0, or the number of the first zero pivot, counted from 1.
-    """
+    """`solve`; a failed solution is nan, with the number of the first zero pivot (from 1) as its status instead of 0."""
     _check_square("linalg.solve", A)
     vector = left and (B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(A.shape[:-1]) == tuple(B.shape)))
     b = OPS["unsqueeze"](B, B.ndim) if vector else B
@@ -193,10 +187,7 @@ def cholesky(input: Any, *, upper: bool = False, out: Any = None) -> Any:  # noq
 
 
 def cholesky_ex(input: Any, *, upper: bool = False, check_errors: bool = False) -> Any:  # noqa: A002
-    """`cholesky`, and a status per matrix instead of an error; a failed factor is nan.
-
-    Status: 0, or the order of the first leading minor that is not positive definite.
-    """
+    """`cholesky`; a failed factor is nan, with the order of the first minor that is not positive definite as its status."""
     factor, info = OPS["cholesky_status"](_conj_transpose(input) if upper else input)
     if check_errors:
         _raise_failed("linalg.cholesky_ex", info, lambda k: "The factorization could not be completed because the input is not "
@@ -442,7 +433,7 @@ def pinv(input: Any, rtol: Any = None, *, atol: Any = None, rcond: Any = None, h
 def _tolerance(A: Any, s: Any, atol: Any, rtol: Any) -> Any:  # noqa: N803
     """The bound (*, 1) that nonzero singular values `s` (*, k) exceed.
 
-    rtol: by default the dtype's epsilon times the longer side, but 0 with a positive atol.
+    rtol: by default eps * max(m, n), but 0 with an atol.
     """
     default = max(A.shape[-2:]) * _dtypes_eps(A.dtype)
 
@@ -461,9 +452,9 @@ def _tolerance(A: Any, s: Any, atol: Any, rtol: Any) -> Any:  # noqa: N803
 
 
 def matrix_rank(input: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:  # noqa: A002
-    """The number (*) of singular values above the tolerance: `tol`, else max(atol, rtol * the largest).
+    """The number (*) of singular values above `tol`, else above max(atol, rtol * the largest).
 
-    hermitian: `input` is Hermitian; its lower triangle is read.
+    hermitian: read the lower triangle.
     """
     s = OPS["abs"](eigvalsh(input)) if hermitian else OPS["svdvals"](input)
     if s.shape[-1] == 0:
@@ -487,9 +478,7 @@ _INF = math.inf
 
 
 def _check_norm_dtype(name: str, input_dtype: dtypes.dtype, norm_dtype: dtypes.dtype) -> None:
-    """Raise RuntimeError unless the norm may have this dtype: at least as wide as the input's, and real
-    iff it is.
-    """
+    """Raise RuntimeError unless a norm may have this dtype: no narrower than the input's, and real iff it is."""
     if norm_dtype.is_integral:
         raise RuntimeError(f"{name}: dtype should be floating point or complex, but got {_scalar_name(norm_dtype)}")
     if input_dtype.is_complex is not norm_dtype.is_complex:

@@ -33,22 +33,27 @@ class Registry(dict[Any, Any]):
         super().__delitem__(key)
 
     def pop(self, *args: Any) -> Any:
+        """As dict.pop; bumps the epoch."""
         _native.bump_epoch()
         return super().pop(*args)
 
     def popitem(self) -> tuple[Any, Any]:
+        """As dict.popitem; bumps the epoch."""
         _native.bump_epoch()
         return super().popitem()
 
     def clear(self) -> None:
+        """As dict.clear; bumps the epoch."""
         _native.bump_epoch()
         super().clear()
 
     def update(self, *args: Any, **kwargs: Any) -> None:
+        """As dict.update; bumps the epoch."""
         _native.bump_epoch()
         super().update(*args, **kwargs)
 
     def setdefault(self, key: Any, default: Any = None) -> Any:
+        """As dict.setdefault; bumps the epoch."""
         _native.bump_epoch()
         return super().setdefault(key, default)
 

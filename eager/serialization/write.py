@@ -10,8 +10,9 @@ import struct
 import sys
 import types
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 from eager import _native
 from eager._storage.tensor_types import TypedStorage
@@ -48,7 +49,19 @@ _LAYOUT = Global("torch.serialization", "_get_layout")
 _SIZE, _DEVICE, _TENSOR = Global("torch", "Size"), Global("torch", "device"), Global("torch", "Tensor")
 _UNTYPED = Global("torch.storage", "UntypedStorage")
 
-_PythonPickler: Any = pickle._Pickler
+if TYPE_CHECKING:
+
+    class _PythonPickler:  # typeshed declares pickle._Pickler without its methods
+        dispatch: ClassVar[dict[Any, Callable[..., None]]]
+        proto: int
+        write: Callable[[bytes], object]
+
+        def __init__(self, file: BinaryIO, protocol: int) -> None: ...
+        def dump(self, obj: object) -> None: ...
+        def memoize(self, obj: object) -> None: ...
+        def save_global(self, obj: Any, name: str | None = None) -> None: ...
+else:
+    _PythonPickler = pickle._Pickler
 
 
 class _Called:
@@ -60,7 +73,7 @@ class _Called:
         self.fn, self.args = fn, args
 
 
-class Pickler(_PythonPickler):  # type: ignore[misc]
+class Pickler(_PythonPickler):
     """Writes objects as torch does.
 
     Written in Python, because the C pickler cannot write a name that is not importable.

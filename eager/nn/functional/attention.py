@@ -113,9 +113,8 @@ def multi_head_attention_forward(
     is_causal: bool = False) -> tuple[Tensor, Tensor | None]:  # fmt: skip
     """Multi-head attention with input and output projections. Sequence first, as in torch.
 
-    query: (t, n, e) or (t, e), key and value: (s, n, *) or (s, *). Returns: the output in query's layout,
-    and the weights: (n, t, s) averaged over heads, (n, h, t, s), or None.
-    Raises: AssertionError, RuntimeError for shapes that do not fit.
+    query: (t, n, e) or (t, e), key and value: (s, n, *) or (s, *). Returns: the output in query's layout, and the
+    weights (n, t, s) averaged over heads, (n, h, t, s), or None. Raises: AssertionError, RuntimeError for other shapes.
     """
     batched = query.ndim == 3
     _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads)

@@ -213,6 +213,7 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
+        """The rates for `last_epoch`."""
         self._warn_outside_step()
         t, period, low = self.last_epoch, self.T_max, self.eta_min
         if self._is_initial:

@@ -22,6 +22,7 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
+        """Run the function without history and save its tensor arguments."""
         check_backward_validity(args)
         ctx.run_function = run_function
         ctx.surroundings = Surroundings.now(preserve_rng_state)
@@ -33,6 +34,10 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
+        """Run the function again with history, then its backward.
+
+        Raises: RuntimeError for `autograd.grad`, or no differentiable output.
+        """
         if per_thread.collecting:
             raise RuntimeError("When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` "
                                "parameter to .backward(). To resolve this error, you can either set use_reentrant=False, or call "

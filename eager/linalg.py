@@ -1,6 +1,6 @@
-"""`eager.linalg`: linear algebra with torch.linalg's names, over batches of floating or complex matrices (*, m, n).
+"""`eager.linalg`: linear algebra over batches of floating or complex matrices (*, m, n).
 
-Functions raise RuntimeError for other dtypes and for shapes that do not fit.
+RuntimeError for other arguments.
 """
 from __future__ import annotations
 
@@ -411,7 +411,6 @@ def ldl_solve(LD: Any, pivots: Any, B: Any, *, hermitian: bool = False, out: Any
 
 def pinv(input: Any, rtol: Any = None, *, atol: Any = None, rcond: Any = None, hermitian: bool = False) -> Any:  # noqa: A002
     """The Moore-Penrose inverse (*, n, m). Singular values up to max(atol, rtol * the largest) count as zero.
-
     rtol: by default 0 if atol is given. hermitian: `input` is Hermitian; its lower triangle is read.
     """
     rtol = rcond if rtol is None else rtol

@@ -1,4 +1,16 @@
-"""Eager tensors with torch's names and semantics: `import eager as torch`."""
+"""Eager tensors with torch's names and semantics: `import eager as torch`.
+
+A call of a public function (`functions`, or a method of `_tensor`) binds its arguments and calls an op of the table
+(`optable`). `dispatch` runs the op under the active modes: it computes by a native or numpy kernel, and `tape` records
+a
+node with the op's gradient. `Tensor.backward` walks that record.
+
+Layers, each of which imports only from earlier ones: `startup` (installation, import hooks), `base` (dtypes, devices,
+specs, settings), `tape` (the autograd record), `dispatch` (modes), `optable` (the ops), `_tensor`, `autograd` (public
+differentiation), `functions`, `transforms` (vmap, grad, jvp), `nn`, then `optim`, `amp`, `sparse`, `serialization`,
+`distributions`, `utils` and torch's other packages. C code is in `native`. Start reading at `optable/table.py`, then
+`optable/pointwise.py`.
+"""
 from __future__ import annotations
 
 import math as _math

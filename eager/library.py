@@ -512,7 +512,7 @@ def opcheck(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
         real = _specs(found.functional.execute(full))
         expected = found.functional.infer(*full)
         if real != expected:
-            raise RuntimeError(f"opcheck: {found._qualname} gives {real}, its fake rule {expected}")
+            raise RuntimeError(f"opcheck: {found._qualname} returns {real}, but its fake rule {expected}")
     except Exception as error:
         if raise_exception:
             raise

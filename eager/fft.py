@@ -14,7 +14,6 @@ from eager import _native
 from eager.base import dtypes
 from eager.base.dtypes import scalar_name as _scalar_name
 from eager.base.spec import normalize_dim as _normalize_dim
-from eager.functions.argument_types import make_refusing as _make_refusing
 from eager.functions.creation import check_layout as _check_layout
 from eager.functions.creation import finish as _finish
 from eager.optable.fft import frequencies as _points_of
@@ -22,6 +21,7 @@ from eager.optable.fft import half as _half
 from eager.optable.table import OPS
 from eager.optable.table import from_array as _from_array
 from eager.optable.table import write_out as _write_out
+from eager.public.wrapper import publish_module as _publish_module
 
 _TensorBase = _native.TensorBase
 
@@ -296,4 +296,4 @@ def ifftshift(input: Any, dim: Any = None) -> Any:
     return _shift(input, dim, False)
 
 
-_make_refusing(globals(), "fft_")
+_publish_module(globals(), "fft_")

@@ -13,9 +13,6 @@ from eager.base.dtypes import scalar_name as _scalar_name
 from eager.base.spec import broadcast_shapes as _broadcast_shapes
 from eager.base.spec import normalize_dim as _normalize_dim
 from eager.base.spec import normalize_dims as _normalize_dims
-from eager.functions.argument_types import make_refusing as _make_refusing
-from eager.functions.argument_types import refusing as _refusing
-from eager.functions.results import takes_out as _takes_out
 from eager.optable.asserting import demand as _demand
 from eager.optable.linalg import LinAlgError
 from eager.optable.linalg import check_lapack_dtype as _check_lapack_dtype
@@ -24,6 +21,10 @@ from eager.optable.linalg import check_square as _check_square
 from eager.optable.matmul import transpose_last as _transpose_last
 from eager.optable.table import OPS
 from eager.optable.table import write_out as _write_out
+from eager.public.record import Out as _Out
+from eager.public.record import public as _public
+from eager.public.wrapper import publish_module as _publish_module
+from eager.public.wrapper import wrap as _wrap
 
 
 def _out(result: Any, out: Any) -> Any:
@@ -54,6 +55,7 @@ def det(A: Any, *, out: Any = None) -> Any:  # noqa: N803
     return _out(OPS["det"](A), out)
 
 
+@_public(out=_Out())
 def slogdet(A: Any) -> Any:  # noqa: N803
     """The signs (*) of determinants and the logarithms (*) of their magnitudes."""
     return return_types.linalg_slogdet(*OPS["slogdet"](A))
@@ -88,6 +90,7 @@ def solve_triangular(input: Any, B: Any, *, upper: bool, left: bool = True, unit
 _DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
+@_public(out=_Out())
 def lstsq(input: Any, b: Any, rcond: float | None = None, *, driver: str | None = None) -> Any:  # noqa: A002
     """Least squares: the X that minimises |A @ X - B|, of minimum norm if it is not unique.
 
@@ -129,6 +132,7 @@ def _raise_failed(name: str, info: Any, what: Callable[[int], str]) -> None:
     _demand(info == 0, LinAlgError, text)
 
 
+@_public(out=_Out())
 def inv_ex(A: Any, *, check_errors: bool = False) -> Any:  # noqa: N803
     """`inv`; a failed inverse is nan, with the number of the first zero pivot (from 1) as its status instead of 0."""
     inverse, info = OPS["inverse_status"](A)
@@ -138,6 +142,7 @@ def inv_ex(A: Any, *, check_errors: bool = False) -> Any:  # noqa: N803
     return return_types.linalg_inv_ex(inverse, info)
 
 
+@_public(out=_Out())
 def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> Any:  # noqa: N803
     """`solve`; a failed solution is nan, with the number of the first zero pivot (from 1) as its status instead of 0."""
     _check_square("linalg.solve", A)
@@ -186,6 +191,7 @@ def cholesky(input: Any, *, upper: bool = False, out: Any = None) -> Any:  # noq
     return _out(OPS["cholesky"](input), out)
 
 
+@_public(out=_Out())
 def cholesky_ex(input: Any, *, upper: bool = False, check_errors: bool = False) -> Any:  # noqa: A002
     """`cholesky`; a failed factor is nan, with the order of the first minor that is not positive definite as its status."""
     factor, info = OPS["cholesky_status"](_conj_transpose(input) if upper else input)
@@ -195,6 +201,7 @@ def cholesky_ex(input: Any, *, upper: bool = False, check_errors: bool = False) 
     return return_types.linalg_cholesky_ex(_conj_transpose(factor) if upper else factor, info)
 
 
+@_public(out=_Out())
 def qr(A: Any, mode: str = "reduced") -> Any:  # noqa: N803
     """Orthogonal Q and upper triangular R with Q @ R = A. mode: "reduced", "complete" or "r" (no Q)."""
     if mode not in ("reduced", "complete", "r"):
@@ -211,6 +218,7 @@ def _refuse_driver(A: Any, driver: str | None) -> None:  # noqa: N803
         raise RuntimeError("torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend.")
 
 
+@_public(out=_Out())
 def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Any:  # noqa: N803
     """U, S, Vh with U @ diag(S) @ Vh = A; singular values are decreasing.
 
@@ -220,12 +228,14 @@ def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Any
     return return_types.linalg_svd(*OPS["svd"](A, full_matrices))
 
 
+@_public(out=_Out(exact=True))
 def svdvals(A: Any, *, driver: str | None = None) -> Any:  # noqa: N803
     """The singular values (*, min(m, n)), decreasing. Raises: RuntimeError for a `driver` on the CPU."""
     _refuse_driver(A, driver)
     return OPS["svdvals"](A)
 
 
+@_public(out=_Out())
 def eigh(input: Any, UPLO: str = "L") -> Any:  # noqa: A002
     """Eigenvalues (*, n), increasing, and eigenvectors (*, n, n) of symmetric matrices, of which the triangle `UPLO` is read."""
     if UPLO.upper() not in ("L", "U"):
@@ -233,21 +243,25 @@ def eigh(input: Any, UPLO: str = "L") -> Any:  # noqa: A002
     return return_types.linalg_eigh(*OPS["eigh"](input, UPLO.upper() == "U"))
 
 
+@_public(out=_Out(exact=True))
 def eigvalsh(input: Any, UPLO: str = "L") -> Any:  # noqa: A002
     """The eigenvalues (*, n) of symmetric matrices, increasing."""
     return eigh(input, UPLO)[0]
 
 
+@_public(out=_Out())
 def eig(input: Any) -> Any:  # noqa: A002
     """The complex eigenvalues (*, n) and eigenvectors (*, n, n) of square matrices."""
     return return_types.linalg_eig(*OPS["eig"](input))
 
 
+@_public(out=_Out())
 def eigvals(input: Any) -> Any:  # noqa: A002
     """The complex eigenvalues (*, n) of square matrices."""
     return OPS["eig"](input)[0]
 
 
+@_public(out=_Out())
 def lu_factor(A: Any, *, pivot: bool = True) -> Any:  # noqa: N803
     """L and U in one matrix (*, m, n), and the int32 pivots (*, min(m, n)), counted from 1."""
     if not pivot:
@@ -255,6 +269,7 @@ def lu_factor(A: Any, *, pivot: bool = True) -> Any:  # noqa: N803
     return return_types.linalg_lu_factor(*OPS["lu_factor"](A))
 
 
+@_public(out=_Out())
 def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> Any:  # noqa: N803
     """`lu_factor`, and a status per matrix: 0, or the number of the first zero pivot."""
     matrix, pivots = lu_factor(A, pivot=pivot)
@@ -325,6 +340,7 @@ def _permutation(order: Any, dtype: Any) -> Any:
     return OPS["to_dtype"](columns == OPS["unsqueeze"](order, order.ndim - 1), dtype)
 
 
+@_public(out=_Out())
 def lu(A: Any, *, pivot: bool = True) -> Any:  # noqa: N803
     """P, L, U with P @ L @ U = A."""
     matrix, pivots = lu_factor(A, pivot=pivot)
@@ -348,6 +364,7 @@ def _check_pivots(name: str, LU: Any, pivots: Any) -> None:  # noqa: N803
                            f"{list(expected_shape)}, got {list(pivots.shape)}")  # fmt: skip
 
 
+@_public(out=_Out(not_over_itself=True, not_over_inputs=True))
 def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Any:  # noqa: N803
     """X with A @ X = B (X @ A = B unless `left`), from the factors of A by `lu_factor`; with A^H in place of A if `adjoint`."""
     if not left:
@@ -409,6 +426,7 @@ def ldl_solve(LD: Any, pivots: Any, B: Any, *, hermitian: bool = False, out: Any
     return _out(OPS["ldl_solve"](a, places, b, hermitian), out)
 
 
+@_public(out=_Out())
 def pinv(input: Any, rtol: Any = None, *, atol: Any = None, rcond: Any = None, hermitian: bool = False) -> Any:  # noqa: A002
     """The Moore-Penrose inverse (*, n, m). Singular values up to max(atol, rtol * the largest) count as zero.
     rtol: by default 0 if atol is given. hermitian: `input` is Hermitian; its lower triangle is read.
@@ -450,6 +468,7 @@ def _tolerance(A: Any, s: Any, atol: Any, rtol: Any) -> Any:  # noqa: N803
     return OPS["clamp"](largest * relative, atol, None)
 
 
+@_public(out=_Out())
 def matrix_rank(input: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:  # noqa: A002
     """The number (*) of singular values above `tol`, else above max(atol, rtol * the largest).
 
@@ -498,6 +517,7 @@ def vector_norm(input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False
     return _out(OPS["vector_norm"](input, float(ord), _normalize_dims(dim, input.ndim), keepdim), out)
 
 
+@_public(kinds={"ord": "Number"})
 def _powsum(input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A002
     """The sum of |x| ** ord over `dim` (by default all dims)."""
     if isinstance(ord, complex):
@@ -509,6 +529,7 @@ def _powsum(input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *,
     return OPS["sum"](OPS["pow"](x, float(ord)), _normalize_dims(dim, input.ndim), keepdim, None)
 
 
+@_public(out=_Out(exact=True))
 def matrix_norm(input: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A002
     """The norm (*) of matrices: "fro", "nuc", or 1, 2, inf and their negatives."""
     if dtype is not None:
@@ -552,6 +573,7 @@ def norm(input: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *,
     return vector_norm(input, 2 if ord is None else ord, dims, keepdim, dtype=dtype, out=out)
 
 
+@_public(out=_Out())
 def cond(input: Any, p: Any = None) -> Any:  # noqa: A002
     """The condition number (*): the norm of a matrix times the norm of its inverse."""
     if p not in ("fro", "nuc") and input.numel() == 0 and input.ndim > 1:
@@ -566,6 +588,7 @@ def cond(input: Any, p: Any = None) -> Any:  # noqa: A002
 # ---- products ----
 
 
+@_public(out=_Out())
 def matrix_power(input: Any, n: int) -> Any:  # noqa: A002
     """A matrix to the power `n`; a negative `n` inverts it first."""
     if input.ndim < 2 or input.shape[-1] != input.shape[-2]:
@@ -592,6 +615,7 @@ def matrix_exp(input: Any) -> Any:  # noqa: A002
     return OPS["matrix_exp"](input)
 
 
+@_public(out=_Out(exact=True))
 def multi_dot(tensors: Any) -> Any:
     """The product of several matrices in the order with the fewest multiplications.
 
@@ -649,6 +673,7 @@ def cross(input: Any, other: Any, *, dim: int = -1, out: Any = None) -> Any:  # 
     return _out((turned(a, -1) * turned(b, -2) - turned(a, -2) * turned(b, -1)).contiguous(), out)
 
 
+@_public(out=_Out(exact=True))
 def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
     """The sums of products conj(x) * y along `dim`. Raises: RuntimeError for integer dtypes."""
     if x.dtype.is_integral:
@@ -685,11 +710,8 @@ def vander(x: Any, N: int | None = None) -> Any:  # noqa: N803
     return OPS["stack"]([OPS["pow"](x, i) for i in range(n)], x.ndim)
 
 
-for _name in ("cholesky_ex cond eig eigh eigvals eigvalsh inv_ex lstsq lu lu_factor lu_factor_ex lu_solve matrix_norm matrix_power "
-              "matrix_rank multi_dot pinv qr slogdet solve_ex svd svdvals vecdot").split():  # fmt: skip
-    globals()[_name] = _takes_out(_name, globals()[_name], _name in ("eigvalsh", "matrix_norm", "multi_dot", "svdvals", "vecdot"))
-_make_refusing(globals(), "linalg_")
-_powsum = _refusing(_powsum, "linalg__powsum")
+_publish_module(globals(), "linalg_")
+_powsum = _wrap(_powsum, "linalg__powsum")
 
 __all__ = [
     "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv",

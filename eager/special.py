@@ -4,9 +4,9 @@ from __future__ import annotations
 from typing import Any
 
 from eager.functions import FUNCTIONS
-from eager.functions.argument_types import make_refusing as _make_refusing
 from eager.nn import functional as F
 from eager.optable.table import OPS
+from eager.public.wrapper import publish_module as _publish_module
 
 _SAME = "digamma erf erfc erfinv exp2 expm1 i0 log1p logit logsumexp polygamma round sinc xlogy".split()
 _RENAMED = {"expit": "sigmoid", "gammaln": "lgamma", "psi": "digamma", "gammainc": "igamma", "gammaincc": "igammac",
@@ -35,6 +35,6 @@ def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
     return F.log_softmax(input, dim, dtype=dtype)
 
 
-_make_refusing(globals(), "special_")
+_publish_module(globals(), "special_")
 
 __all__ = sorted([*_SAME, *_RENAMED, *_OPS, "xlog1py", "modified_bessel_i1", "softmax", "log_softmax"])

@@ -20,8 +20,8 @@ import eager.nn
 import eager.nn.functional
 from dynamo.report.errors import ForbiddenCall
 from eager._ops import OpOverload, OpOverloadPacket
-from eager.functions import argument_types
 from eager.optable.table import OPS, Op
+from eager.public import wrapper
 from eager.startup.places import EAGER_DIR, ROOT
 
 OWN_PACKAGES: Final = ("eager", "fxir", "dynamo", "inductor")
@@ -82,7 +82,7 @@ DATA_DEPENDENT: Final = frozenset("nonzero masked_select unique item is_nonzero"
 
 def _body(fn: Any) -> Any:
     """A function of ours, behind what looks at its failed calls."""
-    guarded = isinstance(fn, types.FunctionType) and fn.__code__.co_filename == argument_types.__file__
+    guarded = isinstance(fn, types.FunctionType) and fn.__code__.co_filename == wrapper.__file__
     return fn.__dict__.get("__wrapped__", fn) if guarded else fn
 
 

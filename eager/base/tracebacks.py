@@ -114,8 +114,8 @@ _CALLED: Final = (
 )  # fmt: skip
 _CALLED_ALONE: Final = frozenset({"dynamo", "fxir", "inductor"})  # without what they hold
 # Modules that no user calls: the public functions made of theirs are found in `eager` and in Tensor.
-_BELOW: Final = ("eager.optable", "eager.functions", "eager.base.settings", "eager.base.logs", "eager.native", "eager.base.spec",
-                 "eager.dispatch.calls")
+_BELOW: Final = ("eager.optable", "eager.public", "eager.functions", "eager.base.settings", "eager.base.logs", "eager.native",
+                 "eager.base.spec", "eager.dispatch.calls")
 _filtering: dict[int, tuple[types.CodeType, types.CodeType]] = {}  # by id: code of ours, without and with the handler
 
 

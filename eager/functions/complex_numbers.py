@@ -6,8 +6,10 @@ from typing import Any
 
 from eager.base import dtypes
 from eager.base.dtypes import scalar_name
+from eager.optable.precision import FLOAT32_ON_CPU
 from eager.optable.shape import in_layout_of
 from eager.optable.table import OPS
+from eager.public.record import Out, public, variant
 
 
 def real(input: Any) -> Any:  # noqa: A002
@@ -30,6 +32,7 @@ def resolve_conj(input: Any) -> Any:  # noqa: A002
     return input
 
 
+@public(out=Out(not_over_itself=True, not_over_inputs=True))
 def angle(input: Any) -> Any:  # noqa: A002
     """The argument in radians; of real numbers 0, or pi where negative."""
     if input.dtype.is_complex:
@@ -39,11 +42,13 @@ def angle(input: Any) -> Any:  # noqa: A002
     return OPS["where"](OPS["isnan"](x), x * 0, OPS["where"](x < 0, half_turn, none))
 
 
+@public(out=Out())
 def complex_(real: Any, imag: Any) -> Any:
     """A complex tensor of two real ones."""
     return OPS["complex"](real, imag)
 
 
+@public(out=Out(), autocast=FLOAT32_ON_CPU)
 def polar(abs: Any, angle: Any) -> Any:  # noqa: A002
     """A complex tensor of magnitudes and angles. Raises RuntimeError unless both are of one dtype, float32 or float64."""
     floats = (dtypes.float16, dtypes.float32, dtypes.float64)
@@ -63,6 +68,7 @@ def view_as_real(input: Any) -> Any:  # noqa: A002
     return OPS["view_as_real"](input)
 
 
+@public(autocast=FLOAT32_ON_CPU)
 def view_as_complex(input: Any) -> Any:  # noqa: A002
     """Pairs in the last dim as complex numbers, over the same memory."""
     return OPS["view_as_complex"](input)
@@ -92,7 +98,9 @@ def adjoint(input: Any) -> Any:  # noqa: A002
 
 
 FUNCTIONS: dict[str, Any] = {
-    "real": real, "imag": imag, "conj": conj, "conj_physical": conj, "resolve_conj": resolve_conj, "angle": angle,
+    "real": real, "imag": imag, "conj": conj,
+    "conj_physical": variant(conj, name="conj_physical", out=Out(not_over_itself=True, not_over_inputs=True, differentiable=False)),
+    "resolve_conj": resolve_conj, "angle": angle,
     "complex": complex_, "polar": polar, "view_as_real": view_as_real, "view_as_complex": view_as_complex, "isreal": isreal,
     "sgn": OPS["sgn"], "is_complex": is_complex, "adjoint": adjoint,
 }  # fmt: skip

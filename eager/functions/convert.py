@@ -1,7 +1,7 @@
 """Casts and moves between devices: `to`, `type`, `float`, `cpu` and their like."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from eager import _native
 from eager.base import dtypes
@@ -10,6 +10,7 @@ from eager.base.dtypes import dtype
 from eager.base.fake import fake
 from eager.base.spec import TensorSpec, format_strides, preserve_strides, suggested_format
 from eager.optable.table import OPS, array_module, empty
+from eager.public.record import public
 from eager.tape.node import attach
 
 TensorBase = _native.TensorBase
@@ -64,6 +65,12 @@ def move(x: Any, where: device) -> Any:
     return target
 
 
+_TO_OPTIONS: Final = "bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor"
+_TO_SCHEMAS: Final = (f"to(Tensor self, Device? device=None, ScalarType? dtype=None, {_TO_OPTIONS}",
+                      f"to(Tensor self, ScalarType dtype, {_TO_OPTIONS}", f"to(Tensor self, Tensor tensor, {_TO_OPTIONS}")
+
+
+@public(schemas=_TO_SCHEMAS)
 def to(self: Any, *args: Any, **kwargs: Any) -> Any:
     """Cast and/or move: `to(dtype)`, `to(device)`, `to(device, dtype)`, `to(other)`; self if nothing changes."""
     where, d, copy, fmt = parse_to(args, dict(kwargs))
@@ -113,6 +120,7 @@ _LEGACY = {"FloatTensor": dtypes.float32, "DoubleTensor": dtypes.float64, "HalfT
 _LEGACY_NAME = {d: name for name, d in _LEGACY.items()}
 
 
+@public(parsed=False, kinds={"dtype": ""})
 def type_(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:  # noqa: A002
     """Without argument the legacy type name; with a dtype, such a name or such a type (`FloatTensor`), a cast.
 

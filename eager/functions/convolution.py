@@ -4,8 +4,10 @@ from __future__ import annotations
 from typing import Any
 
 from eager.base.symint import as_count
+from eager.optable.precision import LOWER
 from eager.optable.shape import in_rows
 from eager.optable.table import OPS
+from eager.public.record import public
 
 
 def spread(value: Any, n: int, who: str, name: str) -> tuple[int, ...]:
@@ -43,6 +45,7 @@ def _pad_same(x: Any, kernel: tuple[int, ...], dilation: tuple[int, ...]) -> tup
 def _conv(n: int) -> Any:
     who = f"conv{n}d"
 
+    @public(parsed=True)
     def conv(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,  # noqa: A002
              groups: int = 1) -> Any:  # fmt: skip
         """Cross-correlation. input: (b, c, *spatial) or (c, *spatial); weight: (out, c / groups, *kernel); bias: (out,)."""
@@ -69,6 +72,7 @@ def _conv(n: int) -> Any:
 def _conv_transpose(n: int) -> Any:
     who = f"conv_transpose{n}d"
 
+    @public(parsed=True)
     def conv_transpose(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,  # noqa: A002
                        output_padding: Any = 0, groups: int = 1, dilation: Any = 1) -> Any:  # fmt: skip
         """Adjoint of a convolution in its input. weight: (c, out / groups, *kernel)."""
@@ -105,26 +109,31 @@ def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padd
     return OPS["squeeze"](y, (0,)) if input.ndim == 2 else y
 
 
+@public(parsed=True)
 def pixel_shuffle(input: Any, upscale_factor: int) -> Any:  # noqa: A002
     """(*, c * r * r, h, w) -> (*, c, h * r, w * r)."""
     return OPS["pixel_shuffle"](input, upscale_factor)
 
 
+@public(parsed=True)
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:  # noqa: A002
     """(*, c, h * r, w * r) -> (*, c * r * r, h, w)."""
     return OPS["pixel_unshuffle"](input, downscale_factor)
 
 
+@public(parsed=True)
 def channel_shuffle(input: Any, groups: int) -> Any:  # noqa: A002
     """Channels dealt out over groups: (b, g * k, *) seen as (g, k) and read as (k, g)."""
     return OPS["channel_shuffle"](input, groups)
 
 
+@public(parsed=True)
 def native_channel_shuffle(input: Any, groups: int) -> Any:  # noqa: A002
     """`channel_shuffle` by the name of torch's CPU kernel."""
     return channel_shuffle(input, groups)
 
 
+@public(autocast=LOWER, parsed=True)
 def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:  # noqa: A002
     """Convolution in time. input: (t, b, c); weight: (kernel, c, out); bias: (out,). Result: (t', b, out)."""
     if input.ndim != 3 or weight.ndim != 3 or bias.ndim != 1:

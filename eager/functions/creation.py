@@ -23,6 +23,7 @@ from eager.optable.creation import in_dtype
 from eager.optable.shape import in_rows
 from eager.optable.table import OPS, from_array, resize_out
 from eager.optable.table import empty as empty_of_spec
+from eager.public.record import public
 
 TensorBase = _native.TensorBase
 
@@ -227,6 +228,7 @@ def _plain(data: Any) -> Any:
     return [_plain(v) for v in data] if isinstance(data, (list, tuple)) else data
 
 
+@public(parsed=False)
 def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # noqa: A002
     """A new tensor with a copy of `data` (numbers, nested sequences, arrays, tensors).
 
@@ -263,6 +265,7 @@ def _own(a: Any) -> Any:
     return t
 
 
+@public(parsed=False)
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:  # noqa: A002
     """Like `tensor`, but without a copy where the data is a tensor or array that already fits."""
     if isinstance(data, np.ndarray) and (dtype is None or dtypes.from_numpy(data.dtype) is dtype):
@@ -333,6 +336,7 @@ def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, r
     return finish(from_array(np.frombuffer(buffer, dtype.numpy, count, offset)), requires_grad)
 
 
+@public(ints_are_numbers=True)
 def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
          requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     check_layout(layout)
@@ -406,6 +410,7 @@ def _number(v: Any) -> Any:
     return v.item() if isinstance(v, (TensorBase, np.generic)) else v
 
 
+@public(ints_are_numbers=True)
 def arange(start: Any = None, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None, layout: Any = None,
            device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Values start, start + step, ... below end. All ints give int64, else the default dtype."""
@@ -437,6 +442,7 @@ def _check_range_of(start: Any, end: Any, step: Any) -> None:
         raise RuntimeError("step must be nonzero")
 
 
+@public(parsed=False)
 def range_(start: Any, end: Any, step: Any = 1, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
            requires_grad: bool = False) -> Tensor:  # fmt: skip
     """`torch.range`: values start, start + step, ... up to and including end, in the default dtype."""
@@ -454,6 +460,7 @@ def range_(start: Any, end: Any, step: Any = 1, *, out: Any = None, dtype: Any =
     return _finish_range((places * step + start).to(target), requires_grad, out, False)
 
 
+@public(ints_are_numbers=True)
 def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
              requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """`steps` evenly spaced values from start to end, both included."""
@@ -506,6 +513,7 @@ def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, lay
     return finish(made, requires_grad, out, pin_memory)
 
 
+@public(ints_are_numbers=True)
 def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
                   pin_memory: bool = False) -> Tensor:  # fmt: skip
     check_layout(layout)
@@ -537,6 +545,7 @@ def new_tensor(self: Any, data: Any, *, dtype: Any = None, device: Any = None, r
                   requires_grad=requires_grad)  # fmt: skip
 
 
+@public(parsed=False)
 def new(self: Any, *args: Any) -> Tensor:
     if len(args) == 1 and isinstance(args[0], (list, np.ndarray)):
         return new_tensor(self, args[0])

@@ -11,7 +11,9 @@ import string
 from collections.abc import Sequence
 from typing import Any
 
+from eager.optable.precision import LOWER
 from eager.optable.table import OPS
+from eager.public.record import Out, public
 
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase
 
@@ -122,6 +124,7 @@ def _product(left: Any, right: Any, summed: Sequence[int]) -> Any:
     return OPS["permute"](z.reshape((*batch, *rows, *(1,) * len(summed), *columns)), tuple(order.index(d) for d in range(len(order))))
 
 
+@public(out=Out(), autocast=LOWER, parsed=False)
 def einsum(*args: Any) -> Any:
     """Sum of products by an equation: `einsum("ij,jk->ik", x, y)`; "..." broadcasts the dims it stands for.
 

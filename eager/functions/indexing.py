@@ -20,7 +20,9 @@ from eager.functions.creation import tensor
 from eager.optable.asserting import demand
 from eager.optable.gradient_strides import with_gradient
 from eager.optable.indexing import check_sources
+from eager.optable.precision import PROMOTE_ON_CPU, PROMOTE_ON_CUDA
 from eager.optable.table import OPS, from_array, write_out
+from eager.public.record import Out, public
 
 TensorBase = _native.TensorBase
 _SELECT, _SLICE = OPS["select"], OPS["slice"]
@@ -272,6 +274,7 @@ def _number_as_tensor(value: Any, target: Any) -> Any:
 # ---- gather, scatter ----
 
 
+@public(out=Out(exact=True, not_over_inputs=True))
 def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False, out: Any = None) -> Any:  # noqa: A002
     """out[i][j] = input[index[i][j]][j] for dim 0, and so on for the other dims."""
     return _out(OPS["gather"](input, normalize_dim(dim, input.ndim), index), out)
@@ -281,6 +284,7 @@ _OLD_REDUCE = {"add": "sum", "multiply": "prod"}
 
 
 def _scatter(suffix: str) -> Any:
+    @public(out=Out(exact=True, not_over_itself=True, not_over_inputs=True))
     def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: str | None = None,  # noqa: A002
                 out: Any = None) -> Any:  # fmt: skip
         """`input` with input[index[i][j]][j] = src[i][j] for dim 0; `reduce` is None, "add" or "multiply"."""
@@ -300,6 +304,7 @@ def _scatter(suffix: str) -> Any:
 
 
 def _scatter_add(suffix: str) -> Any:
+    @public(out=Out(exact=True, not_over_itself=True, not_over_inputs=True), autocast=None if suffix else PROMOTE_ON_CUDA)
     def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:  # noqa: A002
         """`input` with src[i][j] added at input[index[i][j]][j] for dim 0."""
         return OPS["scatter_add" + suffix](input, normalize_dim(dim, input.ndim), index, src)
@@ -308,6 +313,7 @@ def _scatter_add(suffix: str) -> Any:
 
 
 def _scatter_reduce(suffix: str) -> Any:
+    @public(out=Out(exact=True, not_over_itself=True, not_over_inputs=True))
     def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Any:  # noqa: A002
         """`input` combined with `src` at the indexed places: reduce is sum, prod, mean, amax or amin."""
         return OPS["scatter_reduce" + suffix](input, normalize_dim(dim, input.ndim), index, src, reduce, include_self)
@@ -315,6 +321,7 @@ def _scatter_reduce(suffix: str) -> Any:
     return scatter_reduce
 
 
+@public(out=Out(exact=True, not_over_inputs=True))
 def take_along_dim(input: Any, indices: Any, dim: int | None = None, *, out: Any = None) -> Any:  # noqa: A002
     """`gather` whose operands broadcast over the other dims; with no dim, over the flattened input."""
     if dim is None:
@@ -342,12 +349,14 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None, *, out: Any
 # ---- index_* ----
 
 
+@public(out=Out(exact=True, not_over_itself=True, not_over_inputs=True))
 def index_select(input: Any, dim: int, index: Any, *, out: Any = None) -> Any:  # noqa: A002
     """Slices of `input` along `dim` at the positions in the vector `index`."""
     return _out(OPS["index_select"](input, normalize_dim(dim, input.ndim), index), out)
 
 
 def _index_add(suffix: str) -> Any:
+    @public(out=Out(exact=True, not_over_inputs=True))
     def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:  # noqa: A002
         """`input` with alpha * source[i] added to slice index[i] along `dim`."""
         alpha = dtypes.option(input.dtype, alpha)
@@ -357,6 +366,7 @@ def _index_add(suffix: str) -> Any:
 
 
 def _index_copy(suffix: str) -> Any:
+    @public(out=Out(not_over_inputs=True), autocast=None if suffix else PROMOTE_ON_CPU)
     def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:  # noqa: A002
         """`input` with slice index[i] along `dim` replaced by source[i]."""
         return OPS["index_copy" + suffix](input, normalize_dim(dim, input.ndim), index, source)
@@ -376,6 +386,7 @@ _REDUCES = ("prod", "mean", "amax", "amin")
 
 
 def _index_reduce(suffix: str) -> Any:
+    @public(out=Out(exact=True, not_over_inputs=True))
     def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True) -> Any:  # noqa: A002
         """`input` with the slices source[i] combined into slice index[i] along `dim`: prod, mean, amax or amin.
 
@@ -403,6 +414,7 @@ def _index_reduce(suffix: str) -> Any:
 
 
 def _index_put(suffix: str) -> Any:
+    @public(autocast=None if suffix else PROMOTE_ON_CUDA)
     def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:  # noqa: A002
         """`input` with `values` at `indices` (tensors, masks or None per dim); added if `accumulate`."""
         placed: list[Any] = []
@@ -436,6 +448,7 @@ def _masked_scatter(suffix: str) -> Any:
     return masked_scatter
 
 
+@public(out=Out(exact=True, not_over_itself=True, not_over_inputs=True))
 def masked_select(input: Any, mask: Any, *, out: Any = None) -> Any:  # noqa: A002
     """The elements of `input` where `mask` is true, as a vector."""
     if mask.dtype is not dtypes.bool_:
@@ -443,6 +456,7 @@ def masked_select(input: Any, mask: Any, *, out: Any = None) -> Any:  # noqa: A0
     return _out(OPS["masked_select"](input, mask), out)
 
 
+@public(out=Out(exact=True), parsed=False)
 def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:  # noqa: A002
     """Positions of the non-zero elements: (count, ndim), or a tuple of ndim vectors."""
     if as_tuple and input.ndim == 0:
@@ -458,6 +472,7 @@ def argwhere(input: Any) -> Any:  # noqa: A002
     return OPS["nonzero"](input)
 
 
+@public(out=Out(exact=True))
 def take(input: Any, index: Any, *, out: Any = None) -> Any:  # noqa: A002
     """Elements of the flattened input."""
     return _out(OPS["take"](input, index), out)

@@ -12,8 +12,9 @@ from eager.base.overlap import check_no_overlap
 from eager.base.promotion import result_type
 from eager.base.spec import broadcast_shapes, normalize_dim
 from eager.base.symint import as_int
-from eager.functions.views import takes_ints_apart
+from eager.optable.precision import PROMOTE
 from eager.optable.table import OPS, write_out
+from eager.public.record import Out, public, variant
 from eager.tape.record import note_one_of_many
 
 TensorBase = _native.TensorBase
@@ -32,6 +33,7 @@ def _list(who: str, tensors: Any) -> list[Any]:
     return list(tensors)
 
 
+@public(autocast=PROMOTE)
 def cat(tensors: Any, dim: int = 0, *, axis: Any = None, out: Any = None) -> Any:
     """The tensors end to end along `dim`; all other sizes agree."""
     tensors = _list("cat", tensors)
@@ -48,22 +50,26 @@ def cat(tensors: Any, dim: int = 0, *, axis: Any = None, out: Any = None) -> Any
     return _out(OPS["cat"](tensors, dim), out)
 
 
+@public(out=Out(joins=True), axis=True, autocast=PROMOTE)
 def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
     """Equal-shaped tensors side by side along a new dim."""
     tensors = _list("stack", tensors)
     return _out(OPS["stack"](tensors, normalize_dim(dim, tensors[0].ndim + 1) if tensors else 0), out)
 
 
+@public(parsed=False)
 def atleast_1d(*tensors: Any) -> Any:
     """Tensors of at least one dim."""
     return _each(tensors, lambda t: t.reshape(1) if t.ndim == 0 else t)
 
 
+@public(parsed=False)
 def atleast_2d(*tensors: Any) -> Any:
     """Tensors of at least two dims; new ones come first."""
     return _each(tensors, lambda t: t.reshape(1, -1) if t.ndim < 2 else t)
 
 
+@public(parsed=False)
 def atleast_3d(*tensors: Any) -> Any:
     """Tensors of at least three dims."""
 
@@ -87,27 +93,32 @@ def _stacked(who: str, tensors: Any) -> list[Any]:
     return _list(who, tensors)
 
 
+@public(out=Out(joins=True))
 def hstack(tensors: Any, *, out: Any = None) -> Any:
     """Joined along dim 1, or dim 0 for vectors."""
     tensors = [atleast_1d(t) for t in _stacked("hstack", tensors)]
     return cat(tensors, 0 if tensors[0].ndim == 1 else 1, out=out)
 
 
+@public(out=Out(joins=True))
 def vstack(tensors: Any, *, out: Any = None) -> Any:
     """Joined as rows, along dim 0."""
     return cat([atleast_2d(t) for t in _stacked("vstack", tensors)], 0, out=out)
 
 
+@public(out=Out(joins=True))
 def dstack(tensors: Any, *, out: Any = None) -> Any:
     """Joined in depth, along dim 2."""
     return cat([atleast_3d(t) for t in _stacked("dstack", tensors)], 2, out=out)
 
 
+@public(out=Out(joins=True))
 def column_stack(tensors: Any, *, out: Any = None) -> Any:
     """Vectors as columns, matrices as they are, joined along dim 1."""
     return cat([t.reshape(-1, 1) if t.ndim < 2 else t for t in _stacked("column_stack", tensors)], 1, out=out)
 
 
+@public(parsed=False)
 def block_diag(*tensors: Any) -> Any:
     """A matrix with the given ones along its diagonal, zero elsewhere."""
     if not tensors:
@@ -126,6 +137,7 @@ def block_diag(*tensors: Any) -> Any:
 # ---- cutting ----
 
 
+@public(parsed=False)
 def split(tensor: Any, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None) -> tuple[Any, ...]:
     """Views of consecutive parts along `dim`: of one size (the last may be smaller), or of the sizes in a list.
 
@@ -234,6 +246,7 @@ def _along(who: str, min_ndim: int, dim: Any) -> Any:
     return parts
 
 
+@public(axis=True)
 def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:  # noqa: A002
     """The slices along `dim`, each without it."""
     if input.ndim == 0:
@@ -249,6 +262,7 @@ def _operands(tensors: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
 
 
+@public(parsed=False)
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
     """Grids of coordinates from vectors; `indexing` is "ij" (the default: rows first) or "xy"."""
     vectors = _operands(tensors)
@@ -271,6 +285,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
     return tuple(grids)
 
 
+@public(parsed=False)
 def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
     """The tensors expanded to their common shape."""
     given = _operands(tensors)
@@ -278,6 +293,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
     return tuple(OPS["expand"](t, shape) for t in given)
 
 
+@public(ints_apart=True)
 def broadcast_to(input: Any, size: Any) -> Any:  # noqa: A002
     """`input` expanded to `size`."""
     return OPS["expand"](input, tuple(size))
@@ -293,6 +309,7 @@ def _size_class(shape: tuple[int, ...]) -> Any:
     return type(_native.empty(0, (0,), (1,)).shape)(shape)
 
 
+@public(parsed=False)
 def cartesian_prod(*tensors: Any) -> Any:
     """All combinations of the vectors' elements, one per row. Raises RuntimeError for what is no vector."""
     for t in tensors:
@@ -324,7 +341,8 @@ def _axis(v: Any, i: int, ndim: int) -> Any:
 
 
 FUNCTIONS: dict[str, Any] = {
-    "cat": cat, "concat": cat, "concatenate": cat, "stack": stack, "hstack": hstack, "vstack": vstack, "row_stack": vstack,
+    "cat": cat, "concat": cat, "concatenate": cat, "stack": stack, "hstack": hstack, "vstack": vstack,
+    "row_stack": variant(vstack, name="row_stack"),
     "dstack": dstack, "column_stack": column_stack, "block_diag": block_diag, "split": split,
     "split_with_sizes": split_with_sizes, "chunk": chunk, "unsafe_split": unsafe_split, "unsafe_chunk": chunk,
     "unsafe_split_with_sizes": split_with_sizes, "tensor_split": tensor_split, "hsplit": _along("hsplit", 1, "h"),
@@ -336,4 +354,4 @@ FUNCTIONS: dict[str, Any] = {
 METHODS: dict[str, Any] = {name: FUNCTIONS[name] for name in (
     "split", "split_with_sizes", "chunk", "unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk", "tensor_split",
     "hsplit", "vsplit", "dsplit", "unbind")}  # fmt: skip
-METHODS["broadcast_to"] = takes_ints_apart(broadcast_to)
+METHODS["broadcast_to"] = broadcast_to

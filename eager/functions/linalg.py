@@ -12,8 +12,19 @@ from eager.functions.pointwise import kept
 from eager.functions.views import transpose
 from eager.optable.linalg import check_lapack_dtype, check_square
 from eager.optable.matmul import transpose_last
+from eager.optable.precision import (
+    FLOAT32,
+    FLOAT32_ON_CPU,
+    FLOAT32_ON_CUDA,
+    FLOAT32_UNLESS_ASKED,
+    LOWER,
+    PROMOTE_ON_CUDA,
+    Policy,
+    Precision,
+)
 from eager.optable.shape import in_rows
-from eager.optable.table import OPS, composition, write_out
+from eager.optable.table import OPS, write_out
+from eager.public.record import Out, public
 from eager.tape.record import owned
 
 TensorBase = _native.TensorBase
@@ -26,6 +37,7 @@ def _out(result: Any, out: Any) -> Any:
 # ---- other contractions ----
 
 
+@public(out=Out(differentiable=False), autocast=PROMOTE_ON_CUDA, parsed=False, kinds={"dims": ""})
 def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
     """Sum of products over pairs of dims: the last `dims` of a with the first of b, or two lists of dims."""
     if isinstance(dims, TensorBase):
@@ -59,6 +71,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
     return _out(OPS["mm"](left, right).reshape(shape), out)
 
 
+@public(out=Out(exact=True, differentiable=False))
 def inner(input: Any, other: Any, *, out: Any = None) -> Any:  # noqa: A002
     """Sum of products over the last dims."""
     if input.ndim == 0 or other.ndim == 0:
@@ -69,6 +82,7 @@ def inner(input: Any, other: Any, *, out: Any = None) -> Any:  # noqa: A002
     return tensordot(input, other, ([input.ndim - 1], [other.ndim - 1]), out)
 
 
+@public(out=Out(exact=True), autocast=Precision(cuda=Policy.PROMOTE, cpu=Policy.KEEP))
 def vdot(input: Any, other: Any) -> Any:  # noqa: A002
     """Dot product of vectors, the first one conjugated."""
     if input.dtype.is_complex:
@@ -76,6 +90,7 @@ def vdot(input: Any, other: Any) -> Any:  # noqa: A002
     return input.dot(other)
 
 
+@public(out=Out(not_over_inputs=True))
 def kron(input: Any, other: Any) -> Any:  # noqa: A002
     """Kronecker product: every element of `input` times all of `other`."""
     n = max(input.ndim, other.ndim)
@@ -85,6 +100,7 @@ def kron(input: Any, other: Any) -> Any:  # noqa: A002
     return owned(wide.reshape(tuple(p * q for p, q in zip(a.shape, b.shape, strict=True))))
 
 
+@public(out=Out(exact=True, not_over_inputs=True), autocast=PROMOTE_ON_CUDA)
 def cross(input: Any, other: Any, dim: int | None = None, *, out: Any = None) -> Any:  # noqa: A002
     """Cross product along `dim`, or along the first dim of size 3."""
     if dim is None:
@@ -95,6 +111,7 @@ def cross(input: Any, other: Any, dim: int | None = None, *, out: Any = None) ->
     return linalg.cross(input, other, dim=dim, out=out)
 
 
+@public(out=Out(), autocast=LOWER, parsed=False)
 def chain_matmul(*matrices: Any) -> Any:
     """Product of several matrices in the cheapest order. Raises RuntimeError for no matrices, and for what is none."""
     if not matrices:
@@ -108,6 +125,7 @@ def chain_matmul(*matrices: Any) -> Any:
 # ---- norms and distances ----
 
 
+@public(out=Out(exact=True), autocast=FLOAT32_UNLESS_ASKED, parsed=False)
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None) -> Any:  # noqa: A002
     """Norm over `dim` (all dims by default): p is a number, "fro" or "nuc"."""
     if isinstance(p, complex):
@@ -123,7 +141,7 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out
     return result if out is None else write_out(out, result, exact=True)
 
 
-@composition
+@public(autocast=FLOAT32_ON_CUDA, composed=True)
 def dist(input: Any, other: Any, p: Any = 2) -> Any:  # noqa: A002
     """Norm of the difference."""
     if isinstance(p, complex):
@@ -135,7 +153,7 @@ def dist(input: Any, other: Any, p: Any = 2) -> Any:  # noqa: A002
 _CDIST_MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
 
 
-@composition
+@public(autocast=FLOAT32, composed=True, parsed=False)
 def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: Any = _CDIST_MODES[0]) -> Any:
     """Distances between the rows of (*, n, d) and those of (*, m, d): (*, n, m).
 
@@ -159,7 +177,7 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: Any = _CDIST_MODES[0])
     return OPS["vector_norm"](d, float(p), (d.ndim - 1,), False)
 
 
-@composition
+@public(out=Out(exact=True, not_over_inputs=True), autocast=FLOAT32_ON_CUDA, composed=True)
 def renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> Any:  # noqa: A002
     """Slices along `dim` whose norm is above `maxnorm`, scaled down to it."""
     for name, value in (("p", p), ("maxnorm", maxnorm)):
@@ -176,7 +194,7 @@ def renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> Any:  # noqa: A002
     return in_rows(input.contiguous() * OPS["where"](norms > maxnorm, maxnorm / (norms + 1e-7), 1.0))
 
 
-@composition
+@public(autocast=Precision(cpu=Policy.KEEP), composed=True)
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:  # noqa: A002
     """Covariance of the rows of a matrix, columns being observations.
 
@@ -220,7 +238,7 @@ def _observation_weights(x: Any, fweights: Any, aweights: Any) -> Any:
     return found
 
 
-@composition
+@public(autocast=Precision(cpu=Policy.KEEP), composed=True)
 def corrcoef(input: Any) -> Any:  # noqa: A002
     """Correlation of the rows of a matrix."""
     c = cov(input)
@@ -237,6 +255,7 @@ def corrcoef(input: Any) -> Any:  # noqa: A002
 # ---- older names ----
 
 
+@public(out=Out(exact=True), autocast=FLOAT32_ON_CPU)
 def svd(input: Any, some: bool = True, compute_uv: bool = True) -> Any:  # noqa: A002
     """U, S, V with U @ diag(S) @ V.mT = input: V is not transposed, unlike in `linalg.svd`."""
     if not compute_uv:
@@ -247,11 +266,13 @@ def svd(input: Any, some: bool = True, compute_uv: bool = True) -> Any:  # noqa:
     return return_types.svd(u, s, transpose_last(vh))
 
 
+@public(out=Out(exact=True), autocast=FLOAT32_ON_CPU)
 def qr(input: Any, some: bool = True) -> Any:  # noqa: A002
     """Q and R; complete unless `some`."""
     return linalg.qr(input, "reduced" if some else "complete")
 
 
+@public(out=Out(), autocast=FLOAT32_ON_CPU)
 def cholesky(input: Any, upper: bool = False) -> Any:  # noqa: A002
     """`linalg.cholesky`."""
     return linalg.cholesky(input, upper=upper)
@@ -265,6 +286,7 @@ def _check_factor(who: str, b: Any, factor: Any) -> None:
     check_lapack_dtype(who, factor)
 
 
+@public(out=Out(not_over_itself=True), autocast=FLOAT32_ON_CPU)
 def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:  # noqa: A002
     """X with A @ X = input, from the Cholesky factor `input2` of A."""
     _check_factor("cholesky_solve", input, input2)
@@ -273,6 +295,7 @@ def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:  # noqa
     return linalg.solve_triangular(adjoint(lower), y, upper=True)
 
 
+@public(out=Out(), autocast=FLOAT32_ON_CPU)
 def cholesky_inverse(input: Any, upper: bool = False) -> Any:  # noqa: A002
     """Inverse of A, from its Cholesky factor."""
     check_square("cholesky_inverse", input)
@@ -285,11 +308,13 @@ def det(input: Any) -> Any:  # noqa: A002
     return linalg.det(input)
 
 
+@public(autocast=FLOAT32_ON_CPU)
 def inverse(input: Any, *, out: Any = None) -> Any:  # noqa: A002
     """`linalg.inv`."""
     return linalg.inv(input, out=out)
 
 
+@public(out=Out(exact=True))
 def slogdet(input: Any) -> Any:  # noqa: A002
     """`linalg.slogdet`."""
     return linalg.slogdet(input)
@@ -303,11 +328,13 @@ def logdet(input: Any) -> Any:  # noqa: A002
     return OPS["where"](sign < 0, math.nan, magnitude)
 
 
+@public(out=Out())
 def matrix_power(input: Any, n: int) -> Any:  # noqa: A002
     """`linalg.matrix_power`."""
     return linalg.matrix_power(input, n)
 
 
+@public(out=Out(exact=True), autocast=FLOAT32_ON_CPU)
 def triangular_solve(input: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False) -> Any:  # noqa: A002, N803
     """(X, A) with A @ X = input for triangular A."""
     _check_factor("linalg.solve_triangular", input, A)
@@ -316,11 +343,13 @@ def triangular_solve(input: Any, A: Any, upper: bool = True, transpose: bool = F
     return return_types.triangular_solve(x, OPS["clone"](A, None))
 
 
+@public(out=Out(not_over_itself=True, not_over_inputs=True), autocast=FLOAT32_ON_CPU)
 def lu_solve(b: Any, LU_data: Any, LU_pivots: Any) -> Any:  # noqa: N803
     """X with A @ X = b, from the LU factors of A."""
     return linalg.lu_solve(LU_data, LU_pivots, b)
 
 
+@public(out=Out(exact=True))
 def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:  # noqa: N803
     """P, L and U from what `linalg.lu_factor` gives."""
     if unpack_pivots:
@@ -333,11 +362,13 @@ def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_piv
     return return_types.lu_unpack(turned, lower, upper)
 
 
+@public(out=Out(exact=True))
 def geqrf(input: Any) -> Any:  # noqa: A002
     """The reflectors and weights of the QR decomposition, as LAPACK packs them: R above the reflectors' tails."""
     return return_types.geqrf(*OPS["geqrf"](input))
 
 
+@public(out=Out(exact=True))
 def ormqr(input: Any, tau: Any, other: Any, left: bool = True, transpose: bool = False) -> Any:  # noqa: A002
     """`other` multiplied by the whole Q of reflectors (or its conjugate transpose), from the left or the right."""
     if input.ndim < 2:
@@ -372,11 +403,13 @@ def frobenius_norm(input: Any, dim: Any = None, keepdim: bool = False, *, out: A
     return linalg.vector_norm(input, 2, dim, keepdim, out=out)
 
 
+@public(out=Out(exact=True))
 def nuclear_norm(input: Any, dim: Any = (-2, -1), keepdim: bool = False) -> Any:  # noqa: A002
     """The sum of singular values over two dims."""
     return linalg.matrix_norm(input, "nuc", (dim,) if isinstance(dim, int) else dim, keepdim)
 
 
+@public(autocast=FLOAT32_ON_CPU)
 def pinverse(input: Any, rcond: float = 1e-15) -> Any:  # noqa: A002
     """`linalg.pinv`."""
     return linalg.pinv(input, rcond)
@@ -388,10 +421,20 @@ def adjoint(input: Any) -> Any:  # noqa: A002
     return OPS["conj"](turned) if turned.dtype.is_complex else turned
 
 
+def matrix_exp(input: Any) -> Any:  # noqa: A002
+    """`linalg.matrix_exp`."""
+    return linalg.matrix_exp(input)
+
+
+def orgqr(input: Any, tau: Any, *, out: Any = None) -> Any:  # noqa: A002
+    """`linalg.householder_product`."""
+    return linalg.householder_product(input, tau, out=out)
+
+
 _ALIASES = {"inverse": inverse, "det": det, "slogdet": slogdet, "logdet": logdet, "pinverse": pinverse,
-            "matrix_power": matrix_power, "matrix_exp": linalg.matrix_exp, "cholesky": cholesky, "qr": qr, "svd": svd,
+            "matrix_power": matrix_power, "matrix_exp": matrix_exp, "cholesky": cholesky, "qr": qr, "svd": svd,
             "cholesky_solve": cholesky_solve, "cholesky_inverse": cholesky_inverse, "triangular_solve": triangular_solve,
-            "lu_solve": lu_solve, "geqrf": geqrf, "ormqr": ormqr, "orgqr": linalg.householder_product}  # fmt: skip
+            "lu_solve": lu_solve, "geqrf": geqrf, "ormqr": ormqr, "orgqr": orgqr}  # fmt: skip
 _BOTH = {"tensordot": tensordot, "inner": inner, "vdot": vdot, "kron": kron, "cross": cross, "norm": norm, "dist": dist,
          "renorm": renorm, "cov": cov, "corrcoef": corrcoef, **_ALIASES}  # fmt: skip
 FUNCTIONS: dict[str, Any] = {**_BOTH, "chain_matmul": chain_matmul, "cdist": cdist, "linalg": linalg,

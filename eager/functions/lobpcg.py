@@ -12,6 +12,7 @@ from eager.autograd.grad_mode import no_grad
 from eager.base.limits import finfo
 from eager.functions import random
 from eager.optable.table import OPS
+from eager.public.record import public
 
 _DEFAULT_STEPS = 1000  # of an iteration that is to run until it converges
 
@@ -64,6 +65,7 @@ def _solve(a: Any, b: Any, x: Any, preconditioner: Any, steps: int, tol: float, 
     return values, x
 
 
+@public(lenient=("niter", "largest"))
 def lobpcg(A: Any, k: int | None = None, B: Any = None, X: Tensor | None = None, n: int | None = None, iK: Tensor | None = None,  # noqa: N803
            niter: int | None = None, tol: float | None = None, largest: bool | None = None, method: str | None = None,
            tracker: Any = None, ortho_iparams: Any = None, ortho_fparams: Any = None,

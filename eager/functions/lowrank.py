@@ -7,6 +7,7 @@ from eager import linalg
 from eager.functions.linalg import adjoint
 from eager.functions.random import randn
 from eager.optable.table import OPS
+from eager.public.record import public
 
 
 def _basis(A: Any, q: int, niter: int, M: Any) -> Any:  # noqa: N803 - torch's names here and below
@@ -27,6 +28,7 @@ def _basis(A: Any, q: int, niter: int, M: Any) -> Any:  # noqa: N803 - torch's n
     return found
 
 
+@public(lenient=("q", "niter"))
 def svd_lowrank(A: Any, q: int | None = None, niter: int | None = 2, M: Any = None) -> tuple[Any, Any, Any]:  # noqa: N803
     """U (*, m, q), S (*, q), V (*, n, q) with U @ diag(S) @ V.mH near A (less its mean M).
 
@@ -46,6 +48,7 @@ def svd_lowrank(A: Any, q: int | None = None, niter: int | None = 2, M: Any = No
     return (v, s, u) if wide else (u, s, v)
 
 
+@public(lenient=("q", "center", "niter"))
 def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Any, Any, Any]:  # noqa: N803
     """`svd_lowrank` of the rows of A with (unless `center` is False) their mean taken off."""
     if not (A.dtype.is_floating_point or A.dtype.is_complex):
@@ -59,6 +62,7 @@ def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 
     return svd_lowrank(A - OPS["mean"](A, (A.ndim - 2,), True, None) if center else A, q, niter)
 
 
+@public(lenient=("get_infos",))
 def lu(A: Any, pivot: bool = True, get_infos: bool = False) -> tuple[Any, ...]:  # noqa: N803
     """(LU, pivots), and with `get_infos` a status per matrix, as `linalg.lu_factor_ex` has them."""
     packed, pivots, infos = linalg.lu_factor_ex(A, pivot=pivot)

@@ -10,13 +10,16 @@ from eager.base.scalars import check_element
 from eager.base.spec import size_at
 from eager.functions.pointwise import operand
 from eager.optable.matmul import check_same_dtype
+from eager.optable.precision import LOWER, Policy, Precision
 from eager.optable.table import OPS, composition, write_out
+from eager.public.record import BETA_FIRST, Out, public, variant
 
 
 def _out(result: Any, out: Any) -> Any:
     return result if out is None else write_out(out, result, exact=True)
 
 
+@public(autocast=LOWER)
 def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
     """Matrix product with numpy's rules for 1-d operands and broadcasting."""
     if input.is_sparse:
@@ -24,14 +27,17 @@ def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
     return _out(OPS["matmul"](input, other), out)
 
 
+@public(autocast=LOWER)
 def mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
     return _out(input.mm(mat2) if input.is_sparse else OPS["mm"](input, mat2), out)
 
 
+@public(out=Out(exact=True), autocast=LOWER)
 def bmm(input: Any, mat2: Any, *, out: Any = None) -> Any:
     return _out(OPS["bmm"](input, mat2), out)
 
 
+@public(out=Out(exact=True), autocast=Precision(cuda=Policy.LOWER, cpu=Policy.KEEP))
 def mv(input: Any, vec: Any) -> Any:
     size_at(input.shape, 0)
     if input.ndim != 2 or vec.ndim != 1:
@@ -39,12 +45,14 @@ def mv(input: Any, vec: Any) -> Any:
     return OPS["matmul"](input, vec)
 
 
+@public(out=Out(exact=True), autocast=Precision(cuda=Policy.PROMOTE, cpu=Policy.KEEP))
 def dot(input: Any, tensor: Any) -> Any:
     if input.ndim != 1 or tensor.ndim != 1:
         raise RuntimeError(f"1D tensors expected, but got {input.ndim}D and {tensor.ndim}D tensors")
     return OPS["matmul"](input, tensor)
 
 
+@public(out=Out(not_over_itself=True, not_over_inputs=True))
 def outer(input: Any, vec2: Any) -> Any:
     if input.ndim != 1 or vec2.ndim != 1:
         raise RuntimeError("outer: Expected 1-D arguments")
@@ -81,6 +89,7 @@ def _combined(input: Any, beta: Any, alpha: Any, op: str, a: Any, b: Any) -> Any
     return _added(input, beta, _product(OPS[op](a, b), alpha))
 
 
+@public(out=Out(exact=True, not_over_itself=True), former=BETA_FIRST, autocast=LOWER)
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
     """beta * input + alpha * (mat1 @ mat2)."""
     beta, alpha = _factors(mat1.dtype, beta, alpha)
@@ -88,6 +97,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, ou
     return _out(_combined(input, beta, alpha, "mm", mat1, mat2), out)
 
 
+@public(out=Out(exact=True), former=BETA_FIRST, autocast=Precision(cuda=Policy.LOWER, cpu=Policy.KEEP))
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * (mat @ vec)."""
     if input.ndim > 1:
@@ -99,6 +109,7 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> A
     return _added(input, beta, _product(mv(mat, vec), alpha))
 
 
+@public(out=Out(exact=True), former=BETA_FIRST, autocast=LOWER)
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
     """beta * input + alpha * (batch1 @ batch2), batched."""
     if input.dtype is not batch1.dtype:
@@ -111,7 +122,7 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
     return _out(_combined(input, beta, alpha, "bmm", batch1, batch2), out)
 
 
-@composition
+@public(out=Out(exact=True, not_over_itself=True), former=BETA_FIRST, autocast=LOWER, composed=True)
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * the sum over the batch of batch1 @ batch2."""
     check_same_dtype("bmm", batch1, batch2, input)
@@ -120,7 +131,7 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
     return _added(input, beta, product)
 
 
-@composition
+@public(out=Out(not_over_itself=True), former=BETA_FIRST, autocast=Precision(cuda=Policy.LOWER, cpu=Policy.KEEP), composed=True)
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * the outer product of vec1 and vec2; bools are combined by `and` and `or`.
 
@@ -152,6 +163,7 @@ def _rmatmul(self: Any, other: Any) -> Any:
 
 
 def _inplace(fn: Any) -> Any:
+    @public(former=BETA_FIRST)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         if "out" in kwargs:
             raise TypeError(f"{fn.__name__}_() got an unexpected keyword argument 'out'")
@@ -164,7 +176,7 @@ def _inplace(fn: Any) -> Any:
 
 
 FUNCTIONS: dict[str, Any] = {
-    "matmul": matmul, "mm": mm, "bmm": bmm, "mv": mv, "dot": dot, "inner": dot, "vdot": dot, "outer": outer, "ger": outer,
+    "matmul": matmul, "mm": mm, "bmm": bmm, "mv": mv, "dot": dot, "outer": outer, "ger": variant(outer, name="ger"),
     "addmm": addmm, "addmv": addmv, "baddbmm": baddbmm, "addr": addr,
     "addbmm": addbmm,
 }  # fmt: skip

@@ -16,9 +16,11 @@ from eager.base.spec import elementwise_strides
 from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt
 from eager.base.warn import warn
+from eager.optable.precision import FLOAT32_ON_CUDA, PROMOTE_ON_CUDA
 from eager.optable.schema import is_number
 from eager.optable.shape import in_layout_of, laid_out
 from eager.optable.table import OPS, Op, composition, from_array, write_out
+from eager.public.record import ALPHA_BEFORE_TENSOR, VALUE_BEFORE_TENSORS, Out, public, variant
 
 TensorBase = _native.TensorBase
 _NUMBERS = (int, float, bool, complex, np.number, np.bool_, SymInt, SymFloat)
@@ -105,11 +107,13 @@ def _no_bool(*values: Any) -> None:
                            "the `~` or `logical_not()` operator instead.")  # fmt: skip
 
 
+@public(former=ALPHA_BEFORE_TENSOR, numbers_as_tensors=True)
 def add(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
     """input + alpha * other."""
     return _out(OPS["add"](input, _times(other, alpha, input, other)), out, input, other)
 
 
+@public(former=ALPHA_BEFORE_TENSOR, numbers_as_tensors=True)
 def sub(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
     """input - alpha * other."""
     _no_bool(input, other)
@@ -122,6 +126,7 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     return OPS["sub"](other, _times(input, alpha, input, other))
 
 
+@public(numbers_as_tensors=True)
 def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = None) -> Any:
     """input / other; with `rounding_mode` "trunc" or "floor" rounded in the promoted dtype."""
     return _out(OPS[_division(rounding_mode)](input, other), out, input, other)
@@ -135,6 +140,7 @@ def _division(rounding_mode: str | None) -> str:
     return names[rounding_mode]
 
 
+@public(autocast=FLOAT32_ON_CUDA)
 def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:  # noqa: A001
     """input ** exponent. Raises RuntimeError for an integer tensor with a negative integer exponent."""
     if not isinstance(input, TensorBase):
@@ -183,11 +189,13 @@ def _check_numbers(tensor: Any, *values: Any) -> None:
             check_element(value, result_type(tensor, value))
 
 
+@public(out=Out(not_over_itself=True, not_over_inputs=True))
 def clamp_min(input: Any, min: Any) -> Any:  # noqa: A002
     _check_numbers(input, min)
     return OPS["clamp"](input, min, None)
 
 
+@public(out=Out(not_over_itself=True, not_over_inputs=True))
 def clamp_max(input: Any, max: Any) -> Any:  # noqa: A002
     _check_numbers(input, max)
     return OPS["clamp"](input, None, max)
@@ -269,18 +277,21 @@ def _addcdiv(x: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
     return x + _scaled(tensor1 / tensor2, value)
 
 
+@public(former=VALUE_BEFORE_TENSORS, autocast=PROMOTE_ON_CUDA)
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any = None) -> Any:
     """input + value * tensor1 * tensor2."""
     value = _ternary_value("addcmul", value, input, tensor1, tensor2)
     return _out(_rounded_once(_addcmul, input, tensor1, tensor2, value), out, input, tensor1, tensor2)
 
 
+@public(former=VALUE_BEFORE_TENSORS, autocast=PROMOTE_ON_CUDA)
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any = None) -> Any:
     """input + value * tensor1 / tensor2. Raises RuntimeError for integers."""
     value = _ternary_value("addcdiv", value, input, tensor1, tensor2)
     return _out(_rounded_once(_addcdiv, input, tensor1, tensor2, value), out, input, tensor1, tensor2)
 
 
+@public(out=Out(exact=True))
 def nan_to_num(input: Any, nan: float | None = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
     """Replace nan and the infinities; the latter by the dtype's extremes unless given."""
     nan = 0.0 if nan is None else nan
@@ -385,7 +396,8 @@ _ALIASES = {"multiply": "mul", "absolute": "abs", "negative": "neg", "arctan2": 
 FUNCTIONS: dict[str, Any] = {name: OPS[name] for name in _PLAIN}
 FUNCTIONS.update({alias: OPS[name] for alias, name in _ALIASES.items()})
 FUNCTIONS.update(
-    add=add, sub=sub, subtract=sub, rsub=rsub, div=div, divide=div, true_divide=div, pow=pow, clamp=clamp, clip=clamp,
+    add=add, sub=sub, subtract=variant(sub, name="subtract", former={}), rsub=rsub,
+    div=div, divide=div, true_divide=div, pow=pow, clamp=clamp, clip=clamp,
     clamp_min=clamp_min, clamp_max=clamp_max, round=round, lerp=lerp, addcmul=addcmul, addcdiv=addcdiv,
     nan_to_num=nan_to_num, isclose=isclose, allclose=allclose,
     square=square, equal=equal, fill=lambda input, value: OPS["copy" if isinstance(value, TensorBase) else "fill"](input, value),
@@ -417,15 +429,18 @@ def inplace_of(fn: Callable[..., Any], name: str | None = None) -> Callable[...,
     return method
 
 
+@public(former=ALPHA_BEFORE_TENSOR, numbers_as_tensors=True)
 def add_(self: Any, other: Any, *, alpha: Any = 1) -> Any:
     return OPS["add_"](self, _times(other, alpha, self, other))
 
 
+@public(former=ALPHA_BEFORE_TENSOR, numbers_as_tensors=True)
 def sub_(self: Any, other: Any, *, alpha: Any = 1) -> Any:
     _no_bool(self, other)
     return OPS["sub_"](self, _times(other, alpha, self, other))
 
 
+@public(numbers_as_tensors=True)
 def div_(self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     return OPS[_division(rounding_mode) + "_"](self, other)
 
@@ -437,6 +452,7 @@ def clamp_(self: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
     return OPS["clamp_"](self, min, max)
 
 
+@public(former=VALUE_BEFORE_TENSORS)
 def addcmul_(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     value = _ternary_value("addcmul", value, self, tensor1, tensor2)
     check_no_overlap(self, (tensor1, tensor2))
@@ -444,6 +460,7 @@ def addcmul_(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     return OPS["add_"](self, _scaled(wide1 * wide2, value))
 
 
+@public(former=VALUE_BEFORE_TENSORS)
 def addcdiv_(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     value = _ternary_value("addcdiv", value, self, tensor1, tensor2)
     check_no_overlap(self, (tensor1, tensor2))
@@ -451,6 +468,7 @@ def addcdiv_(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     return OPS["add_"](self, _scaled(wide1 / wide2, value))
 
 
+@public(schemas=("copy_(Tensor self, Tensor other, bool non_blocking=False) -> Tensor",), numbers_as_tensors=True)
 def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
     """Write the values of `other`, a tensor or a number, broadcast and cast, into self."""
     if not isinstance(other, TensorBase):
@@ -480,7 +498,8 @@ METHODS: dict[str, Any] = {name: fn for name, fn in FUNCTIONS.items() if name no
 METHODS.update({name + "_": OPS[name + "_"] for name in _PLAIN if name + "_" in OPS})
 METHODS.update({alias + "_": OPS[name + "_"] for alias, name in _ALIASES.items() if name + "_" in OPS})
 METHODS.update(
-    where=_where_method, add_=add_, sub_=sub_, subtract_=sub_, div_=div_, divide_=div_, true_divide_=div_, pow_=OPS["pow_"],
+    where=_where_method, add_=add_, sub_=sub_, subtract_=variant(sub_, name="subtract_", former={}), div_=div_,
+    divide_=div_, true_divide_=div_, pow_=OPS["pow_"],
     clamp_=clamp_, clip_=clamp_, clamp_min_=inplace_of(clamp_min), clamp_max_=inplace_of(clamp_max), round_=inplace_of(round),
     addcmul_=addcmul_, addcdiv_=addcdiv_, lerp_=inplace_of(lerp), copy_=copy_, fill_=fill_, zero_=zero_,
     nan_to_num_=inplace_of(nan_to_num), clone=lambda self, *, memory_format=None: clone(

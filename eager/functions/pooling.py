@@ -10,8 +10,10 @@ from eager.base.dtypes import scalar_name
 from eager.base.spec import size_at
 from eager.base.symint import as_count
 from eager.functions.convolution import batched, spread
+from eager.optable.precision import FLOAT32_ON_CPU
 from eager.optable.shape import in_rows, in_suggested_format
 from eager.optable.table import OPS, write_out
+from eager.public.record import public
 
 
 def _options(n: int, who: str, kernel: Any, stride: Any, padding: Any, dilation: Any = 1) -> tuple[tuple[int, ...], ...]:
@@ -37,6 +39,7 @@ def _unbatched(y: Any, single: bool) -> Any:
 def _max_pool(n: int) -> Any:
     who = f"max_pool{n}d"
 
+    @public(autocast=FLOAT32_ON_CPU if n == 3 else None)
     def max_pool(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,  # noqa: A002
                  return_indices: bool = False) -> Any:  # fmt: skip
         """Largest element of each window; with `return_indices` also its position in the flattened spatial dims."""
@@ -65,11 +68,13 @@ def _avg_pool(n: int) -> Any:
         kernel, stride, padding, _ = _options(n, who, kernel_size, stride, padding)
         return _unbatched(OPS["avg_pool"](x, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override), single)
 
+    @public(parsed=True)
     def of_one_dim(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,  # noqa: A002
                    count_include_pad: bool = True) -> Any:  # fmt: skip
         """Mean of each window."""
         return pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
+    @public(autocast=FLOAT32_ON_CPU if n == 3 else None, parsed=True)
     def avg_pool(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,  # noqa: A002
                  count_include_pad: bool = True, divisor_override: int | None = None, *, out: Any = None) -> Any:  # fmt: skip
         """Mean of each window; divisor_override: the divisor of sums, in place of the window's size."""
@@ -97,6 +102,7 @@ def _target(x: Any, size: Any, n: int) -> tuple[int, ...]:
 def _adaptive_avg_pool(n: int) -> Any:
     who = f"adaptive_avg_pool{n}d"
 
+    @public(autocast=FLOAT32_ON_CPU if n == 3 else None, parsed=n == 1 or None, kinds={"output_size": ""})
     def adaptive_avg_pool(input: Any, output_size: Any) -> Any:  # noqa: A002
         """Mean over so many windows as `output_size` says, as even as they can be."""
         x, single = batched(input, n, who)
@@ -112,6 +118,7 @@ def _adaptive_avg_pool(n: int) -> Any:
 def _adaptive_max_pool(n: int) -> Any:
     who = f"adaptive_max_pool{n}d"
 
+    @public(autocast=FLOAT32_ON_CPU if n == 3 else None, kinds={"output_size": ""})
     def adaptive_max_pool(input: Any, output_size: Any, return_indices: bool = False) -> Any:  # noqa: A002
         """Maximum over so many windows as `output_size` says."""
         x, single = batched(input, n, who)
@@ -155,6 +162,7 @@ def _unpooled(default: tuple[int, ...], stride: tuple[int, ...], given: tuple[in
 def _max_unpool(n: int) -> Any:
     who = f"max_unpool{n}d"
 
+    @public(autocast=FLOAT32_ON_CPU if n > 1 else None)
     def max_unpool(input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None) -> Any:  # noqa: A002
         """Elements put back where `max_pool` found them, zeros elsewhere."""
         kernel, stride, padding, _ = _options(n, who, kernel_size, stride, padding)

@@ -15,6 +15,7 @@ from eager.functions.views import given_sizes, sizes_of
 from eager.optable.asserting import demand
 from eager.optable.shape import in_rows
 from eager.optable.table import OPS, refuse_gradients_through_out
+from eager.public.record import Out, public
 from eager.random import state_for
 
 TensorBase = _native.TensorBase
@@ -99,7 +100,7 @@ def _drawn_like(draw: Callable[..., Any]) -> Any:
     return make
 
 
-rand_like, randn_like = _drawn_like(rand), _drawn_like(randn)
+rand_like, randn_like = public(out=Out())(_drawn_like(rand)), _drawn_like(randn)
 
 
 def randint_like(input: Any, low: int = 0, high: Any = None, *, generator: Any = None, dtype: Any = None, layout: Any = None,
@@ -121,6 +122,7 @@ def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = Non
                   out, pin_memory)  # fmt: skip
 
 
+@public(parsed=False)
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None,
            layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
     """Normal with `mean` and `std`, numbers with a `size` or tensors that broadcast."""
@@ -152,6 +154,7 @@ def _with_zero_gradient(y: Any, x: Any) -> Any:
     return in_rows(y + OPS["fill"](x, 0)) if isinstance(x, TensorBase) and x._requires_grad else y
 
 
+@public(out=Out())
 def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
     """1 with probability input (or p), else 0. Raises RuntimeError for a probability outside [0, 1]."""
     _probability("bernoulli", input if p is None else p)
@@ -161,6 +164,7 @@ def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
     return _with_zero_gradient(drawn, input) if p is None and _native.grad_enabled() else drawn
 
 
+@public(out=Out())
 def multinomial(input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Any:
     """Indices drawn with the weights of each row. Without replacement by the largest perturbed keys.
 

@@ -7,9 +7,10 @@ from eager import _native
 from eager.base import dtypes, return_types
 from eager.base.dtypes import scalar_name
 from eager.base.spec import normalize_dim, normalize_dims
-from eager.functions.views import takes_ints_apart
 from eager.optable.gradient_strides import with_gradient
-from eager.optable.table import OPS, composition, write_out
+from eager.optable.precision import FLOAT32_ON_CUDA, FLOAT32_UNLESS_ASKED, Policy, Precision
+from eager.optable.table import OPS, write_out
+from eager.public.record import Out, public
 from eager.tape.record import owned
 
 TensorBase = _native.TensorBase
@@ -27,6 +28,7 @@ def _one_dim(dim: Any, axis: Any) -> Any:
     return axis
 
 
+@public(axis=True, autocast=FLOAT32_UNLESS_ASKED)
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, axis: Any = None) -> Any:  # noqa: A001
     """Sum over `dim` (an int, several, or None for all). Integers and bools sum to int64."""
     dims = normalize_dims(dim if axis is None else _one_dim(dim, axis), input.ndim)
@@ -37,6 +39,7 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
     return _out(OPS["sum"](input, dims, keepdim, dtype), out)
 
 
+@public(axis=True)
 def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:
     """Sum over `dim` of the elements that are not nan, in the dtype of `out` where none is given."""
     if out is not None and not input.dtype.is_integral and out.dtype.is_integral:
@@ -46,12 +49,14 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     return sum(OPS["where"](OPS["isnan"](input), 0, input), dim, keepdim, dtype=dtype, out=out)
 
 
+@public(axis=True)
 def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, axis: Any = None) -> Any:
     """Arithmetic mean over `dim`. Raises RuntimeError for integer tensors without `dtype`."""
     dims = normalize_dims(dim if axis is None else _one_dim(dim, axis), input.ndim)
     return _out(OPS["mean"](input, dims, keepdim, dtype), out, exact=dtype is not None)
 
 
+@public(axis=True, autocast=Precision(cuda=Policy.FLOAT32_UNLESS_ASKED, cpu=Policy.FLOAT32))
 def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:
     """Product over `dim`, in the dtype of `out` where none is given."""
     if dtype is None and out is not None:
@@ -59,22 +64,27 @@ def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
     return _out(OPS["prod"](input, normalize_dims(dim, input.ndim), keepdim, dtype), out)
 
 
+@public(axis=True)
 def amax(input: Any, dim: Any | None = (), keepdim: bool = False, *, out: Any = None) -> Any:
     return _out(OPS["amax"](input, normalize_dims(dim, input.ndim), keepdim), out)
 
 
+@public(axis=True)
 def amin(input: Any, dim: Any | None = (), keepdim: bool = False, *, out: Any = None) -> Any:
     return _out(OPS["amin"](input, normalize_dims(dim, input.ndim), keepdim), out)
 
 
+@public(out=Out(exact=True))
 def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
     return return_types.aminmax(amin(input, () if dim is None else dim, keepdim), amax(input, () if dim is None else dim, keepdim))
 
 
+@public(axis=True)
 def any(input: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None) -> Any:  # noqa: A001
     return _out(_logical("any", input, dim, keepdim), out, exact=True)
 
 
+@public(axis=True)
 def all(input: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None) -> Any:  # noqa: A001
     return _out(_logical("all", input, dim, keepdim), out, exact=True)
 
@@ -98,11 +108,13 @@ def _arg(name: str, input: Any, dim: int | None, keepdim: bool) -> Any:
     return OPS[name](input, normalize_dims(dim, input.ndim), keepdim)
 
 
+@public(out=Out(exact=True), axis=True)
 def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Index of the first maximum: along `dim`, or into the flattened tensor."""
     return _arg("argmax", input, dim, keepdim)
 
 
+@public(out=Out(exact=True), axis=True)
 def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Index of the first minimum: along `dim`, or into the flattened tensor."""
     return _arg("argmin", input, dim, keepdim)
@@ -131,11 +143,13 @@ def _extreme(name: str, result: Any, pair: Any, input: Any, dim: Any, keepdim: b
     return result(values, indices)
 
 
+@public(axis=True)
 def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None, out: Any = None) -> Any:  # noqa: A001
     """`max(x)`; `max(x, dim, keepdim)` with values and indices; `max(x, other)` elementwise."""
     return _out(_extreme("max", return_types.max, "maximum", input, dim, keepdim, other), out)
 
 
+@public(axis=True)
 def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None, out: Any = None) -> Any:  # noqa: A001
     """`min(x)`; `min(x, dim, keepdim)` with values and indices; `min(x, other)` elementwise."""
     return _out(_extreme("min", return_types.min, "minimum", input, dim, keepdim, other), out)
@@ -152,30 +166,33 @@ def _correction(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:
     return dim, float(dtypes.option(dtypes.float64, correction))
 
 
+@public(out=Out(), axis=True)
 def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = _MISSING) -> Any:
     """Variance over `dim`, divided by (count - correction); `unbiased=False` is correction 0."""
     dim, c = _correction(dim, unbiased, correction)
     return OPS["var"](input, normalize_dims(dim, input.ndim), c, keepdim)
 
 
+@public(out=Out(), axis=True)
 def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = _MISSING) -> Any:
     """Square root of `var`; its gradient is zero where all elements are equal."""
     dim, c = _correction(dim, unbiased, correction)
     return OPS["std"](input, normalize_dims(dim, input.ndim), c, keepdim)
 
 
-@composition
+@public(axis=True, composed=True)
 def var_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = _MISSING) -> Any:
     mean_ = mean(input, None if isinstance(dim, bool) else dim, keepdim)
     return var(input, dim, unbiased, keepdim, correction=correction), mean_
 
 
-@composition
+@public(axis=True, composed=True)
 def std_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = _MISSING) -> Any:
     mean_ = mean(input, None if isinstance(dim, bool) else dim, keepdim)
     return std(input, dim, unbiased, keepdim, correction=correction), mean_
 
 
+@public(out=Out(), axis=True, autocast=FLOAT32_ON_CUDA)
 def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
     """log(sum(exp(input))) over `dim`, finite where the result is. Integers are taken as the default dtype."""
     if input.dtype.is_integral:
@@ -183,6 +200,7 @@ def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
     return OPS["logsumexp"](input, normalize_dims(dim, input.ndim), keepdim)
 
 
+@public(out=Out(), axis=True, ints_apart=True)
 def count_nonzero(input: Any, dim: Any = None) -> Any:
     return OPS["sum"](input != 0, normalize_dims(dim, input.ndim), False, None)
 
@@ -213,5 +231,4 @@ FUNCTIONS: dict[str, Any] = {
     "all": all, "argmax": argmax, "argmin": argmin, "max": max, "min": min, "var": var, "std": std, "var_mean": var_mean,
     "std_mean": std_mean, "logsumexp": logsumexp, "count_nonzero": count_nonzero,
 }  # fmt: skip
-METHODS = {**{name: fn for name, fn in FUNCTIONS.items() if name not in ("var_mean", "std_mean")},
-           "count_nonzero": takes_ints_apart(count_nonzero)}  # fmt: skip
+METHODS = {name: fn for name, fn in FUNCTIONS.items() if name not in ("var_mean", "std_mean")}

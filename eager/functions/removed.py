@@ -5,6 +5,8 @@ import math
 import warnings
 from typing import Any
 
+from eager.public.record import public
+
 _REMOVED = {
     "eig": "`torch.linalg.eig` returns complex tensors", "symeig": "Use `torch.linalg.eigh` or `torch.linalg.eigvalsh`",
     "lstsq": "`torch.lstsq` is deprecated in favor of `torch.linalg.lstsq`.",
@@ -37,6 +39,7 @@ def _expects(name: str) -> Any:
     return refuse
 
 
+@public(parsed=False)
 def resize(self: Any, *sizes: Any) -> Any:
     """The elements in another shape of as many; `reshape` is the name to use. Raises RuntimeError for another number."""
     warnings.warn("non-inplace resize is deprecated", stacklevel=2)
@@ -48,6 +51,7 @@ def resize(self: Any, *sizes: Any) -> Any:
     return self.contiguous().view(wanted)
 
 
+@public(parsed=False)
 def resize_as(self: Any, tensor: Any) -> Any:
     """`resize` to the shape of another tensor."""
     return resize(self, *tensor.shape)

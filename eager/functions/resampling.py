@@ -16,8 +16,10 @@ from eager.base.dtypes import scalar_name
 from eager.base.symint import as_count
 from eager.functions import resize_weights
 from eager.optable.gradient_strides import with_gradient
+from eager.optable.precision import FLOAT32_ON_CUDA, Policy, Precision
 from eager.optable.shape import in_suggested_format
 from eager.optable.table import OPS
+from eager.public.record import public
 
 _MANY_TAPS = 8  # from here on a product with the dense matrix is cheaper than so many reads
 
@@ -81,6 +83,7 @@ def _sizes(x: Any, size: Any, scale_factor: Any, recompute: bool | None) -> tupl
     return wanted, (None,) * n if recompute else scales
 
 
+@public(autocast=FLOAT32_ON_CUDA, lenient=("recompute_scale_factor",))
 def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,  # noqa: A002
                 recompute_scale_factor: bool | None = None, antialias: bool = False) -> Any:  # fmt: skip
     """Resize the spatial dims of (b, c, *spatial) to `size`, or by `scale_factor`.
@@ -231,6 +234,7 @@ def _cubic_weight(t: Any, near: bool) -> Any:
     return ((a + 2) * t - (a + 3)) * t * t + 1 if near else ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
 
 
+@public(autocast=Precision(cuda=Policy.PROMOTE, cpu=Policy.FLOAT32))
 def grid_sample(input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None) -> Any:  # noqa: A002
     """`input` (b, c, *spatial) read at the points of `grid` (b, *points, d), whose last dim is x, y(, z) in [-1, 1].
 

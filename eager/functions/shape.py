@@ -14,7 +14,9 @@ from eager.base.symint import as_count
 from eager.functions.creation import check_layout
 from eager.functions.views import check_geometry, sizes_of, transpose
 from eager.optable.asserting import demand
+from eager.optable.precision import FLOAT32_ON_CPU
 from eager.optable.table import OPS, become, empty, reshape_storage, write_out
+from eager.public.record import Out, public
 from eager.tape.record import owned
 
 TensorBase = _native.TensorBase
@@ -33,6 +35,7 @@ def _dims(input: Any, dims: Any) -> tuple[int, ...]:  # noqa: A002
     return result
 
 
+@public(lists_only=True)
 def flip(input: Any, *along: Any, dims: Any = None) -> Any:  # noqa: A002
     """A copy with the order of elements reversed along `dims`."""
     return OPS["flip"](input, _dims(input, sizes_of(along if dims is None else (dims,))))
@@ -52,6 +55,7 @@ def flipud(input: Any) -> Any:  # noqa: A002
     return OPS["flip"](input, (0,))
 
 
+@public(out=Out())
 def roll(input: Any, shifts: Any, dims: Any = None) -> Any:  # noqa: A002
     """Elements moved along `dims` by `shifts`, wrapping round; with no dims, over the flattened tensor."""
     shifts = tuple(as_count(n) for n in shifts) if isinstance(shifts, (tuple, list)) else (as_count(shifts),)
@@ -80,11 +84,13 @@ def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:  # noqa: A002
     return owned(transpose(OPS["flip"](input, (b,)), a, b)) if k == 1 else OPS["flip"](transpose(input, a, b), (b,))
 
 
+@public(out=Out(exact=True))
 def tril(input: Any, diagonal: int = 0, *, out: Any = None) -> Any:  # noqa: A002
     """The lower triangle of each matrix, zero above `diagonal`."""
     return _out(OPS["tril"](input, diagonal), out)
 
 
+@public(out=Out(exact=True))
 def triu(input: Any, diagonal: int = 0, *, out: Any = None) -> Any:  # noqa: A002
     """The upper triangle of each matrix, zero below `diagonal`."""
     return _out(OPS["triu"](input, diagonal), out)
@@ -105,6 +111,7 @@ def _triangle_indices(lower: bool) -> Any:
     return indices
 
 
+@public(out=Out(exact=True, differentiable=False))
 def diag(input: Any, diagonal: int = 0, *, out: Any = None) -> Any:  # noqa: A002
     """A diagonal matrix from a vector, or the diagonal of a matrix as a copy."""
     if input.ndim == 1:
@@ -124,6 +131,7 @@ def diagflat(input: Any, offset: int = 0) -> Any:  # noqa: A002
     return OPS["diag_embed"](input.reshape(-1), offset, -2, -1)
 
 
+@public(autocast=FLOAT32_ON_CPU)
 def trace(input: Any) -> Any:  # noqa: A002
     """Sum of the diagonal of a matrix."""
     if input.ndim != 2:
@@ -139,6 +147,7 @@ def repeat(self: Any, *counts: Any, repeats: Any = None) -> Any:
     return OPS["repeat"](self, sizes_of(counts if repeats is None else (repeats,)))
 
 
+@public(lists_only=True)
 def tile(input: Any, *times: Any, dims: Any = None) -> Any:  # noqa: A002
     """`repeat` with missing leading counts taken as one."""
     counts = sizes_of(times if dims is None else (dims,))
@@ -181,6 +190,7 @@ def _check_output_size(given: int | None, size: int) -> None:
 # ---- copies with a part replaced ----
 
 
+@public(out=Out(exact=True))
 def slice_scatter(input: Any, src: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:  # noqa: A002
     """A copy of `input` with `src` in place of input[start:end:step] along `dim`."""
     return OPS["slice_scatter"](input, src, normalize_dim(dim, input.ndim), start, end, step)

@@ -10,8 +10,10 @@ from eager.base.overlap import check_no_overlap, check_out
 from eager.base.spec import TensorSpec, normalize_dim
 from eager.base.symint import as_count
 from eager.optable.asserting import demand
+from eager.optable.precision import FLOAT32_ON_CPU, FLOAT32_UNLESS_ASKED
 from eager.optable.shape import in_rows
 from eager.optable.table import OPS, write_out, zeros
+from eager.public.record import Out, public
 from eager.tape.record import owned
 
 TensorBase = _native.TensorBase
@@ -28,22 +30,26 @@ def _check_outs(out: Any, input: Any, same_allowed: bool = True) -> None:  # noq
             check_no_overlap(written, (input,), same_allowed)
 
 
+@public(axis=True)
 def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False, *, out: Any = None) -> Any:  # noqa: A002
     """(values, indices) in order along `dim`; equal elements keep their order."""
     _check_outs(out, input)
     return _pair(return_types.sort, OPS["sort"](input, normalize_dim(dim, input.ndim), descending, bool(stable)), out)
 
 
+@public(out=Out(exact=True), axis=True)
 def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:  # noqa: A002
     """Positions that put `input` in order along `dim`."""
     return OPS["argsort"](input, normalize_dim(dim, input.ndim), descending, stable)
 
 
+@public(out=Out(exact=True, not_over_inputs=True))
 def msort(input: Any) -> Any:  # noqa: A002
     """Values in order along dim 0."""
     return OPS["sort"](input, 0, False, True)[0]
 
 
+@public(axis=True)
 def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> Any:  # noqa: A002
     """The `k` largest (or smallest) elements along `dim` with their positions, in order."""
     return _pair(return_types.topk, OPS["topk"](input, as_count(k), normalize_dim(dim, input.ndim), largest, sorted), out)
@@ -56,6 +62,7 @@ def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False, *, out: A
 
 
 def _median(name: str, kind: Any) -> Any:
+    @public(axis=name == "median")
     def median(input: Any, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:  # noqa: A002
         """The lower median: of all elements, or along `dim` with its position."""
         if dim is not None:
@@ -70,12 +77,14 @@ def _median(name: str, kind: Any) -> Any:
     return median
 
 
+@public(out=Out())
 def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:  # noqa: A002
     """The most frequent value along `dim`, the smallest of those, and a position of it."""
     return _pair(return_types.mode, OPS["mode"](input, normalize_dim(dim, input.ndim), keepdim))
 
 
 def _quantile(ignore_nan: bool) -> Any:
+    @public(out=Out(exact=True, differentiable=False), axis=not ignore_nan, autocast=FLOAT32_ON_CPU)
     def quantile(input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Any:  # noqa: A002
         """The value below which a fraction `q` of the elements lie, by interpolation between neighbours."""
         if input.dtype not in (dtypes.float32, dtypes.float64):
@@ -138,6 +147,7 @@ def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return
     return _unique("unique", input, return_inverse, return_counts, dim)
 
 
+@public(parsed=False)
 def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:  # noqa: A002
     """The first of each run of equal elements (or slices along `dim`)."""
     return _unique("unique_consecutive", input, return_inverse, return_counts, dim)
@@ -196,11 +206,13 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:  # noq
     return OPS["bincount"](input, weights, minlength)
 
 
+@public(out=Out(exact=True, differentiable=False))
 def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:  # noqa: A002
     """Counts in `bins` bins of equal width between min and max (the data's own, where those are equal)."""
     return OPS["histc"](input, bins, dtypes.option(dtypes.float64, min), dtypes.option(dtypes.float64, max))
 
 
+@public(out=Out(exact=True))
 def isin(elements: Any = None, test_elements: Any = None, *, assume_unique: bool = False, invert: bool = False, element: Any = None,
          test_element: Any = None) -> Any:  # fmt: skip
     """Whether each element is among `test_elements`. Either may be a number, also given as `element` or `test_element`."""
@@ -228,6 +240,7 @@ def isin(elements: Any = None, test_elements: Any = None, *, assume_unique: bool
 
 
 def _scan(name: str, suffix: str = "") -> Any:
+    @public(axis=not suffix, autocast=None if suffix else FLOAT32_UNLESS_ASKED)
     def scan(input: Any, dim: int, *, dtype: Any = None, out: Any = None) -> Any:  # noqa: A002
         """Running total along `dim`; integers are totalled in int64. dtype: that of the total, by default that of `out`."""
         if suffix and dtype is not None and dtypes.meant(dtype) is not input.dtype:
@@ -245,21 +258,25 @@ def _scan(name: str, suffix: str = "") -> Any:
     return scan
 
 
+@public(out=Out())
 def cummax(input: Any, dim: int) -> Any:  # noqa: A002
     """Running maximum along `dim`, with its positions."""
     return _pair(return_types.cummax, OPS["cummax"](input, normalize_dim(dim, input.ndim)))
 
 
+@public(out=Out())
 def cummin(input: Any, dim: int) -> Any:  # noqa: A002
     """Running minimum along `dim`, with its positions."""
     return _pair(return_types.cummin, OPS["cummin"](input, normalize_dim(dim, input.ndim)))
 
 
+@public(out=Out(exact=True, not_over_inputs=True))
 def logcumsumexp(input: Any, dim: int) -> Any:  # noqa: A002
     """Logarithm of the running sum of exponentials along `dim`."""
     return OPS["logcumsumexp"](input, normalize_dim(dim, input.ndim))
 
 
+@public(out=Out(not_over_itself=True))
 def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:  # noqa: A002
     """`n`-th differences of neighbours along `dim`."""
     if n < 0:

@@ -11,6 +11,7 @@ from eager.base.dtypes import scalar_name
 from eager.base.promotion import result_type
 from eager.functions.pointwise import inplace_of
 from eager.optable.table import OPS, composition, write_out
+from eager.public.record import public
 
 TensorBase = _native.TensorBase
 
@@ -73,11 +74,17 @@ def _scaled_by_power(input: Any, other: Any) -> Any:
     return OPS["mul"](input, power)
 
 
+@public(parsed=False)
 def polygamma(n: int, input: Any, *, out: Any = None) -> Any:
     """The n-th derivative of digamma. Raises RuntimeError for a negative n."""
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
     return _out(OPS["digamma"](input) if n == 0 else OPS["polygamma_of"](input, n), out)
+
+
+@public(name="polygamma", parsed=False)
+def _polygamma_of(self: Any, n: int) -> Any:
+    return polygamma(n, self)
 
 
 def mvlgamma(input: Any, p: int, *, out: Any = None) -> Any:
@@ -128,7 +135,7 @@ FUNCTIONS: dict[str, Any] = {
     "isneginf": _infinity_test("isneginf"), "arcsinh": OPS["asinh"], "arccosh": OPS["acosh"], "arctanh": OPS["atanh"],
 }  # fmt: skip
 METHODS: dict[str, Any] = {
-    **{name: fn for name, fn in FUNCTIONS.items() if name != "polygamma"}, "polygamma": lambda self, n: polygamma(n, self),
+    **{name: fn for name, fn in FUNCTIONS.items() if name != "polygamma"}, "polygamma": _polygamma_of,
     **{name + "_": OPS[name + "_"] for name in _INPLACE}, "float_power_": float_power_, "heaviside_": inplace_of(heaviside),
     "ldexp_": inplace_of(ldexp),
     "arcsinh_": OPS["asinh_"], "arccosh_": OPS["acosh_"], "arctanh_": OPS["atanh_"], "mvlgamma_": inplace_of(mvlgamma),

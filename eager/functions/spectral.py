@@ -11,7 +11,9 @@ from eager.base.dtypes import scalar_name
 from eager.functions.creation import finish
 from eager.functions.shape import pad
 from eager.optable.asserting import demand
+from eager.optable.precision import FLOAT32_ON_CPU
 from eager.optable.table import OPS
+from eager.public.record import public
 from eager.tape.record import owned
 
 # ---- windows ----
@@ -84,6 +86,7 @@ def _centred_window(who: str, window: Any, n_fft: int, win_length: int | None, l
     return OPS["constant_pad_nd"](window, (left, n_fft - length - left), 0) if length < n_fft else window
 
 
+@public(autocast=FLOAT32_ON_CPU, parsed=False, lenient=("center",))
 def stft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None,  # noqa: A002
          center: bool = True, pad_mode: str = "reflect", normalized: bool = False, onesided: bool | None = None,
          return_complex: bool | None = None, align_to_window: bool | None = None) -> Any:  # fmt: skip
@@ -133,6 +136,7 @@ def stft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int 
     return result if return_complex or return_complex is None else OPS["view_as_real"](result)
 
 
+@public(parsed=False)
 def istft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None,  # noqa: A002
           center: bool = True, normalized: bool = False, onesided: bool | None = None, length: int | None = None,
           return_complex: bool = False) -> Any:  # fmt: skip

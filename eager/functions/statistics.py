@@ -13,10 +13,12 @@ from eager.functions.creation import linspace
 from eager.functions.reductions import sum as sum_of
 from eager.optable.shape import in_rows
 from eager.optable.table import OPS, write_out
+from eager.public.record import Out, public
 
 TensorBase = _native.TensorBase
 
 
+@public(axis=True)
 def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:
     """The mean of the elements that are not nan. Raises RuntimeError for integer and complex tensors."""
     if input.dtype.is_integral:
@@ -238,6 +240,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     return tuple(reversed(found))
 
 
+@public(out=Out(exact=True))
 def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
     """The first `size` positions of elements that are not zero, (size, ndim); missing ones are `fill_value`."""
     if size < 0:

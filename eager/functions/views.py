@@ -1,9 +1,7 @@
 """Public view functions: shapes read from ints or tuples, dims counted from either end."""
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 from eager import _native
@@ -12,6 +10,7 @@ from eager.base.spec import normalize_dim, normalize_dims
 from eager.base.symint import as_int
 from eager.optable.table import OPS, become
 from eager.optable.views import infer_size, view_strides
+from eager.public.record import public
 from eager.tape.inplace import check_may_write, take_geometry
 
 TensorBase = _native.TensorBase
@@ -39,16 +38,6 @@ def given_sizes(name: str, sizes: tuple[Any, ...], size: Any) -> tuple[int, ...]
     return sizes_of(sizes if size is None else (size,))
 
 
-def takes_ints_apart(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """The method of a function whose only argument is a list of ints: `x.squeeze(0, 1)` for `squeeze(x, (0, 1))`."""
-
-    @functools.wraps(fn)
-    def method(self: Any, *ints: Any, **kwargs: Any) -> Any:
-        return fn(self, ints, **kwargs) if len(ints) > 1 else fn(self, *ints, **kwargs)
-
-    return method
-
-
 def view(self: Any, *sizes: Any, size: Any = None, dtype: Any = None) -> Any:
     """The same memory under another shape, or, given a dtype, its bytes read as that dtype."""
     if len(sizes) == 1 and isinstance(sizes[0], (dtypes.dtype, type)):
@@ -59,6 +48,7 @@ def view(self: Any, *sizes: Any, size: Any = None, dtype: Any = None) -> Any:
     return OPS["view"](self, sizes_of(sizes if size is None else (size,)))
 
 
+@public(lists_only=True)
 def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
     """A view if the strides allow one, else a copy."""
     size = infer_size(sizes_of(sizes if shape is None else (shape,)), input.numel())
@@ -67,6 +57,7 @@ def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
     return OPS["view"](input, size)
 
 
+@public(lists_only=True)
 def permute(input: Any, *order: Any, dims: Any = None) -> Any:
     return OPS["permute"](input, sizes_of(order if dims is None else (dims,)))
 
@@ -107,6 +98,7 @@ def reshape_as(self: Any, other: Any) -> Any:
     return reshape(self, tuple(other.shape))
 
 
+@public(axis=True, ints_apart=True)
 def squeeze(input: Any, dim: Any = None) -> Any:
     """Drop dims of size 1: all, one, or several."""
     if dim is None:
@@ -139,6 +131,7 @@ def ravel(input: Any) -> Any:
     return reshape(input.contiguous(), -1)
 
 
+@public(parsed=False)
 def unflatten(input: Any, dim: int, sizes: Any) -> Any:
     normalize_dim(dim, input.ndim)
     if input.ndim == 0:
@@ -176,6 +169,7 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:
     return OPS["permute"](input, tuple(placed[i] if i in placed else next(rest) for i in range(input.ndim)))
 
 
+@public(parsed=False)
 def contiguous(self: Any, memory_format: Any = None) -> Any:
     """Self if already laid out so, else a copy that is."""
     name = getattr(memory_format, "name", memory_format) or "contiguous"
@@ -231,6 +225,10 @@ def _matrix_transpose(self: Any) -> Any:
     return transpose(self, -2, -1)
 
 
+def _squeeze_apart(input: Any, *dims: Any, **kwargs: Any) -> Any:
+    return squeeze(input, dims, **kwargs) if len(dims) > 1 else squeeze(input, *dims, **kwargs)
+
+
 def _become(fn: Any) -> Any:
     """In-place forms of views (`t_`, `squeeze_`, ...): self takes the view's geometry."""
 
@@ -250,10 +248,10 @@ FUNCTIONS: dict[str, Any] = {
     "detach": detach, "slice_inverse": slice_inverse, "adjoint": _matrix_transpose, "as_strided_": _become(as_strided),
 }  # fmt: skip
 METHODS: dict[str, Any] = {
-    **FUNCTIONS, "squeeze": takes_ints_apart(squeeze),
+    **FUNCTIONS,
     "view": view, "expand": expand, "expand_as": expand_as, "view_as": view_as, "reshape_as": reshape_as,
     "contiguous": contiguous, "unfold": unfold, "T": property(_reverse), "mT": property(_matrix_transpose),
-    "H": property(_matrix_transpose), "squeeze_": _become(takes_ints_apart(squeeze)), "unsqueeze_": _become(unsqueeze), "t_": _become(t),
+    "H": property(_matrix_transpose), "squeeze_": _become(_squeeze_apart), "unsqueeze_": _become(unsqueeze), "t_": _become(t),
     "transpose_": _become(transpose), "swapaxes_": _become(swapaxes), "swapdims_": _become(transpose),
 }  # fmt: skip
 METHODS.pop("detach")

@@ -14,6 +14,7 @@ from eager.base.dtypes import c_name
 from eager.base.spec import SpecLike, TensorSpec, broadcast_shapes
 from eager.optable.matmul import transpose_last
 from eager.optable.nn import accumulator, is_wide, require_floating
+from eager.optable.precision import LOWER
 from eager.optable.products import matmul
 from eager.optable.sums import total, widen
 from eager.optable.table import OPS, Kind, cast_to, common_device, declare, sum_to
@@ -202,4 +203,4 @@ ATTENTION_BACKWARD = declare(
 ATTENTION = declare(
     "attention(Tensor q, Tensor k, Tensor v, Tensor? mask, bool is_causal, float scale) -> (Tensor, Tensor)", Kind.COMPOSITE,
     meta=_meta, decompose=_attention, kernel=_kernel, vjp={"q, k, v, mask": _vjp}, nondifferentiable_outputs=(1,),
-    in_opmath=False, samples=_samples)  # fmt: skip
+    in_opmath=False, samples=_samples, precision=LOWER)  # fmt: skip

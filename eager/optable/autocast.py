@@ -1,74 +1,25 @@
-"""Autocast's lists: which precision an op runs in by device, and the casts that bring its inputs there.
+"""Autocast: the casts that bring the inputs of a call to the precision that its op or function declares.
 
-Owns the policies, for ops of the table and for public functions made of several ops, and the cache of cast weights.
-Dispatch asks `cast_inputs` before anything is recorded, so that gradients, tracing and compiled code see the casts as
-ordinary ops. An op on a list runs whole with autocast off. Knows nothing of the context manager (`amp.autocast`).
-
-The lists are those that torch documents for its CUDA and CPU ops. Names of ops are the op table's, where one op often
-stands for several of torch's ("convolution": conv1d ... conv_transpose3d).
+Owns the casts, and the cache of cast weights. Dispatch calls `cast_inputs` before gradients are recorded, so that gradients,
+tracing and compiled code see the casts as ordinary ops. An op or function with a declared precision (`eager.optable.precision`)
+runs whole with autocast off. Knows nothing of the context manager (`amp.autocast`).
 """
 from __future__ import annotations
 
-import functools
 import threading
-import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 from eager import _native
 from eager.base import dtypes, thread_state
 from eager.base.dtypes import dtype
 from eager.dispatch import calls
+from eager.optable.precision import Policy, Precision
 from eager.optable.table import OPS, Op
 
 TensorBase = _native.TensorBase
 
-
-class Policy(Enum):
-    """What becomes of the floating-point inputs of an op (never of float64, nor of tensors on other devices)."""
-
-    LOWER = "cast to the dtype of autocast"
-    FLOAT32 = "cast to float32"
-    FLOAT32_UNLESS_ASKED = "cast to float32 where the call names no dtype of its own"
-    PROMOTE = "cast to the widest of the inputs"
-    KEEP = "run as it is, with autocast off inside"
-    REFUSE = "unsafe in this precision"
-
-
-def _table(**names: str) -> dict[str, Policy]:
-    return {name: Policy[key] for key, listed in names.items() for name in listed.split()}
-
-
-# Losses made of several ops, and norms of differences: overflow or cancel early in half precision.
-_LOSSES = """mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy_with_logits kl_div nll_loss cross_entropy nll
-    poisson_nll_loss hinge_embedding_loss margin_ranking_loss soft_margin_loss multi_margin_loss multilabel_margin_loss
-    cosine_embedding_loss triplet_margin_loss cdist"""
-_PRODUCTS = """mm bmm matmul linear convolution attention addmm addbmm baddbmm einsum chain_matmul multi_dot prelu
-    scaled_dot_product_attention conv_tbc vecdot"""
-
-_CUDA = _table(
-    LOWER=f"{_PRODUCTS} addmv addr mv",
-    FLOAT32=f"""{_LOSSES} acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow softplus
-        native_layer_norm layer_norm rms_norm group_norm cosine_similarity pdist dist renorm logsumexp interpolate matrix_norm""",
-    FLOAT32_UNLESS_ASKED="prod softmax log_softmax cumprod cumsum vector_norm sum norm",
-    PROMOTE="addcdiv addcmul atan2 bilinear cross dot vdot grid_sample index_put scatter_add tensordot cat stack lstm_gates gru_gates",
-    REFUSE="binary_cross_entropy",
-)
-_CPU = _table(
-    LOWER=_PRODUCTS,
-    FLOAT32=f"""{_LOSSES} binary_cross_entropy grid_sample polar prod quantile nanquantile stft trace view_as_complex ctc_loss
-        cholesky cholesky_inverse cholesky_solve cholesky_status inverse inverse_status solve_status pinv pinverse solve
-        solve_triangular triangular_solve lu_solve lu_factor
-        lstsq qr svd svdvals eig eigh cond matrix_rank avg_pool3d max_pool3d adaptive_avg_pool3d
-        adaptive_max_pool3d max_unpool2d max_unpool3d fractional_max_pool2d fractional_max_pool3d""",
-    PROMOTE="cat stack index_copy lstm_gates gru_gates",
-    # Made of products here, but not on torch's list: their own precision.
-    KEEP="mv addmv addr dot vdot bilinear cov corrcoef",
-)
-POLICIES: dict[str, dict[str, Policy]] = {"cuda": _CUDA, "cpu": _CPU}
-_LISTED = frozenset(_CUDA) | frozenset(_CPU)
 
 _REFUSAL = (
     "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\n"
@@ -83,7 +34,7 @@ _REFUSAL = (
 
 
 class _Cache(threading.local):
-    """Casts of leaves that want gradients, by identity; with the leaf, so that its id stays its own."""
+    """Casts of leaves that require gradients, by the leaf's id; the value holds the leaf, so that no other object takes its id."""
 
     def __init__(self) -> None:
         self.casts: dict[tuple[int, int, dtype], tuple[Any, Any]] = {}
@@ -95,7 +46,7 @@ thread_state.call_when_off(lambda: cache.casts.clear())
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What autocast is set to. precisions: the low precision by device type, CUDA first; keeps: whether casts are kept."""
+    """The settings of an autocast block. precisions: the low precision by device type, CUDA first; keeps: whether casts are kept."""
 
     precisions: tuple[tuple[str, dtype], ...]
     keeps: bool
@@ -127,7 +78,7 @@ def _eligible(x: Any, device_type: str) -> bool:
 
 
 def _to(value: Any, d: dtype, device_type: str) -> Any:
-    """`value` with its eligible tensors in `d`; lists and tuples are gone through."""
+    """`value` with its eligible tensors in `d`, also those in lists and tuples."""
     if isinstance(value, TensorBase):
         return _cast(value, d) if value.dtype is not d and _eligible(value, device_type) else value
     if isinstance(value, (list, tuple)) and any(isinstance(v, TensorBase) for v in value):
@@ -145,7 +96,7 @@ def _flat(values: Any) -> Any:
 
 
 def _target(policy: Policy, lower: dtype, tensors: list[Any], device_type: str) -> dtype | None:
-    """What to cast to; None for inputs as they are. Raises: RuntimeError for an op that is refused."""
+    """The dtype to cast to; None to cast nothing. Raises: RuntimeError under the policy REFUSE."""
     if policy is Policy.REFUSE:
         raise RuntimeError(_REFUSAL)
     if policy is Policy.KEEP:
@@ -158,21 +109,21 @@ def _target(policy: Policy, lower: dtype, tensors: list[Any], device_type: str) 
     return dtypes.float32
 
 
-def _choose(name: str, tensors: list[Any]) -> tuple[Policy, dtype, str] | None:
-    """The policy for a call with these tensors, the low precision, and the device type it goes by."""
+def _choose(precision: Precision, tensors: list[Any]) -> tuple[Policy, dtype, str] | None:
+    """The policy for a call with these tensors, the low precision, and the device type that decided."""
     for device_type, lower in thread_state.autocast().precisions:
-        policy = POLICIES[device_type].get(name)
+        policy = precision.on(device_type)
         if policy is not None and any(x.device.type == device_type for x in tensors):
             return policy, lower, device_type
     return None
 
 
 def cast_inputs(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """The arguments that autocast gives `op`, or None for an op that it leaves alone."""
-    if op.name not in _LISTED:
+    """The arguments that autocast gives `op`, or None for an op that autocast leaves alone."""
+    if op.precision is None:
         return None
     tensors = list(op.tensors(args))
-    chosen = _choose(op.name, tensors)
+    chosen = _choose(op.precision, tensors)
     if chosen is None:
         return None
     policy, lower, device_type = chosen
@@ -185,33 +136,13 @@ def cast_inputs(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
 calls.set_caster(cast_inputs)
 
 
-# ---- public functions made of several ops ----
-
-
-def listed(functions: Mapping[str, Any]) -> dict[str, Any]:
-    """A namespace whose plain functions on autocast's lists go through it. Ops among the values do so by themselves."""
-    return {name: _through(name, fn) if name in _LISTED and isinstance(fn, types.FunctionType) else fn
-            for name, fn in functions.items()}  # fmt: skip
-
-
-@functools.cache
-def _through(name: str, fn: types.FunctionType) -> Callable[..., Any]:
-    mode_depth, on = _native.mode_depth, thread_state.AUTOCAST
-
-    @functools.wraps(fn)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if mode_depth() & on:
-            return _call_listed(name, fn, args, kwargs)
-        return fn(*args, **kwargs)
-
-    return call
-
-
-def _call_listed(name: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_listed(precision: Precision, fn: Callable[[tuple[Any, ...], dict[str, Any]], Any], args: tuple[Any, ...],
+                kwargs: dict[str, Any]) -> Any:  # fmt: skip
+    """`fn(args, kwargs)` for a public function of several ops: with its inputs cast, and autocast off inside."""
     tensors = list(_flat((*args, *kwargs.values())))
-    chosen = _choose(name, tensors)
+    chosen = _choose(precision, tensors)
     if chosen is None:
-        return fn(*args, **kwargs)
+        return fn(args, kwargs)
     policy, lower, device_type = chosen
     asked = policy is Policy.FLOAT32_UNLESS_ASKED and kwargs.get("dtype") is not None
     target = None if asked else _target(policy, lower, tensors, device_type)
@@ -220,6 +151,6 @@ def _call_listed(name: str, fn: Callable[..., Any], args: tuple[Any, ...], kwarg
         kwargs = {k: _to(v, target, device_type) for k, v in kwargs.items()}
     before = thread_state.set_autocast(None)
     try:
-        return fn(*args, **kwargs)
+        return fn(args, kwargs)
     finally:
         thread_state.set_autocast(before)

@@ -16,6 +16,7 @@ from eager.base import dtypes
 from eager.base.dtypes import c_name, scalar_name
 from eager.base.spec import SpecLike, TensorSpec, as_image, image_strides, is_channels_last, is_contiguous
 from eager.optable.gradient_strides import in_strides
+from eager.optable.precision import LOWER
 from eager.optable.products import add_matmul, matmul
 from eager.optable.table import OPS, Kind, by_kernel, common_device, declare
 
@@ -288,7 +289,7 @@ CONVOLUTION = declare(
     "int[] output_padding, int groups) -> Tensor",
     Kind.OPAQUE, meta=_meta, kernel=_convolution,
     vjp={"x": _in_their_format(_grad_x), "weight": _in_their_format(_grad_weight), "bias": _grad_bias},
-    samples=_samples)  # fmt: skip
+    samples=_samples, precision=LOWER)  # fmt: skip
 
 
 def _conv_weight_meta(x: SpecLike, grad: SpecLike, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> TensorSpec:

@@ -25,6 +25,7 @@ from eager.base.spec import (
     normalize_dim,
 )
 from eager.optable.piecewise import piecewise_linear
+from eager.optable.precision import PROMOTE_ON_CPU, PROMOTE_ON_CUDA
 from eager.optable.shape import like, row_major
 from eager.optable.table import OPS, Kind, common_device, declare, sum_to, zeros
 from eager.optable.views import view_strides
@@ -239,7 +240,7 @@ def _scatter_add_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 SCATTER_ADD = declare("scatter_add(Tensor x, int dim, Tensor index, Tensor src) -> Tensor", Kind.INDEXED, fallible=True,
                       meta=_scatter_meta("scatter_add"), kernel=_scatter_add, inplace=True, over_input=True, samples=_scatter_add_samples,
                       vjp={"x": lambda g: g, "src": lambda g, dim, index, src_spec: _to_source(
-                          OPS["gather"](g, dim, index), src_spec)})  # fmt: skip
+                          OPS["gather"](g, dim, index), src_spec)}, precision=PROMOTE_ON_CUDA)  # fmt: skip
 
 _REDUCERS = {"sum": "add", "mean": "add", "prod": "multiply", "amax": "maximum", "amin": "minimum"}
 
@@ -486,7 +487,7 @@ INDEX_COPY = declare("index_copy(Tensor x, int dim, Tensor index, Tensor source)
                      meta=_index_write_meta("index_copy"), kernel=_index_copy, inplace=True, over_input=True, samples=_index_copy_samples,
                      vjp={"x": lambda g, dim, index: OPS["index_fill"](g, dim, index, 0),
                           "source": lambda g, dim, index, source_spec: OPS["index_select"](
-                              g, dim, index).reshape(tuple(source_spec.shape))})  # fmt: skip
+                              g, dim, index).reshape(tuple(source_spec.shape))}, precision=PROMOTE_ON_CPU)  # fmt: skip
 
 
 def _index_fill_meta(x: SpecLike, dim: int, index: SpecLike, value: Any) -> TensorSpec:
@@ -681,7 +682,8 @@ INDEX_PUT = declare("index_put(Tensor x, Tensor?[] indices, Tensor values, bool 
                     float8=True, numbers="values", meta=_index_put_meta, kernel=_index_put, inplace=True, over_input=True,
                     samples=_index_put_samples,
                     vjp={"x": lambda g, indices, accumulate: g if accumulate else OPS["index_put"](g, indices, 0, False),
-                         "values": lambda g, indices, values_spec: _of_values(OPS["index"](g, indices), values_spec)})  # fmt: skip
+                         "values": lambda g, indices, values_spec: _of_values(OPS["index"](g, indices), values_spec)},
+                         precision=PROMOTE_ON_CUDA)  # fmt: skip
 
 
 def _of_values(g: Any, spec: SpecLike) -> Any:

@@ -16,6 +16,7 @@ from eager.base import dtypes
 from eager.base.dtypes import scalar_name
 from eager.base.spec import SpecLike, TensorSpec
 from eager.optable.matmul import transpose_last
+from eager.optable.precision import FLOAT32_ON_CPU, FLOAT32_UNLESS_ASKED
 from eager.optable.shape import row_major
 from eager.optable.sums import total
 from eager.optable.table import OPS, Kind, cast_to, declare, zeros
@@ -169,7 +170,7 @@ def inverse_vjp(g: Any, y: Any) -> Any:
 
 
 INVERSE = declare("inverse(Tensor x) -> Tensor", Kind.OPAQUE, fallible=True, meta=_square("linalg.inv"), kernel=_inverse,
-                  vjp={"x": inverse_vjp}, samples=invertible_samples)  # fmt: skip
+                  vjp={"x": inverse_vjp}, samples=invertible_samples, precision=FLOAT32_ON_CPU)  # fmt: skip
 
 
 def _solve_meta(x: SpecLike, other: SpecLike) -> TensorSpec:
@@ -201,7 +202,7 @@ SOLVE = declare("solve(Tensor x, Tensor other) -> Tensor", Kind.OPAQUE, fallible
                 vjp={"x,other": solve_vjp},
                 samples=lambda make: iter([(make.invertible(3, 3), make(3, 2)),
                                            (make.invertible(2, 3, 3).transpose(1, 2), make(2, 3, 1)),
-                                           (make.invertible(2, 2), make(2, 0))]))  # fmt: skip
+                                           (make.invertible(2, 2), make(2, 0))]), precision=FLOAT32_ON_CPU)  # fmt: skip
 
 
 def _triangular_meta(x: SpecLike, other: SpecLike, upper: bool, unitriangular: bool) -> TensorSpec:
@@ -237,7 +238,7 @@ SOLVE_TRIANGULAR = declare(
     meta=_triangular_meta, kernel=_triangular, vjp={"x,other": _triangular_vjp},
     samples=lambda make: iter([(make.invertible(3, 3), make(3, 2), True, False),
                                (make.invertible(2, 3, 3).transpose(1, 2), make(2, 3, 2), False, False),
-                               (make.invertible(3, 3), make(3, 1), False, True)]))  # fmt: skip
+                               (make.invertible(3, 3), make(3, 1), False, True)]), precision=FLOAT32_ON_CPU)  # fmt: skip
 
 # ---- factorisations ----
 
@@ -266,7 +267,7 @@ def _definite(make: Any) -> Iterator[tuple[Any, ...]]:
 
 # Lower triangular y with y @ y.mH = x; reads the lower triangle of x.
 CHOLESKY = declare("cholesky(Tensor x) -> Tensor", Kind.OPAQUE, fallible=True, meta=_square("linalg.cholesky"), kernel=_cholesky,
-                   vjp={"x": cholesky_vjp}, samples=_definite)  # fmt: skip
+                   vjp={"x": cholesky_vjp}, samples=_definite, precision=FLOAT32_ON_CPU)  # fmt: skip
 
 
 def _qr_meta(x: SpecLike, complete: bool) -> tuple[TensorSpec, TensorSpec]:
@@ -311,7 +312,8 @@ def _wide_qr_vjp(q: Any, r: Any, gq: Any, gr: Any, m: int) -> Any:
 
 
 QR = declare("qr(Tensor x, bool complete=False) -> (Tensor, Tensor)", Kind.OPAQUE, meta=_qr_meta, kernel=_qr, vjp={"x": _qr_vjp},
-             samples=lambda make: iter([(make(4, 3), False), (make(2, 3, 3), False), (make(2, 4), False), (make(3, 3), True)]))  # fmt: skip
+             samples=lambda make: iter([(make(4, 3), False), (make(2, 3, 3), False), (make(2, 4), False), (make(3, 3), True)]),
+             precision=FLOAT32_ON_CPU)  # fmt: skip
 
 
 def _geqrf_meta(x: SpecLike) -> tuple[TensorSpec, TensorSpec]:
@@ -373,7 +375,8 @@ def _svd_vjp(gs: Any, ys: Any, x_spec: SpecLike, full_matrices: bool) -> Any:
 # (u, s, vh) with x = u @ diag(s) @ vh; s falls. Vectors are unique up to sign.
 SVD = declare("svd(Tensor x, bool full_matrices=False) -> (Tensor, Tensor, Tensor)", Kind.OPAQUE, fallible=True,
               meta=_svd_meta, kernel=_svd, vjp={"x": _svd_vjp},
-              samples=lambda make: iter([(make(4, 3), False), (make(2, 3, 3), False), (make(2, 4), False)]))  # fmt: skip
+              samples=lambda make: iter([(make(4, 3), False), (make(2, 3, 3), False), (make(2, 4), False)]),
+              precision=FLOAT32_ON_CPU)  # fmt: skip
 
 
 def _svdvals_vjp(g: Any, x: Any) -> Any:
@@ -383,7 +386,7 @@ def _svdvals_vjp(g: Any, x: Any) -> Any:
 
 SVDVALS = declare("svdvals(Tensor x) -> Tensor", Kind.OPAQUE, fallible=True, meta=lambda x: _svd_meta(x, False)[1],
                   kernel=lambda xp, out, x: xp.copyto(out, xp.linalg.svd(x, compute_uv=False)), vjp={"x": _svdvals_vjp},
-                  samples=lambda make: iter([(make(4, 3),), (make(2, 2, 4),)]))  # fmt: skip
+                  samples=lambda make: iter([(make(4, 3),), (make(2, 2, 4),)]), precision=FLOAT32_ON_CPU)  # fmt: skip
 
 
 def _eigh_meta(x: SpecLike, upper: bool) -> tuple[TensorSpec, TensorSpec]:
@@ -413,7 +416,7 @@ def _symmetric(make: Any) -> Iterator[tuple[Any, ...]]:
 
 # Eigenvalues, rising, and eigenvectors (as columns, unique up to sign) of symmetric matrices; one triangle is read.
 EIGH = declare("eigh(Tensor x, bool upper=False) -> (Tensor, Tensor)", Kind.OPAQUE, fallible=True, meta=_eigh_meta, kernel=_eigh,
-               vjp={"x": _eigh_vjp}, samples=_symmetric)  # fmt: skip
+               vjp={"x": _eigh_vjp}, samples=_symmetric, precision=FLOAT32_ON_CPU)  # fmt: skip
 
 
 def _eig_meta(x: SpecLike) -> tuple[TensorSpec, TensorSpec]:
@@ -450,7 +453,7 @@ def _real_spectrum(make: Any) -> Iterator[tuple[Any, ...]]:
 
 # Complex eigenvalues and eigenvectors (columns of length 1, unique up to a phase) of any square matrix.
 EIG = declare("eig(Tensor x) -> (Tensor, Tensor)", Kind.OPAQUE, fallible=True, meta=_eig_meta, kernel=_eig, vjp={"x": _eig_vjp},
-              samples=_real_spectrum)  # fmt: skip
+              samples=_real_spectrum, precision=FLOAT32_ON_CPU)  # fmt: skip
 
 
 def _lu_meta(x: SpecLike) -> tuple[TensorSpec, TensorSpec]:
@@ -519,7 +522,7 @@ def _lu_vjp(g: Any, y: Any, y1: Any) -> Any:
 
 LU_FACTOR = declare("lu_factor(Tensor x) -> (Tensor, Tensor)", Kind.OPAQUE, meta=_lu_meta, kernel=_lu,
                     vjp={"x": lambda gs, y, y1: _lu_vjp(gs[0], y, y1)}, nondifferentiable_outputs=(1,),
-                    samples=lambda make: iter([(make.invertible(3, 3),), (make(2, 4, 3),)]))  # fmt: skip
+                    samples=lambda make: iter([(make.invertible(3, 3),), (make(2, 4, 3),)]), precision=FLOAT32_ON_CPU)  # fmt: skip
 
 
 def _pivot_order(xp: Any, out: Any, pivots: Any, n: int) -> None:
@@ -563,7 +566,8 @@ def _pinv_vjp(g: Any, x: Any, y: Any) -> Any:
 
 PINV = declare("pinv(Tensor x, float? rcond=None) -> Tensor", Kind.OPAQUE, fallible=True,
                meta=_pinv_meta, kernel=_pinv, vjp={"x": _pinv_vjp},
-               samples=lambda make: iter([(make(4, 3), None), (make(2, 2, 3), None), (make(0, 3), None)]))  # fmt: skip
+               samples=lambda make: iter([(make(4, 3), None), (make(2, 2, 3), None), (make(0, 3), None)]),
+               precision=FLOAT32_ON_CPU)  # fmt: skip
 
 
 def _matrix_exp(xp: Any, out: Any, x: Any) -> None:
@@ -681,5 +685,6 @@ VECTOR_NORM = declare(
     decompose=_vector_norm, in_opmath=True, kernel=_norm_kernel, vjp={"x": _norm_vjp},
     samples=lambda make: iter([(make(3, 4), 2.0, (0, 1), False), (make(4, 3).t(), 1.0, (1,), True), (make(3, 4), 3.0, (0,), False),
                                (make(3, 4), float("inf"), (1,), False), (make(3, 4), float("-inf"), (0,), True),
-                               (make(3, 4), 0.0, (1,), False), (make(), 2.0, (), False), (make(0, 3), 2.0, (0,), False)]))  # fmt: skip
+                               (make(3, 4), 0.0, (1,), False), (make(), 2.0, (), False), (make(0, 3), 2.0, (0,), False)]),
+                               precision=FLOAT32_UNLESS_ASKED)  # fmt: skip
 

@@ -9,6 +9,7 @@ from eager.base import dtypes
 from eager.base.spec import SpecLike, TensorSpec
 from eager.optable.nn import accumulator, is_wide, require_floating
 from eager.optable.piecewise import piecewise_linear
+from eager.optable.precision import FLOAT32
 from eager.optable.sums import total, widen
 from eager.optable.table import OPS, Kind, cast_to, common_device, declare
 
@@ -154,7 +155,7 @@ CROSS_ENTROPY_BACKWARD = declare(
 CROSS_ENTROPY = declare(
     "cross_entropy(Tensor x, Tensor target, Tensor? weight, int ignore_index) -> (Tensor, Tensor)", Kind.COMPOSITE, fallible=True,
     meta=_cross_entropy_meta, decompose=_cross_entropy, kernel=_cross_entropy_kernel, vjp={"x, weight": _vjp},
-    nondifferentiable_outputs=(1,), samples=_samples)  # fmt: skip
+    nondifferentiable_outputs=(1,), samples=_samples, precision=FLOAT32)  # fmt: skip
 
 
 # ---- negative log likelihood ----
@@ -197,4 +198,5 @@ def _nll_vjp(g: Any, x: Any, x_spec: Any, target: Any, weight: Any, ignore_index
 
 
 NLL = declare("nll(Tensor x, Tensor target, Tensor? weight, int ignore_index) -> Tensor", Kind.COMPOSITE, fallible=True, meta=_nll_meta,
-              decompose=_nll, kernel=_nll_kernel, vjp={"x, weight": piecewise_linear(_nll_vjp)}, samples=_samples)  # fmt: skip
+              decompose=_nll, kernel=_nll_kernel, vjp={"x, weight": piecewise_linear(_nll_vjp)}, samples=_samples,
+              precision=FLOAT32)  # fmt: skip

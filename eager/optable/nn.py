@@ -27,6 +27,7 @@ from eager.base.spec import (
     suggested_strides,
 )
 from eager.optable.gradient_strides import in_channels_last
+from eager.optable.precision import FLOAT32_ON_CUDA, FLOAT32_UNLESS_ASKED
 from eager.optable.sums import moments, total, widen
 from eager.optable.table import OPS, Kind, cast_to, common_device, declare
 
@@ -148,7 +149,8 @@ def _softmax_vjp(g: Any, y: Any, dim: int) -> Any:
 
 
 SOFTMAX = declare("softmax(Tensor x, int dim) -> Tensor", Kind.COMPOSITE, meta=_softmax_meta, decompose=_softmax,
-                  kernel=_softmax_kernel, samples=_dim_samples, vjp={"x": _softmax_vjp}, in_opmath=False)  # fmt: skip
+                  kernel=_softmax_kernel, samples=_dim_samples, vjp={"x": _softmax_vjp}, in_opmath=False,
+                  precision=FLOAT32_UNLESS_ASKED)  # fmt: skip
 
 
 def _log_softmax(x: Any, dim: int) -> Any:
@@ -208,7 +210,7 @@ LOG_SOFTMAX_BACKWARD = declare("log_softmax_backward(Tensor g, Tensor y, int dim
                                samples=_pair_samples)  # fmt: skip
 LOG_SOFTMAX = declare("log_softmax(Tensor x, int dim) -> Tensor", Kind.COMPOSITE, meta=_softmax_meta, decompose=_log_softmax,
                       kernel=_log_softmax_kernel, samples=_dim_samples,
-                      vjp={"x": lambda g, y, dim: OPS["log_softmax_backward"](g, y, dim)})  # fmt: skip
+                      vjp={"x": lambda g, y, dim: OPS["log_softmax_backward"](g, y, dim)}, precision=FLOAT32_UNLESS_ASKED)  # fmt: skip
 
 
 # ---- layer norm ----
@@ -414,7 +416,8 @@ LAYER_NORM_BACKWARD_WEIGHT = declare(
 NATIVE_LAYER_NORM = declare(
     "native_layer_norm(Tensor x, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
     Kind.COMPOSITE, meta=_layer_norm_meta, decompose=_layer_norm, kernel=_layer_norm_kernel,
-    vjp={"x, weight, bias": _layer_norm_vjp}, nondifferentiable_outputs=(1, 2), samples=_norm_samples)  # fmt: skip
+    vjp={"x, weight, bias": _layer_norm_vjp}, nondifferentiable_outputs=(1, 2), samples=_norm_samples,
+    precision=FLOAT32_ON_CUDA)  # fmt: skip
 
 
 # ---- RMS norm ----
@@ -474,7 +477,7 @@ def _rms_norm_vjp(g: Any, x: Any, normalized_shape: Any, weight: Any, eps: float
 RMS_NORM = declare(
     "rms_norm(Tensor x, int[] normalized_shape, Tensor? weight, float eps) -> Tensor", Kind.COMPOSITE, meta=_rms_norm_meta,
     decompose=_rms_norm, kernel=_rms_norm_kernel, vjp={"x, weight": _rms_norm_vjp},
-    samples=lambda make: ((s[0], s[1], s[2], s[4]) for s in _norm_samples(make)))  # fmt: skip
+    samples=lambda make: ((s[0], s[1], s[2], s[4]) for s in _norm_samples(make)), precision=FLOAT32_ON_CUDA)  # fmt: skip
 
 
 # ---- batch norm over statistics of the batch ----

@@ -33,44 +33,49 @@ def gradient(formula: Formula, cotangent: int, cast: Cast) -> Formula:
     Its caller casts gradients to the inputs' dtypes.
     """
 
-    def in_float32(*values: Any) -> Any:
+    def widened(*values: Any) -> Any:
         g = values[cotangent]
         if isinstance(g, list):
             g = next((t for t in g if t is not None), None)
         return formula(*values) if g is None or g.dtype not in _HALF else formula(*_widened(values, cast))
 
-    return in_float32
+    return widened
 
 
 def decomposition(formula: Formula, cast: Cast) -> Formula:
     """A decomposition whose first argument decides the dtype of its floating results."""
 
-    def in_float32(x: Any, *args: Any) -> Any:
+    def widened(x: Any, *args: Any) -> Any:
         if x.dtype not in _HALF:
             return formula(x, *args)
         y = formula(*_widened((x, *args), cast))
         return cast(y, x.dtype) if y.dtype is dtypes.float32 else y
 
-    in_float32.__doc__ = formula.__doc__
-    return in_float32
+    widened.__doc__ = formula.__doc__
+    return widened
+
+
+def in_float32(fn: Formula, cast: Cast, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call `fn`; if all floating tensors among the arguments are of one half dtype, in float32, and round the result to that dtype."""
+    half = _common_half((*args, *kwargs.values()))
+    if half is None:
+        return fn(*args, **kwargs)
+    named = dict(zip(kwargs, _widened(kwargs.values(), cast), strict=True))
+    return _narrowed(fn(*_widened(args, cast), **named), half, cast)
 
 
 def composition(cast: Cast) -> Callable[[Formula], Formula]:
-    """A decorator for a public function of several ops: floating tensors that are all of one half dtype are widened.
+    """A decorator for a function of several ops: `in_float32` of each call.
 
     The function must neither write to its arguments nor return one of them.
     """
 
     def decorate(fn: Formula) -> Formula:
         @functools.wraps(fn)
-        def in_float32(*args: Any, **kwargs: Any) -> Any:
-            half = _common_half((*args, *kwargs.values()))
-            if half is None:
-                return fn(*args, **kwargs)
-            named = dict(zip(kwargs, _widened(kwargs.values(), cast), strict=True))
-            return _narrowed(fn(*_widened(args, cast), **named), half, cast)
+        def composed(*args: Any, **kwargs: Any) -> Any:
+            return in_float32(fn, cast, args, kwargs)
 
-        return in_float32
+        return composed
 
     return decorate
 

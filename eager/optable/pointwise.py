@@ -16,6 +16,7 @@ from eager.base.spec import SpecLike, TensorSpec, broadcast_shapes, preserve_str
 from eager.optable.gradient_strides import elementwise_over
 from eager.optable.loop_api import NUMPY, ArrayLoop
 from eager.optable.piecewise import piecewise_linear
+from eager.optable.precision import FLOAT32_ON_CUDA, LOWER, PROMOTE_ON_CUDA
 from eager.optable.table import OPS, Kind, Op, cast_to, declare
 
 Rule = Callable[..., Any]
@@ -184,7 +185,7 @@ def _run_pow(xp: Any, out: Any, x: Any, y: Any) -> None:
 
 
 POW = binary("pow", _pow_rule, {"x": _pow_base, "exponent": _pow_exponent}, operand="exponent", numbers="x exponent", kernel=_run_pow,
-             over_input=True, accepts="ifc", numbers_as_given=True, scalars=("x", "exponent"))  # fmt: skip
+             over_input=True, accepts="ifc", numbers_as_given=True, scalars=("x", "exponent"), precision=FLOAT32_ON_CUDA)  # fmt: skip
 
 
 def _pow_of_symbol(k: Any, x: Any, y: Any) -> Any:
@@ -221,7 +222,7 @@ def _atan2_vjp(across: Any, x: Any, other: Any) -> Any:
 ATAN2 = binary("atan2", lambda k, x, y: k.atan2(x, y),
                {"x": lambda g, x, other: _atan2_vjp(g * other, x, other),
                 "other": lambda g, x, other: _atan2_vjp(-g * x, x, other)}, ufunc="arctan2", promotion="float",
-               accepts="bif")  # fmt: skip
+               accepts="bif", precision=PROMOTE_ON_CUDA)  # fmt: skip
 COPYSIGN = binary("copysign", lambda k, x, y: k.copysign(x, y),
                   {"x": lambda g, x, y: g * OPS["where"](x == 0, 0, y / x), "other": _zero}, ufunc="copysign", promotion="float",
                   numbers="other", accepts="bif")  # fmt: skip
@@ -321,24 +322,24 @@ SGN = unary("sgn", lambda k, x: k.where(x == x, k.sign(x), 0), _sgn_vjp, kernel=
 SIGN = unary("sign", lambda k, x: k.where(x == x, k.sign(x), 0), _zero, kernel=_run_sign, promotion="default", accepts="bif",
              over_input=True)  # fmt: skip
 SQUARE = unary("square", lambda k, x: x * x, lambda g, x: g * (x * 2), ufunc="square", promotion="default", accepts="ifc")
-RECIPROCAL = unary("reciprocal", lambda k, x: 1.0 / x, lambda g, y: -g * (y * y))
-EXP = unary("exp", lambda k, x: k.exp(x), lambda g, y: g * y, ufunc="exp")
+RECIPROCAL = unary("reciprocal", lambda k, x: 1.0 / x, lambda g, y: -g * (y * y), precision=FLOAT32_ON_CUDA)
+EXP = unary("exp", lambda k, x: k.exp(x), lambda g, y: g * y, ufunc="exp", precision=FLOAT32_ON_CUDA)
 EXP2 = unary("exp2", lambda k, x: k.exp2(x), lambda g, y: g * (y * math.log(2)), **_through_float64("exp2"))
-EXPM1 = unary("expm1", lambda k, x: k.expm1(x), lambda g, y: g * (y + 1), ufunc="expm1")
-LOG = unary("log", lambda k, x: k.log(x), lambda g, x: g / x, ufunc="log")
-LOG2 = unary("log2", lambda k, x: k.log2(x), lambda g, x: g / (x * math.log(2)), **_through_float64("log2"))
-LOG10 = unary("log10", lambda k, x: k.log10(x), lambda g, x: g / (x * math.log(10)), **_through_float64("log10"))
-LOG1P = unary("log1p", lambda k, x: k.log1p(x), lambda g, x: g / (x + 1), ufunc="log1p")
+EXPM1 = unary("expm1", lambda k, x: k.expm1(x), lambda g, y: g * (y + 1), ufunc="expm1", precision=FLOAT32_ON_CUDA)
+LOG = unary("log", lambda k, x: k.log(x), lambda g, x: g / x, ufunc="log", precision=FLOAT32_ON_CUDA)
+LOG2 = unary("log2", lambda k, x: k.log2(x), lambda g, x: g / (x * math.log(2)), **_through_float64("log2"), precision=FLOAT32_ON_CUDA)
+LOG10 = unary("log10", lambda k, x: k.log10(x), lambda g, x: g / (x * math.log(10)), **_through_float64("log10"), precision=FLOAT32_ON_CUDA)
+LOG1P = unary("log1p", lambda k, x: k.log1p(x), lambda g, x: g / (x + 1), ufunc="log1p", precision=FLOAT32_ON_CUDA)
 SQRT = unary("sqrt", lambda k, x: k.sqrt(x), lambda g, y: g / (y * 2), ufunc="sqrt")
-RSQRT = unary("rsqrt", lambda k, x: k.rsqrt(x), lambda g, y: g * -0.5 * (y * y * y))
+RSQRT = unary("rsqrt", lambda k, x: k.rsqrt(x), lambda g, y: g * -0.5 * (y * y * y), precision=FLOAT32_ON_CUDA)
 SIN = unary("sin", lambda k, x: k.sin(x), lambda g, x: g * x.cos(), ufunc="sin")
 COS = unary("cos", lambda k, x: k.cos(x), lambda g, x: -g * x.sin(), ufunc="cos")
-TAN = unary("tan", lambda k, x: k.tan(x), lambda g, y: g * (y * y + 1), **_through_float64("tan"))
-ASIN = unary("asin", lambda k, x: k.asin(x), lambda g, x: g * (1 - x * x).rsqrt(), **_through_float64("arcsin"))
-ACOS = unary("acos", lambda k, x: k.acos(x), lambda g, x: -g * (1 - x * x).rsqrt(), **_through_float64("arccos"))
+TAN = unary("tan", lambda k, x: k.tan(x), lambda g, y: g * (y * y + 1), **_through_float64("tan"), precision=FLOAT32_ON_CUDA)
+ASIN = unary("asin", lambda k, x: k.asin(x), lambda g, x: g * (1 - x * x).rsqrt(), **_through_float64("arcsin"), precision=FLOAT32_ON_CUDA)
+ACOS = unary("acos", lambda k, x: k.acos(x), lambda g, x: -g * (1 - x * x).rsqrt(), **_through_float64("arccos"), precision=FLOAT32_ON_CUDA)
 ATAN = unary("atan", lambda k, x: k.atan(x), lambda g, x: g / (x * x + 1), ufunc="arctan")
-SINH = unary("sinh", lambda k, x: k.sinh(x), lambda g, x: g * x.cosh(), ufunc="sinh")
-COSH = unary("cosh", lambda k, x: k.cosh(x), lambda g, x: g * x.sinh(), ufunc="cosh")
+SINH = unary("sinh", lambda k, x: k.sinh(x), lambda g, x: g * x.cosh(), ufunc="sinh", precision=FLOAT32_ON_CUDA)
+COSH = unary("cosh", lambda k, x: k.cosh(x), lambda g, x: g * x.sinh(), ufunc="cosh", precision=FLOAT32_ON_CUDA)
 TANH = unary("tanh", lambda k, x: k.tanh(x), lambda g, y: g * (1 - y * y), ufunc="tanh")
 ASINH = unary("asinh", lambda k, x: k.asinh(x), lambda g, x: g * (x * x + 1).rsqrt(), ufunc="arcsinh")
 
@@ -353,7 +354,7 @@ ATANH = unary("atanh", lambda k, x: k.atanh(x), lambda g, x: g / (1 - x * x), uf
 ERF = unary("erf", lambda k, x: k.erf(x), lambda g, x: OPS["exp"](-x * x) * (2 / math.sqrt(math.pi)) * g, accepts="bif")
 ERFC = unary("erfc", lambda k, x: k.erfc(x), lambda g, x: OPS["exp"](-x * x) * (-2 / math.sqrt(math.pi)) * g, accepts="bif")
 ERFINV = unary("erfinv", lambda k, x: k.erfinv(x),
-               lambda g, x: OPS["exp"](x.erfinv().square()) * (math.sqrt(math.pi) / 2) * g, accepts="bif")
+               lambda g, x: OPS["exp"](x.erfinv().square()) * (math.sqrt(math.pi) / 2) * g, accepts="bif", precision=FLOAT32_ON_CUDA)
 LGAMMA = unary("lgamma", lambda k, x: k.lgamma(x), lambda g, x: g * OPS["digamma"](x), accepts="bif")
 
 
@@ -407,7 +408,7 @@ THRESHOLD = unary("threshold", lambda k, x, bound, value: k.where(x <= bound, va
 PRELU = declare("prelu(Tensor x, Tensor weight) -> Tensor", Kind.POINTWISE, scalar=lambda k, x, weight: k.where(x > 0, x, x * weight),
                 vjp={"x": elementwise_over("x weight g", piecewise_linear(lambda g, x, weight: OPS["where"](x > 0, g, g * weight))),
                      "weight": piecewise_linear(lambda g, x: OPS["where"](x > 0, 0, g * x), "weight")}, accepts="f",
-                samples=lambda make: iter([(make(3, 4), make(4)), (make(2, 3, 2), make(3, 1))]))  # fmt: skip
+                samples=lambda make: iter([(make(3, 4), make(4)), (make(2, 3, 2), make(3, 1))]), precision=LOWER)  # fmt: skip
 ELU = unary("elu", lambda k, x, alpha: k.where(x > 0, x, alpha * k.expm1(k.where(x > 0, 0.0, x))),
             elementwise_over("g x", lambda g, x, alpha: OPS["where"](x > 0, g, g * (alpha * OPS["exp"](x)))),
             params=", Scalar alpha=1.0", samples=lambda make: iter([(make(3, 4), 1.3)]), accepts="f")  # fmt: skip
@@ -433,7 +434,7 @@ SOFTPLUS = unary("softplus",
                                                        k.log1p(k.exp(k.minimum(x * beta, threshold))) / beta),
                  elementwise_over("g x", lambda g, x, beta, threshold: OPS["where"](x * beta > threshold, g, g * (x * beta).sigmoid())),
                  params=", Scalar beta=1.0, Scalar threshold=20.0",
-                 samples=lambda make: iter([(make(3, 4), 1.5, 20.0)]), accepts="f")  # fmt: skip
+                 samples=lambda make: iter([(make(3, 4), 1.5, 20.0)]), accepts="f", precision=FLOAT32_ON_CUDA)  # fmt: skip
 LOG_SIGMOID = unary("log_sigmoid", lambda k, x: k.minimum(x, 0) - k.log1p(k.exp(-k.abs(x))),
                     elementwise_over("x g", lambda g, x: g * (-x).sigmoid()), accepts="f")
 

@@ -13,6 +13,7 @@ from eager.base.dtypes import scalar_name
 from eager.base.spec import SpecLike, TensorSpec, contiguous_strides, preserve_strides
 from eager.base.symint import times_ratio
 from eager.optable.gradient_strides import laid_out
+from eager.optable.precision import FLOAT32_ON_CUDA, FLOAT32_UNLESS_ASKED, Policy, Precision
 from eager.optable.sums import moments, total, wide_type
 from eager.optable.table import OPS, Kind, declare
 
@@ -103,7 +104,7 @@ def _plain(name: str) -> Any:
 SUM = declare("sum(Tensor x, int[] dims, bool keepdim=False, dtype? dtype=None) -> Tensor", Kind.REDUCTION, reduce="sum",
               meta=lambda x, dims, keepdim, dtype: _spec(x, dims, keepdim, _sum_dtype(x, dtype)),
               kernel=_sum_kernel, samples=_typed_samples,
-              vjp={"x": lambda g, x_spec, dims, keepdim: restore(g, x_spec, dims, keepdim)})  # fmt: skip
+              vjp={"x": lambda g, x_spec, dims, keepdim: restore(g, x_spec, dims, keepdim)}, precision=FLOAT32_UNLESS_ASKED)  # fmt: skip
 
 
 def _prod_vjp(g: Any, x: Any, y: Any, dims: Any, keepdim: bool) -> Any:
@@ -129,7 +130,8 @@ def _prod_vjp(g: Any, x: Any, y: Any, dims: Any, keepdim: bool) -> Any:
 
 PROD = declare("prod(Tensor x, int[] dims, bool keepdim=False, dtype? dtype=None) -> Tensor", Kind.REDUCTION, reduce="prod",
                meta=lambda x, dims, keepdim, dtype: _spec(x, dims, keepdim, _sum_dtype(x, dtype)),
-               kernel=_prod_kernel, samples=_typed_samples, in_opmath=True, vjp={"x": _prod_vjp})  # fmt: skip
+               kernel=_prod_kernel, samples=_typed_samples, in_opmath=True, vjp={"x": _prod_vjp},
+               precision=Precision(cuda=Policy.FLOAT32_UNLESS_ASKED, cpu=Policy.FLOAT32))  # fmt: skip
 
 
 def _extreme_meta(x: SpecLike, dims: Sequence[int], keepdim: bool) -> TensorSpec:
@@ -330,7 +332,7 @@ def _logsumexp(x: Any, dims: Sequence[int], keepdim: bool) -> Any:
 
 LOGSUMEXP = declare("logsumexp(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.COMPOSITE, decompose=_logsumexp, in_opmath=True,
                     vjp={"x": lambda g, x, y, dims, keepdim: restore(g, x, dims, keepdim)
-                         * OPS["exp"](x - restore(y, x, dims, keepdim))}, samples=_samples)  # fmt: skip
+                         * OPS["exp"](x - restore(y, x, dims, keepdim))}, samples=_samples, precision=FLOAT32_ON_CUDA)  # fmt: skip
 
 
 # ---- a hash of elements ----

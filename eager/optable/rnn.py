@@ -6,6 +6,7 @@ from typing import Any
 
 from eager.base.spec import SpecLike, TensorSpec
 from eager.optable.nn import is_wide, require_floating
+from eager.optable.precision import PROMOTE
 from eager.optable.sums import widen
 from eager.optable.table import OPS, Kind, common_device, declare
 
@@ -102,7 +103,7 @@ LSTM_GATES_BACKWARD = declare(
 LSTM_GATES = declare(
     "lstm_gates(Tensor gates, Tensor c) -> (Tensor, Tensor)", Kind.COMPOSITE, meta=_lstm_meta, decompose=_lstm,
     kernel=_lstm_kernel, vjp={"gates, c": lambda gs, gates, c: OPS["lstm_gates_backward"](*gs, gates, c)},
-    samples=_lstm_samples)  # fmt: skip
+    samples=_lstm_samples, precision=PROMOTE)  # fmt: skip
 
 
 # ---- GRU. Source: Cho et al., 2014, with the reset after the product; gates in the order reset, update, new ----
@@ -157,4 +158,4 @@ def _gru_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 GRU_GATES = declare(
     "gru_gates(Tensor gx, Tensor gh, Tensor h) -> Tensor", Kind.COMPOSITE, meta=_gru_meta, decompose=_gru,
-    kernel=_gru_kernel, vjp={"gx, gh, h": _gru_backward}, samples=_gru_samples)  # fmt: skip
+    kernel=_gru_kernel, vjp={"gx, gh, h": _gru_backward}, samples=_gru_samples, precision=PROMOTE)  # fmt: skip

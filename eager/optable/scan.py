@@ -10,6 +10,7 @@ import numpy as np
 from eager.base import dtypes
 from eager.base.spec import SpecLike, TensorSpec, normalize_dim
 from eager.optable.indexing import at_least_1d
+from eager.optable.precision import FLOAT32_UNLESS_ASKED
 from eager.optable.shape import row_major
 from eager.optable.table import OPS, Kind, cast_to, declare, zeros
 
@@ -69,7 +70,7 @@ def _typed_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 
 CUMSUM = declare("cumsum(Tensor x, int dim, dtype? dtype=None) -> Tensor", Kind.OPAQUE, meta=_typed_meta, kernel=_running("cumsum"),
-                 vjp={"x": _cumsum_vjp}, inplace=True, samples=_typed_samples)  # fmt: skip
+                 vjp={"x": _cumsum_vjp}, inplace=True, samples=_typed_samples, precision=FLOAT32_UNLESS_ASKED)  # fmt: skip
 
 
 def _cumprod_vjp(g: Any, x: Any, y: Any, dim: int) -> Any:
@@ -90,7 +91,8 @@ def _cumprod_vjp(g: Any, x: Any, y: Any, dim: int) -> Any:
 
 
 CUMPROD = declare("cumprod(Tensor x, int dim, dtype? dtype=None) -> Tensor", Kind.OPAQUE, meta=_typed_meta,
-                  kernel=_running("cumprod"), in_opmath=True, vjp={"x": _cumprod_vjp}, inplace=True, samples=_typed_samples)  # fmt: skip
+                  kernel=_running("cumprod"), in_opmath=True, vjp={"x": _cumprod_vjp}, inplace=True, samples=_typed_samples,
+                  precision=FLOAT32_UNLESS_ASKED)  # fmt: skip
 
 
 def _extreme_meta(x: SpecLike, dim: int) -> tuple[TensorSpec, TensorSpec]:

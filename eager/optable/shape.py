@@ -31,6 +31,7 @@ from eager.base.spec import (
 )
 from eager.optable.gradient_strides import laid_out
 from eager.optable.piecewise import piecewise_linear
+from eager.optable.precision import PROMOTE
 from eager.optable.table import OPS, Kind, cast_to, common_device, declare, zeros
 from eager.optable.views import view_strides
 
@@ -282,7 +283,7 @@ def _cat_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 
 CAT = declare("cat(Tensor[] tensors, int dim=0) -> Tensor", Kind.INDEXED, float8=True, meta=_cat_meta, kernel=_cat,
-              vjp={"tensors": _cat_vjp}, samples=_cat_samples)  # fmt: skip
+              vjp={"tensors": _cat_vjp}, samples=_cat_samples, precision=PROMOTE)  # fmt: skip
 
 
 def _stack_meta(tensors: Sequence[SpecLike], dim: int) -> TensorSpec:
@@ -329,7 +330,7 @@ def _stack_vjp(g: Any, tensors_spec: Sequence[SpecLike], dim: int) -> list[Any]:
 STACK = declare("stack(Tensor[] tensors, int dim=0) -> Tensor", Kind.COMPOSITE, float8=True, meta=_stack_meta, kernel=_stack_kernel,
                 decompose=_stack, vjp={"tensors": _stack_vjp},
                 samples=lambda make: iter([([make(3, 5), make(5, 3).t()], 0), ([make(3, 5)] * 3, -1), ([make(), make()], 0),
-                                           ([make(0, 2), make(0, 2)], 1)]))  # fmt: skip
+                                           ([make(0, 2), make(0, 2)], 1)]), precision=PROMOTE)  # fmt: skip
 
 
 # ---- padding ----

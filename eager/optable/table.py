@@ -35,6 +35,7 @@ from eager.base.symint import SymInt
 from eager.base.warn import warn
 from eager.dispatch import calls
 from eager.optable import loop_api, opmath, signatures
+from eager.optable.precision import Precision
 from eager.optable.schema import PUBLIC_NAMES, Schema, is_number, parse
 from eager.tape import hooks, inplace
 from eager.tape.node import op_node_class
@@ -117,7 +118,7 @@ class Op(_native.OpBase):
                  casts_result: bool = False, dynamic_output: Callable[..., Any] | None = None,
                  over_input: bool = False, accepts: str = "bifc", float8: bool = False, numbers: str = "",
                  numbers_as_given: bool = False, scalars: Sequence[str] = (), fallible: bool = False, doc: str | None = None,
-                 in_opmath: bool | None = None) -> None:  # fmt: skip
+                 in_opmath: bool | None = None, precision: Precision | None = None) -> None:  # fmt: skip
         if in_opmath is None and (kind not in _ARITHMETIC or promotion in ("raw", "select")):
             in_opmath = False  # else None: the gradient formulas alone compute halves in float32; True: the decomposition too
         self.schema: Schema = parse(schema)
@@ -157,6 +158,7 @@ class Op(_native.OpBase):
         self._number_at = tuple(i for i, p in enumerate(self.schema.params) if p.is_tensor and p.name not in scalars)
         # Whether it raises may depend on data: then a compiler keeps it although nobody reads the result.
         self.fallible: bool = fallible or (base is not None and base.fallible)
+        self.precision = precision  # in which autocast runs it; None: as it is
         self.over_input = over_input  # the kernel may be handed its first input as its result as well
         self.__doc__ = doc or (decompose.__doc__ if decompose else None) or f"{self.schema.text}"
         self.mutates = kind is Kind.INPLACE

@@ -16,8 +16,8 @@ from eager.base import dtypes
 from eager.base.device import default_device
 from eager.base.device import device as torch_device
 from eager.functions import creation
-from eager.functions.argument_types import refusing as _refusing
 from eager.optable.table import OPS
+from eager.public.wrapper import wrap as _wrap
 from eager.sparse import calls as _calls  # noqa: F401 - attaches the methods of SparseTensor
 from eager.sparse import geometry
 from eager.sparse.arithmetic import addmm as _addmm
@@ -137,7 +137,7 @@ TOP_LEVEL: dict[str, Any] = {
                                             "sparse_compressed_tensor")},
 }  # fmt: skip
 METHODS: dict[str, Any] = {
-    **dict.fromkeys(("to_sparse", "to_sparse_coo"), _refusing(_dense_to_sparse, "to_sparse")),
+    **dict.fromkeys(("to_sparse", "to_sparse_coo"), _wrap(_dense_to_sparse, "to_sparse")),
     "sparse_mask": sparse_mask, "is_coalesced": _no_coalescence,
     "to_dense": lambda self, dtype=None: self if dtype is None else self.to(dtype),
     **{name: _compressed(name) for name in _FORMATS},

@@ -3,7 +3,6 @@ from inspect import unwrap as _unwrap
 from typing import Any
 
 from eager._tensor.tensor import attach as _attach
-from eager.functions.argument_types import all_refusing as _all_refusing
 from eager.functions.convolution import (
     channel_shuffle,
     conv1d,
@@ -19,7 +18,6 @@ from eager.functions.convolution import (
     pixel_unshuffle,
     unfold,
 )
-from eager.functions.keywords import accept_numpy_names as _accept_numpy_names
 from eager.functions.pooling import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
@@ -138,21 +136,20 @@ from eager.nn.functional.loss import (
     triplet_margin_with_distance_loss,
 )
 from eager.nn.functional.norm import batch_norm, group_norm, instance_norm, layer_norm, local_response_norm, rms_norm
-from eager.optable.autocast import listed as _listed
+from eager.public.wrapper import publish as _publish
 
 _public = {name: value for name, value in globals().items() if not name.startswith("_")}
-globals().update(_all_refusing(_listed(_public), __name__))
+globals().update(_publish(_public, __name__))
 
 # The functions that torch also exports at top level; some of them are also methods of Tensor.
 TOP_LEVEL: dict[str, Any] = {
-    **_all_refusing(_listed(top_level.FUNCTIONS), "eager"), **recurrent.FUNCTIONS, "hardshrink": hardshrink,
-    **_all_refusing({fn.__name__: _unwrap(fn) for fn in (celu, max_pool1d_with_indices, rrelu, selu)}, "eager"), "bilinear": bilinear,
+    **_publish(top_level.FUNCTIONS, "eager"), **recurrent.FUNCTIONS, "hardshrink": hardshrink,
+    **_publish({fn.__name__: _unwrap(fn) for fn in (celu, max_pool1d_with_indices, rrelu, selu)}, "eager"), "bilinear": bilinear,
     "cosine_similarity": cosine_similarity, "conv_tbc": conv_tbc, "celu_": celu_, "selu_": selu_,
     "rrelu_": rrelu_, "native_channel_shuffle": native_channel_shuffle,
     "pairwise_distance": pairwise_distance, "pdist": pdist, "prelu": prelu, "rms_norm": rms_norm,
     "relu_": relu_, "threshold_": threshold_,
 }  # fmt: skip
-_accept_numpy_names(TOP_LEVEL)
 for _name, _fn in TOP_LEVEL.items():
     if _fn is not globals().get(_name):
         _fn.__module__ = "eager"

@@ -13,8 +13,10 @@ from eager.base.dtypes import Category, scalar_name
 from eager.base.limits import finfo
 from eager.base.scalars import check_element
 from eager.base.warn import warn
+from eager.optable.precision import FLOAT32_ON_CUDA, FLOAT32_UNLESS_ASKED, LOWER
 from eager.optable.shape import in_layout_of, in_unary_layout
 from eager.optable.table import OPS, cast_to, composition, write_out
+from eager.public.record import public
 from eager.random import state_for
 
 Tensor = Any
@@ -43,11 +45,13 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     return OPS["relu_" if inplace else "relu"](input)
 
 
+@public(parsed=True)
 def relu_(input: Tensor) -> Tensor:
     """`relu` in place."""
     return OPS["relu_"](input)
 
 
+@public(parsed=True)
 def leaky_relu_(input: Tensor, negative_slope: Any = 0.01) -> Tensor:
     """`leaky_relu` in place."""
     negative_slope = dtypes.option(input.dtype, negative_slope)
@@ -60,6 +64,7 @@ def leaky_relu(input: Tensor, negative_slope: Any = 0.01, inplace: bool = False)
     return OPS["leaky_relu_" if inplace else "leaky_relu"](input, negative_slope)
 
 
+@public(parsed=True)
 def elu_(input: Tensor, alpha: Any = 1.0, scale: Any = 1, input_scale: Any = 1) -> Tensor:
     """ELU in place: scale * x if x > 0, else scale * alpha * (exp(input_scale * x) - 1)."""
     alpha, scale, input_scale = (dtypes.option(input.dtype, v) for v in (alpha, scale, input_scale))
@@ -74,6 +79,7 @@ def elu(input: Tensor, alpha: Any = 1.0, inplace: bool = False) -> Tensor:
     return OPS["elu_" if inplace else "elu"](input, alpha)
 
 
+@public(parsed=True)
 def selu_(input: Tensor) -> Tensor:
     """`selu` in place."""
     return selu(input, inplace=True)
@@ -87,6 +93,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     return OPS["elu"](input, alpha) * scale
 
 
+@public(parsed=True)
 def celu_(input: Tensor, alpha: Any = 1.0) -> Tensor:
     """`celu` in place."""
     return celu(input, alpha, inplace=True)
@@ -102,6 +109,7 @@ def celu(input: Tensor, alpha: Any = 1.0, inplace: bool = False) -> Tensor:
     return OPS["celu"](input, alpha)
 
 
+@public(parsed=True)
 def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None) -> Tensor:
     """x * Phi(x), by the error function, or by the tanh formula with approximate="tanh".
 
@@ -141,6 +149,7 @@ def logsigmoid(input: Tensor) -> Tensor:
     return OPS["log_sigmoid"](input.contiguous())
 
 
+@public(autocast=FLOAT32_ON_CUDA, parsed=True)
 def softplus(input: Tensor, beta: Any = 1.0, threshold: Any = 20.0, *, out: Tensor | None = None) -> Tensor:
     """log(1 + exp(beta * x)) / beta; x itself if beta * x > threshold."""
     return _out(OPS["softplus"](input, dtypes.option(input.dtype, beta), dtypes.option(input.dtype, threshold)), out)
@@ -156,6 +165,7 @@ def tanhshrink(input: Tensor) -> Tensor:
     return input - OPS["tanh"](input)
 
 
+@public(parsed=True)
 def softshrink(input: Tensor, lambd: Any = 0.5, *, out: Tensor | None = None) -> Tensor:
     """Move x towards zero by lambd; 0 if |x| <= lambd. Raises: RuntimeError for a negative or infinite lambd."""
     _floating("softshrink_cpu", input)
@@ -165,6 +175,7 @@ def softshrink(input: Tensor, lambd: Any = 0.5, *, out: Tensor | None = None) ->
     return _out(OPS["softshrink"](input, lambd), out)
 
 
+@public(parsed=True)
 def hardshrink(input: Tensor, lambd: Any = 0.5, *, out: Tensor | None = None) -> Tensor:
     """x if |x| > lambd, else 0."""
     _floating("hardshrink_cpu", input)
@@ -195,6 +206,7 @@ def _hardtanh(input: Tensor, min_val: Any, max_val: Any) -> Tensor:
     return in_layout_of(OPS["hardtanh"](input, min_val, max_val), input)
 
 
+@public(parsed=True)
 def hardtanh_(input: Tensor, min_val: Any = -1.0, max_val: Any = 1.0) -> Tensor:
     """`hardtanh` in place."""
     return _into(input, _hardtanh, min_val, max_val)
@@ -235,11 +247,13 @@ def _above(input: Tensor, bound: float, value: float) -> Tensor:
     return in_unary_layout(cast_to(where(input <= bound, value, input), input.dtype), input)
 
 
+@public(parsed=True)
 def threshold_(input: Tensor, threshold: Any, value: Any) -> Tensor:
     """`threshold` in place."""
     return _into(input, _above, threshold, value)
 
 
+@public(autocast=LOWER, parsed=True)
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """x if x > 0, else weight * x. weight: (1,), or (c,) for an input (n, c, *).
 
@@ -258,6 +272,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     return in_layout_of(OPS["prelu"](input, weight), input)
 
 
+@public(parsed=True)
 def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
     """`rrelu` in place."""
     return rrelu(input, lower, upper, training, inplace=True)
@@ -280,7 +295,7 @@ def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, trainin
     return _into(input, OPS["prelu"], slope) if inplace else OPS["prelu"](input, slope)
 
 
-@composition
+@public(composed=True)
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """First half of the input along `dim` times the sigmoid of the second half. (*, 2 n, *) -> (*, n, *).
 
@@ -305,6 +320,7 @@ def _dim_of(function: str, dim: int | None, ndim: int) -> int:
     return 0 if ndim in (0, 1, 3) else 1
 
 
+@public(autocast=FLOAT32_UNLESS_ASKED)
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """Normalised exponentials along `dim`. dtype: cast the input to it first.
 
@@ -315,6 +331,7 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     return OPS["softmax"](input, _dim_of("softmax", dim, input.ndim))
 
 
+@public(autocast=FLOAT32_UNLESS_ASKED)
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """Logarithm of softmax along `dim`, computed without underflow. dtype: cast the input to it first."""
     if dtype is not None:
@@ -327,6 +344,7 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     return softmax(-input, _dim_of("softmin", dim, input.ndim), dtype=dtype)
 
 
+@public(lenient=("eps",))
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
     """A sample of the Gumbel-softmax distribution of logits (*, n), along `dim`.
 

@@ -10,12 +10,15 @@ from eager.base.warn import warn
 from eager.nn.functional.dropouts import dropout
 from eager.nn.functional.linears import linear
 from eager.optable.matmul import transpose_last
+from eager.optable.precision import LOWER
 from eager.optable.shape import laid_out
 from eager.optable.table import OPS, cast_to
+from eager.public.record import public
 
 Tensor = Any
 
 
+@public(autocast=LOWER, parsed=True)
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
                                  dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
                                  enable_gqa: bool = False) -> Tensor:  # fmt: skip
@@ -103,6 +106,7 @@ def _canonical_mask(mask: Tensor | None, name: str, other_dtype: Any, other_name
     return mask
 
 
+@public(lenient=("training",))
 def multi_head_attention_forward(
     query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: int, num_heads: int, in_proj_weight: Tensor | None,
     in_proj_bias: Tensor | None, bias_k: Tensor | None, bias_v: Tensor | None, add_zero_attn: bool, dropout_p: float,

@@ -10,13 +10,16 @@ from typing import Any
 from eager.base import dtypes
 from eager.nn.functional.loss import resolve_reduction
 from eager.optable.asserting import demand
+from eager.optable.precision import FLOAT32_ON_CPU
 from eager.optable.table import OPS, TensorBase, cast_to
+from eager.public.record import public
 
 Tensor = Any
 # Represents log 0: finite, so that no gradient is inf * 0, and far below any sum of log probabilities.
 _LOG_ZERO = -1e30
 
 
+@public(autocast=FLOAT32_ON_CPU)
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0,
              reduction: str = "mean", zero_infinity: bool = False) -> Tensor:  # fmt: skip
     """Negative log likelihood of label sequences, summed over all alignments to the input's frames.

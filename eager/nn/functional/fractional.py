@@ -8,7 +8,9 @@ import math
 from typing import Any
 
 from eager.base import dtypes
+from eager.optable.precision import FLOAT32_ON_CPU
 from eager.optable.table import OPS, cast_to
+from eager.public.record import public
 from eager.random import state_for
 
 Tensor = Any
@@ -89,6 +91,7 @@ def fractional_max_pool3d_with_indices(input: Tensor, kernel_size: Any, output_s
     return _pool(3, input, kernel_size, output_size, output_ratio, _random_samples)
 
 
+@public(autocast=FLOAT32_ON_CPU)
 def fractional_max_pool2d(input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
                           return_indices: bool = False, _random_samples: Tensor | None = None) -> Any:  # fmt: skip
     """As fractional_max_pool2d_with_indices; returns the positions only with return_indices."""
@@ -96,6 +99,7 @@ def fractional_max_pool2d(input: Tensor, kernel_size: Any, output_size: Any = No
     return found if return_indices else found[0]
 
 
+@public(autocast=FLOAT32_ON_CPU)
 def fractional_max_pool3d(input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
                           return_indices: bool = False, _random_samples: Tensor | None = None) -> Any:  # fmt: skip
     """As fractional_max_pool3d_with_indices; returns the positions only with return_indices."""

@@ -9,13 +9,16 @@ from eager.base.dtypes import c_name, promote_types, scalar_name
 from eager.base.spec import size_at
 from eager.functions.joining import broadcast_tensors
 from eager.optable.asserting import demand
-from eager.optable.table import OPS, cast_to, composition, write_out
+from eager.optable.precision import FLOAT32_ON_CUDA, LOWER, Policy, Precision
+from eager.optable.table import OPS, cast_to, write_out
+from eager.public.record import public
 from eager.sparse import SparseTensor
 from eager.tape.node import attach
 
 Tensor = Any
 
 
+@public(autocast=LOWER, parsed=True)
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
     """x @ weight.T + bias. input: (*, in), weight: (out, in) or (in,), bias: (out,) or None; result (*, out).
 
@@ -26,7 +29,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
     return OPS["linear"](input, weight, bias)
 
 
-@composition
+@public(autocast=Precision(cuda=Policy.PROMOTE, cpu=Policy.KEEP), composed=True, parsed=True)
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """y[o] = x1^T weight[o] x2 + bias[o]. input1: (*, a), input2: (*, b), weight: (out, a, b), bias: (out,).
 
@@ -49,6 +52,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     return y if bias is None else y + bias
 
 
+@public(lenient=("norm_type",))
 def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
               norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:  # fmt: skip
     """Rows of `weight` at the indices in `input`. input: (*) integer, weight: (n, d); result (*, d).
@@ -114,6 +118,7 @@ def _scaled_by_frequency(rows: Tensor, index: Tensor, n: int) -> Tensor:
     return rows * share + (rows - rows * share).detach()
 
 
+@public(lenient=("norm_type", "include_last_offset"))
 def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None,
                   norm_type: float = 2, scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
                   per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
@@ -188,6 +193,7 @@ def _combine_bags(rows: Tensor, flat: Tensor, bag_of: Tensor, bags: int, mode: s
     return total / OPS["clamp"](counts, 1, None).unsqueeze(1)
 
 
+@public(parsed=True)
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """int64 (*, num_classes) with a single 1 at each index. num_classes=-1: the largest index plus one.
 
@@ -205,7 +211,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     return cast_to(tensor.contiguous().unsqueeze(-1) == columns, dtypes.int64)
 
 
-@composition
+@public(autocast=FLOAT32_ON_CUDA, composed=True, parsed=True)
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Cosine of the angle between x1 and x2 along `dim`; each norm is at least eps. x1 and x2 broadcast.
 
@@ -224,13 +230,13 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     return ((x1 / a) * (x2 / b)).sum(dim)
 
 
-@composition
+@public(composed=True, parsed=True)
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """p-norm of x1 - x2 + eps along the last dim. (*, d), (*, d) -> (*), or (*, 1) with keepdim."""
     return (x1 - x2 + eps).norm(p, -1, keepdim)
 
 
-@composition
+@public(autocast=FLOAT32_ON_CUDA, composed=True, parsed=True)
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """p-norm distances of all pairs of rows i < j, in row-major order of (i, j). input: (n, d); result (n (n - 1) / 2,).
 

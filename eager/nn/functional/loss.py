@@ -17,8 +17,10 @@ from eager.nn.functional.activation import log_softmax
 from eager.nn.functional.linears import pairwise_distance
 from eager.optable.asserting import demand
 from eager.optable.gradient_strides import with_gradient
+from eager.optable.precision import FLOAT32, Policy, Precision
 from eager.optable.shape import in_layout_of
 from eager.optable.table import OPS, cast_to, composition
+from eager.public.record import public
 
 Tensor = Any
 TensorBase = _native.TensorBase
@@ -69,6 +71,7 @@ def _pairwise(name: str, input: Tensor, target: Tensor, rule: Callable[[Tensor, 
     return _reduce(loss, reduction)
 
 
+@public(autocast=FLOAT32)
 def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
              reduction: str = "mean", weight: Tensor | None = None) -> Tensor:  # fmt: skip
     """(x - t)^2, elementwise. Raises: NotImplementedError for integer dtypes."""
@@ -77,6 +80,7 @@ def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, re
         _difference(with_gradient("rows", x), with_gradient("rows", t), "mse_cpu")), reduction, weight)
 
 
+@public(autocast=FLOAT32)
 def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
             reduction: str = "mean", weight: Tensor | None = None) -> Tensor:  # fmt: skip
     """|x - t|, elementwise."""
@@ -84,6 +88,7 @@ def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, red
     return _pairwise("l1_loss", input, target, lambda x, t: OPS["abs"](x - t), reduction, weight)
 
 
+@public(autocast=FLOAT32)
 def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
                    reduction: str = "mean", beta: float = 1.0) -> Tensor:  # fmt: skip
     """d^2 / (2 beta) if |d| < beta, else |d| - beta / 2, for d = x - t. Raises: RuntimeError for a negative beta."""
@@ -102,6 +107,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = No
     return _pairwise("smooth_l1_loss", input, target, rule, reduction)
 
 
+@public(autocast=FLOAT32)
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
                weight: Tensor | None = None) -> Tensor:  # fmt: skip
     """d^2 / 2 if |d| <= delta, else delta * (|d| - delta / 2), for d = x - t, in the dtype of `input`.
@@ -120,6 +126,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
     return cast_to(_pairwise("huber_loss", input, target, rule, resolve_reduction(reduction), weight), input.dtype)
 
 
+@public(autocast=Precision(cuda=Policy.REFUSE, cpu=Policy.FLOAT32))
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
                          reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """-(t log x + (1 - t) log(1 - x)), each logarithm clamped to at least -100.
@@ -139,7 +146,7 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     return _reduce(loss if weight is None else loss * weight, reduction)
 
 
-@composition
+@public(autocast=FLOAT32, composed=True)
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None,
                                      size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
                                      pos_weight: Tensor | None = None) -> Tensor:  # fmt: skip
@@ -171,7 +178,7 @@ def logits_loss(input: Tensor, target: Tensor, weight: Tensor | None, pos_weight
     return _reduce(loss if weight is None else loss * weight, reduction)
 
 
-@composition
+@public(autocast=FLOAT32, composed=True)
 def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
            reduction: str = "mean", log_target: bool = False) -> Tensor:  # fmt: skip
     """t * (log t - x), elementwise, where x is a log probability. `reduction` may also be "batchmean".
@@ -244,6 +251,7 @@ def _reduce_rows(losses: Tensor, target: Tensor, shape: tuple[int, ...], weight:
     return total / cast_to(used.sum(), losses.dtype)
 
 
+@public(autocast=FLOAT32)
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
              ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """-weight[t] * x[t] for log probabilities. input: (n, c, *) or (c,), target: (n, *) or () class indices.
@@ -260,6 +268,7 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_a
     return _reduce_rows(losses, target, shape, weight, ignore_index, reduction)
 
 
+@public(autocast=FLOAT32)
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
                   ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
                   label_smoothing: float = 0.0) -> Tensor:  # fmt: skip
@@ -317,7 +326,7 @@ def _cross_entropy_of_probabilities(input: Tensor, target: Tensor, weight: Tenso
     return total if reduction == "sum" else total / (input.numel() // classes)
 
 
-@composition
+@public(composed=True)
 def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None,
                          weight: Tensor | None = None, reduction: str = "mean", ignore_index: int | None = None,
                          label_smoothing: float = 0.0, options: Any = None) -> Tensor:  # fmt: skip
@@ -353,7 +362,7 @@ def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *
 # ---- margins and rankings ----
 
 
-@composition
+@public(autocast=FLOAT32, composed=True)
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False,
                      size_average: bool | None = None, eps: float = 1e-8, reduce: bool | None = None,
                      reduction: str = "mean") -> Tensor:  # fmt: skip
@@ -369,7 +378,7 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
     return _reduce(loss, reduction)
 
 
-@composition
+@public(composed=True, kinds={"target": "Number"}, lenient=("full",))
 def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = False, eps: Any = 1e-6,
                       reduction: str = "mean") -> Tensor:  # fmt: skip
     """(log v + (x - t)^2 / v) / 2 with v = max(var, eps). full: add the constant term.
@@ -402,7 +411,7 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = Fals
     return _reduce(loss, resolve_reduction(reduction))
 
 
-@composition
+@public(autocast=FLOAT32, composed=True)
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None,
                          reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """x if the target is 1, max(0, margin - x) if it is -1."""
@@ -415,7 +424,7 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, siz
     return _reduce(far + near, reduction)
 
 
-@composition
+@public(autocast=FLOAT32, composed=True)
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
                         reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """max(0, -t * (x1 - x2) + margin), elementwise. Raises: RuntimeError for differing ranks."""
@@ -431,7 +440,7 @@ def ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, 
     return _reduce(OPS["clamp"](-target * (input1 - input2) + float(margin), 0, None), reduction)
 
 
-@composition
+@public(autocast=FLOAT32, composed=True)
 def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
                      reduction: str = "mean") -> Tensor:  # fmt: skip
     """log(1 + exp(-t * x)), elementwise. Raises: RuntimeError unless the target broadcasts to the input's shape."""
@@ -444,7 +453,7 @@ def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = 
     return _reduce(-OPS["log_sigmoid"](target * input), reduction)
 
 
-@composition
+@public(autocast=FLOAT32, composed=True)
 def multi_margin_loss(input: Tensor, target: Tensor, p: Any = 1, margin: Any = 1.0, weight: Tensor | None = None,
                       size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """Mean over the other classes j of max(0, margin - x[t] + x[j]) ** p. input: (n, c) or (c,), target: (n,) or ().
@@ -479,7 +488,7 @@ def _margin_rows(input: Tensor) -> Tensor:
     return input if input.ndim == 2 else input.reshape(1, -1)
 
 
-@composition
+@public(autocast=FLOAT32, composed=True)
 def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
                            reduction: str = "mean") -> Tensor:  # fmt: skip
     """Hinge loss between each target class and each other class. input: (n, c) or (c,).
@@ -504,7 +513,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | N
     return _reduce(loss if input.ndim > 1 else loss.squeeze(0), reduction)
 
 
-@composition
+@public(composed=True, kinds={"target": "Number", "weight": "Number"})
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None,
                                 size_average: bool | None = None, reduce: bool | None = None,
                                 reduction: str = "mean") -> Tensor:  # fmt: skip
@@ -518,7 +527,7 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | 
     return _reduce(loss.sum(input.ndim - 1) / input.shape[-1], reduction)
 
 
-@composition
+@public(autocast=FLOAT32, composed=True)
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
                           size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """1 - cos if the target is 1, max(0, cos - margin) if it is -1. inputs: (n, d) or (d,), target: (n,) or ().
@@ -538,7 +547,7 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
     return _reduce(loss, reduction)
 
 
-@composition
+@public(autocast=FLOAT32, composed=True)
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2,
                         eps: float = 1e-6, swap: bool = False, size_average: bool | None = None, reduce: bool | None = None,
                         reduction: str = "mean") -> Tensor:  # fmt: skip
@@ -569,6 +578,7 @@ def triplet_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: flo
     return _reduce(OPS["clamp"](near - far + margin, 0, None), reduction)
 
 
+@public(lenient=("swap",))
 def triplet_margin_with_distance_loss(anchor: Tensor, positive: Tensor, negative: Tensor, *, distance_function: Any = None,
                                       margin: float = 1.0, swap: bool = False, reduction: str = "mean") -> Tensor:  # fmt: skip
     """`triplet_margin_loss` with any distance function. Raises: ValueError unless margin is positive."""

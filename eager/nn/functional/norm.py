@@ -12,13 +12,16 @@ from eager.base.spec import is_channels_last, size_at
 from eager.base.symint import times_ratio
 from eager.optable.gradient_strides import with_gradient
 from eager.optable.nn import accumulator, batch_norm_strides, check_parameter_dtypes, require_floating
+from eager.optable.precision import FLOAT32_ON_CUDA
 from eager.optable.shape import in_suggested_format, laid_out
 from eager.optable.table import OPS, cast_to, composition
+from eager.public.record import public
 
 Tensor = Any
 _EPS = {"float32": 2.0**-23, "float64": 2.0**-52, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 
 
+@public(autocast=FLOAT32_ON_CUDA)
 def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None,
                eps: float = 1e-5) -> Tensor:  # fmt: skip
     """Normalise the trailing dims to zero mean and unit variance, then apply weight and bias.
@@ -28,6 +31,7 @@ def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | 
     return OPS["native_layer_norm"](input, tuple(normalized_shape), weight, bias, eps)[0]
 
 
+@public(autocast=FLOAT32_ON_CUDA)
 def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
     """x divided by its root mean square over the trailing dims, times weight. eps: the dtype's epsilon by default.
 
@@ -59,7 +63,7 @@ def _check_channels(input: Tensor, channels: int, **parameters: Tensor | None) -
     check_parameter_dtypes(input.dtype, *parameters.values())
 
 
-@composition
+@public(autocast=FLOAT32_ON_CUDA, composed=True)
 def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
                eps: float = 1e-5) -> Tensor:  # fmt: skip
     """Normalise each of num_groups groups of channels to zero mean and unit variance.

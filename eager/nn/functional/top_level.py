@@ -17,8 +17,10 @@ from eager.nn.functional import activation, dropouts, linears, norm
 from eager.nn.functional import ctc as _ctc
 from eager.nn.functional import loss as _loss
 from eager.optable.nn import accumulator
+from eager.optable.precision import FLOAT32, FLOAT32_ON_CPU, FLOAT32_ON_CUDA, FLOAT32_UNLESS_ASKED, LOWER
 from eager.optable.shape import laid_out
 from eager.optable.table import OPS, cast_to, write_out
+from eager.public.record import public
 
 Tensor = Any
 _REDUCTIONS = ("none", "mean", "sum")
@@ -43,12 +45,14 @@ def instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, run
     return norm.unchecked_instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
 
 
+@public(autocast=FLOAT32_ON_CUDA)
 def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5,
                cudnn_enabled: bool = True) -> Tensor:  # fmt: skip
     """`nn.functional.group_norm`, without its check for groups of a single value."""
     return norm.normalize_groups(input, num_groups, weight, bias, eps)
 
 
+@public(autocast=FLOAT32_ON_CUDA)
 def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None,
                eps: float = 1e-5, cudnn_enable: bool = True) -> Tensor:  # fmt: skip
     """`nn.functional.layer_norm`."""
@@ -56,6 +60,7 @@ def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | 
 
 
 def _dropout(fn: Callable[..., Tensor], name: str, inplace: bool) -> Callable[..., Tensor]:
+    @public(parsed=inplace)
     def drop(input: Tensor, p: float, train: bool) -> Tensor:
         return fn(input, p, train, inplace)
 
@@ -64,6 +69,7 @@ def _dropout(fn: Callable[..., Tensor], name: str, inplace: bool) -> Callable[..
     return drop
 
 
+@public(autocast=LOWER)
 def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequence[int], padding: Sequence[int],
                 dilation: Sequence[int], transposed: bool, output_padding: Sequence[int], groups: int) -> Tensor:  # fmt: skip
     """A convolution, or its transpose, over the dims of `weight` (out, in / groups, *kernel) after the first two.
@@ -80,6 +86,7 @@ def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequ
     return forward_conv(input, weight, bias, tuple(stride), tuple(padding), tuple(dilation), groups)
 
 
+@public(autocast=FLOAT32_ON_CUDA)
 def native_layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None,
                       eps: float) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """`nn.functional.layer_norm`, and each slice's mean and 1 / sqrt(var + eps), which have no gradient."""
@@ -184,43 +191,51 @@ def _reduced(reduction: int) -> str:
     return _REDUCTIONS[reduction] if reduction in (1, 2) else "none"
 
 
+@public(autocast=FLOAT32)
 def kl_div(input: Tensor, target: Tensor, reduction: int = 0, *, log_target: bool = False) -> Tensor:
     """`nn.functional.kl_div`."""
     return _loss.kl_div(input, target, reduction=_reduced(reduction), log_target=log_target)
 
 
+@public(autocast=FLOAT32)
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
     """`nn.functional.poisson_nll_loss`."""
     return _loss.poisson_nll_loss(input, target, log_input=log_input, full=full, eps=eps, reduction=_reduced(reduction))
 
 
+@public(autocast=FLOAT32)
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 0) -> Tensor:
     """`nn.functional.margin_ranking_loss` for inputs that broadcast."""
     return _loss.ranking_loss(input1, input2, target, margin, _reduced(reduction))
 
 
+@public(autocast=FLOAT32)
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6,
                         swap: bool = False, reduction: int = 0) -> Tensor:  # fmt: skip
     """`nn.functional.triplet_margin_loss` without the check of the margin's sign."""
     return _loss.triplet_loss(anchor, positive, negative, margin, p, eps, swap, _reduced(reduction))
 
 
+@public(autocast=FLOAT32)
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 0) -> Tensor:
     """`nn.functional.hinge_embedding_loss`."""
     return _loss.hinge_embedding_loss(input, target, margin, reduction=_reduced(reduction))
 
 
+@public(autocast=FLOAT32)
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 0) -> Tensor:
     """`nn.functional.cosine_embedding_loss`."""
     return _loss.cosine_embedding_loss(input1, input2, target, margin, reduction=_reduced(reduction))
 
 
+@public(autocast=FLOAT32)
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None,
                                      reduction: int = 0) -> Tensor:  # fmt: skip
     """`nn.functional.binary_cross_entropy_with_logits` for an input and a target that broadcast."""
     return _loss.logits_loss(input, target, weight, pos_weight, _reduced(reduction))
 
 
+@public(autocast=FLOAT32_ON_CPU)
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: int = 0,
              zero_infinity: bool = False) -> Tensor:  # fmt: skip
     """`nn.functional.ctc_loss`."""
@@ -259,12 +274,14 @@ def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: T
     return OPS["relu"](of_input + of_state)
 
 
+@public(axis=True, autocast=FLOAT32_UNLESS_ASKED, parsed=False)
 def softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Tensor | None = None) -> Tensor:
     """Normalised exponentials along `dim`. dtype: cast the input to it first."""
     result = OPS["softmax"](input if dtype is None else cast_to(input, dtype), dim)
     return result if out is None else write_out(out, result, exact=True)
 
 
+@public(axis=True, autocast=FLOAT32_UNLESS_ASKED, parsed=False)
 def log_softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Tensor | None = None) -> Tensor:
     """Logarithm of softmax along `dim`, computed without underflow. dtype: cast the input to it first."""
     result = OPS["log_softmax"](input if dtype is None else cast_to(input, dtype), dim)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import eager as torch
-from eager.functions import argument_types
+from eager.public import wrapper
 
 F = torch.nn.functional
 ones, at = torch.ones, torch.tensor
@@ -76,9 +76,9 @@ def test_sizes_take_what_counts_as_an_int() -> None:
 
 def test_out_of_memory_names_the_device() -> None:
     cupy = type("OutOfMemoryError", (MemoryError,), {"__module__": "cupy.cuda.memory"})
-    on_gpu = argument_types.out_of_memory("add", cupy("2 GB"))
+    on_gpu = wrapper.out_of_memory("add", cupy("2 GB"))
     assert type(on_gpu) is torch.OutOfMemoryError and "CUDA out of memory" in str(on_gpu)
-    assert "out of CPU memory" in str(argument_types.out_of_memory("add", MemoryError()))
+    assert "out of CPU memory" in str(wrapper.out_of_memory("add", MemoryError()))
 
 
 _SHARES = """

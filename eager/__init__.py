@@ -2,8 +2,7 @@
 
 A call of a public function (`functions`, or a method of `_tensor`) binds its arguments and calls an op of the table
 (`optable`). `dispatch` runs the op under the active modes: it computes by a native or numpy kernel, and `tape` records
-a
-node with the op's gradient. `Tensor.backward` walks that record.
+a node with the op's gradient. `Tensor.backward` walks that record.
 
 Layers, each of which imports only from earlier ones: `startup` (installation, import hooks), `base` (dtypes, devices,
 specs, settings), `tape` (the autograd record), `dispatch` (modes), `optable` (the ops), `_tensor`, `autograd` (public

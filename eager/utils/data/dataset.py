@@ -26,7 +26,7 @@ class Dataset(Generic[T_co]):
     def __getitem__(self, index: Any) -> T_co:
         raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
 
-    def __add__(self, other: Dataset[Any]) -> ConcatDataset[Any]:
+    def __add__(self, other: Dataset[Any]) -> ConcatDataset[Any] | ChainDataset:
         return ConcatDataset([self, other])
 
 
@@ -37,7 +37,7 @@ class IterableDataset(Dataset[T_co], Iterable[T_co]):
     (`get_worker_info()`); otherwise every sample appears once per worker.
     """
 
-    def __add__(self, other: Dataset[Any]) -> ChainDataset:  # type: ignore[override]
+    def __add__(self, other: Dataset[Any]) -> ChainDataset:
         return ChainDataset([self, other])
 
 

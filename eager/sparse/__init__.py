@@ -46,31 +46,31 @@ def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dty
         target = default_device() if device is None else torch_device(device)
         found = geometry.empty(tuple(indices if size is None else size), dtypes.chosen(dtype, dtypes.get_default_dtype()), target)
         return found.requires_grad_(requires_grad)
-    held = creation.as_tensor(values, dtype=dtype, device=device)
-    at = OPS["to_dtype"](creation.as_tensor(indices, device=held.device), dtypes.int64)
-    at = OPS["unsqueeze"](at, 0) if at.ndim == 1 else at
-    held = OPS["unsqueeze"](held, 0) if held.ndim == 0 else held
-    if at.ndim != 2:
-        raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(at.shape)}")
-    if at.shape[1] != held.shape[0]:
-        raise RuntimeError(f"indices and values must have same nnz, but got nnz from indices: {at.shape[1]}, nnz from values: "
-                           f"{held.shape[0]}")  # fmt: skip
-    shape = _size(at, held, size)
-    if held.requires_grad is not requires_grad and requires_grad:
-        held = held.detach().requires_grad_(True)
-    return SparseTensor(at, held, shape, is_coalesced)
+    elements = creation.as_tensor(values, dtype=dtype, device=device)
+    positions = OPS["to_dtype"](creation.as_tensor(indices, device=elements.device), dtypes.int64)
+    positions = OPS["unsqueeze"](positions, 0) if positions.ndim == 1 else positions
+    elements = OPS["unsqueeze"](elements, 0) if elements.ndim == 0 else elements
+    if positions.ndim != 2:
+        raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(positions.shape)}")
+    if positions.shape[1] != elements.shape[0]:
+        raise RuntimeError(f"indices and values must have same nnz, but got nnz from indices: {positions.shape[1]}, nnz from values: "
+                           f"{elements.shape[0]}")  # fmt: skip
+    shape = _size(positions, elements, size)
+    if elements.requires_grad is not requires_grad and requires_grad:
+        elements = elements.detach().requires_grad_(True)
+    return SparseTensor(positions, elements, shape, is_coalesced)
 
 
-def _size(at: Any, held: Any, size: Any) -> tuple[int, ...]:
+def _size(positions: Any, elements: Any, size: Any) -> tuple[int, ...]:
     """The given size, if the positions fit, or the smallest that fits them."""
-    if size is None and at.is_fake:
+    if size is None and positions.is_fake:
         raise NotImplementedError("sparse_coo_tensor: without a size, the shape depends on data, which the indices do not have; give size")
-    d, needed = at.shape[0], []
-    if at.numel() and not at.is_fake:
-        if int(at.min()) < 0:
-            raise RuntimeError(f"found negative index {int(at.min())}")
-        needed = [int(n) + 1 for n in OPS["amax"](at, (1,), False).tolist()]
-    shape = tuple(size) if size is not None else (*(needed or [0] * d), *held.shape[1:])
+    d, needed = positions.shape[0], []
+    if positions.numel() and not positions.is_fake:
+        if int(positions.min()) < 0:
+            raise RuntimeError(f"found negative index {int(positions.min())}")
+        needed = [int(n) + 1 for n in OPS["amax"](positions, (1,), False).tolist()]
+    shape = tuple(size) if size is not None else (*(needed or [0] * d), *elements.shape[1:])
     for k, n in enumerate(needed):
         if n > shape[k]:
             raise RuntimeError(f"size is inconsistent with indices: for dim {k}, size is {shape[k]} but found index {n - 1}")

@@ -34,10 +34,10 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     if input.sparse_dim() != other.sparse_dim():
         raise RuntimeError(f"add: expected 'self' and 'other' to have same number of sparse dimensions, but got {input.sparse_dim()} "
                            f"and {other.sparse_dim()}")  # fmt: skip
-    scaled = other._held if alpha == 1 else other._held * alpha
-    dtype = result_type_of((input._held, scaled))
-    held = OPS["cat"]([OPS["to_dtype"](input._held, dtype), OPS["to_dtype"](scaled, dtype)], 0)
-    both = SparseTensor(OPS["cat"]([input._at, other._at], 1), held, input.shape)
+    scaled = other._elements if alpha == 1 else other._elements * alpha
+    dtype = result_type_of((input._elements, scaled))
+    elements = OPS["cat"]([OPS["to_dtype"](input._elements, dtype), OPS["to_dtype"](scaled, dtype)], 0)
+    both = SparseTensor(OPS["cat"]([input._positions, other._positions], 1), elements, input.shape)
     return both.coalesce() if input._is_coalesced and other._is_coalesced else both
 
 
@@ -83,10 +83,10 @@ def mul(input: Any, other: Any) -> SparseTensor:
     if isinstance(other, SparseTensor):
         return sparse_mask(other.to_dense() * input.to_dense(), input.coalesce())
     if is_number(other) or other.ndim == 0:
-        return input.with_values(input._held * other)
+        return input.with_values(input._elements * other)
     if other.ndim > input.ndim:
         raise NotImplementedError(f"mul: a sparse tensor of {input.ndim} dims times a dense one of {other.ndim} is not implemented")
-    return input.with_values(input._held * values_at(OPS["expand"](other, tuple(input.shape)), input._at))
+    return input.with_values(input._elements * values_at(OPS["expand"](other, tuple(input.shape)), input._positions))
 
 
 def mul_(input: Any, other: Any) -> Any:
@@ -103,7 +103,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> SparseTe
         raise RuntimeError(f"Sparse division requires a scalar or zero-dim dense tensor divisor (got shape {shape} for divisor)")
     if rounding_mode is not None:
         input = input.coalesce()  # rounding does not distribute over the summands of a repeated position
-    return input.with_values(input._held.div(other, rounding_mode=rounding_mode))
+    return input.with_values(input._elements.div(other, rounding_mode=rounding_mode))
 
 
 def floor_divide(input: SparseTensor, other: Any) -> SparseTensor:
@@ -117,13 +117,13 @@ def pow(input: SparseTensor, exponent: Any) -> SparseTensor:
         raise NotImplementedError("pow: of a sparse tensor only powers by a number are implemented")
     if exponent == 0:
         raise RuntimeError("pow: cannot raise to zeroth power on sparse tensor; it would make the result tensor dense")
-    held = input.coalesce()
-    return held.with_values(held._held.pow(exponent))
+    coalesced = input.coalesce()
+    return coalesced.with_values(coalesced._elements.pow(exponent))
 
 
 def neg(input: SparseTensor) -> SparseTensor:
     """The negated tensor."""
-    return input.with_values(-input._held)
+    return input.with_values(-input._elements)
 
 
 def positive(input: SparseTensor) -> SparseTensor:
@@ -158,8 +158,8 @@ def mm(input: Any, mat2: Any) -> Any:
     if isinstance(mat2, SparseTensor):
         return to_sparse(mm(input, mat2.to_dense()))
     row, column = input.rows()
-    terms = OPS["unsqueeze"](input._held, 1) * OPS["index_select"](mat2, 0, column)
-    blank = OPS["full"]((input.shape[0], mat2.shape[1]), 0, result_type(input._held, mat2), input.device)
+    terms = OPS["unsqueeze"](input._elements, 1) * OPS["index_select"](mat2, 0, column)
+    blank = OPS["full"]((input.shape[0], mat2.shape[1]), 0, result_type(input._elements, mat2), input.device)
     return OPS["index_add"](blank, 0, row, terms)
 
 
@@ -197,8 +197,8 @@ def bmm(input: SparseTensor, mat2: Any) -> Any:
     if mat2.ndim != 3 or (mat2.shape[0], mat2.shape[1]) != (b, k):
         raise RuntimeError(f"bmm_sparse: expected a dense tensor of size [{b}, {k}, n], got {list(mat2.shape)}")
     batch, row, column = input.rows()
-    terms = OPS["unsqueeze"](input._held, 1) * OPS["index"](mat2, [batch, column])
-    blank = OPS["full"]((b * m, mat2.shape[2]), 0, result_type(input._held, mat2), input.device)
+    terms = OPS["unsqueeze"](input._elements, 1) * OPS["index"](mat2, [batch, column])
+    blank = OPS["full"]((b * m, mat2.shape[2]), 0, result_type(input._elements, mat2), input.device)
     return OPS["view"](OPS["index_add"](blank, 0, batch * m + row, terms), (b, m, mat2.shape[2]))
 
 
@@ -232,7 +232,7 @@ def hspmm(mat1: SparseTensor, mat2: Any) -> SparseTensor:
 def sum(input: SparseTensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The sum of all elements, dense; or over dims, sparse if a sparse dim remains."""
     if dim is None or dim == ():
-        return input._held.sum(dtype=dtype)
+        return input._elements.sum(dtype=dtype)
     dims = sorted({normalize_dim(k, input.ndim) for k in (dim if isinstance(dim, (tuple, list)) else (dim,))})
     d = input.sparse_dim()
     if dtype is None and not (input.is_floating_point() or input.is_complex()):
@@ -240,13 +240,13 @@ def sum(input: SparseTensor, dim: Any = None, keepdim: bool = False, *, dtype: A
     dense = [k - d + 1 for k in dims if k >= d]
     gone = [k for k in dims if k < d]
     if len(gone) == d:
-        found = input._held.sum([0, *dense], dtype=dtype)
+        found = input._elements.sum([0, *dense], dtype=dtype)
     else:
-        held = input._held if dtype is None else OPS["to_dtype"](input._held, dtype)
-        held = held.sum(dense) if dense else held
+        elements = input._elements if dtype is None else OPS["to_dtype"](input._elements, dtype)
+        elements = elements.sum(dense) if dense else elements
         rows = [row for k, row in enumerate(input.rows()) if k not in gone]
         size = [n for k, n in enumerate(input.shape) if k not in dims]
-        found = SparseTensor(OPS["stack"](rows, 0), held, size, input._is_coalesced and not gone).coalesce()
+        found = SparseTensor(OPS["stack"](rows, 0), elements, size, input._is_coalesced and not gone).coalesce()
     for k in dims if keepdim else ():
         found = unsqueeze(found, k) if isinstance(found, SparseTensor) else OPS["unsqueeze"](found, k)
     return found
@@ -258,12 +258,12 @@ def norm(input: SparseTensor, p: Any = "fro", dim: Any = None, keepdim: bool = F
     if dims and sorted(dims) != list(range(input.ndim)):
         raise RuntimeError("norm_sparse currently only supports full reductions, so 'dim' must either be empty or contain all dimensions "
                            "of the input")  # fmt: skip
-    return input.coalesce()._held.norm(2 if p == "fro" else p, dtype=dtype)
+    return input.coalesce()._elements.norm(2 if p == "fro" else p, dtype=dtype)
 
 
 def any(input: SparseTensor) -> Any:
     """Whether any element is nonzero."""
-    return (input.coalesce()._held != 0).any()
+    return (input.coalesce()._elements != 0).any()
 
 
 def dist(input: SparseTensor, other: SparseTensor, p: Any = 2) -> Any:
@@ -284,8 +284,8 @@ def of_elements(name: str) -> Callable[..., SparseTensor]:
     method = getattr(Tensor, name)
 
     def call(input: SparseTensor, *args: Any, **kwargs: Any) -> SparseTensor:
-        held = input.coalesce()
-        return held.with_values(method(held._held, *args, **kwargs))
+        coalesced = input.coalesce()
+        return coalesced.with_values(method(coalesced._elements, *args, **kwargs))
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = of_elements.__doc__
@@ -320,15 +320,15 @@ def _softmax(input: SparseTensor, dim: int, dtype: Any, log: bool) -> SparseTens
     x = input.to(dtypes.chosen(dtype, input.dtype)).coalesce()
     d, dim = x.sparse_dim(), normalize_dim(dim, x.ndim)
     if dim >= d:
-        return x.with_values(OPS["log_softmax" if log else "softmax"](x._held, dim - d + 1))
+        return x.with_values(OPS["log_softmax" if log else "softmax"](x._elements, dim - d + 1))
     rows = x.rows()
     others = [k for k in range(d) if k != dim]
-    at = OPS["stack"]([rows[k] for k in others], 0) if others else x._at[:0]
-    lines = SparseTensor(at, x._held, [x.shape[k] for k in others]).linear()
-    kept, line, _ = OPS["unique"](lines, None)
-    blank = OPS["full"]((kept.shape[0], *x._held.shape[1:]), 0, x.dtype, x.device)
-    highest = blank.index_reduce(0, line, x._held.detach(), "amax", include_self=False)
-    shifted = x._held - OPS["index_select"](highest, 0, line)
+    positions = OPS["stack"]([rows[k] for k in others], 0) if others else x._positions[:0]
+    lines = SparseTensor(positions, x._elements, [x.shape[k] for k in others]).linear()
+    stored, line, _ = OPS["unique"](lines, None)
+    blank = OPS["full"]((stored.shape[0], *x._elements.shape[1:]), 0, x.dtype, x.device)
+    highest = blank.index_reduce(0, line, x._elements.detach(), "amax", include_self=False)
+    shifted = x._elements - OPS["index_select"](highest, 0, line)
     powers = OPS["exp"](shifted)
     sums = OPS["index_select"](OPS["index_add"](blank, 0, line, powers), 0, line)
     return x.with_values(shifted - OPS["log"](sums) if log else powers / sums)

@@ -33,10 +33,10 @@ def permute(input: SparseTensor, *dims: Any) -> SparseTensor:
         raise RuntimeError("permute(sparse_coo): transpositions between sparse and dense dimensions are not allowed."
                            "Only transpositions within sparse and dense dimensions are supported.")  # fmt: skip
     rows = input.rows()
-    at = OPS["stack"]([rows[k] for k in order[:d]], 0) if d else input._at
-    held = OPS["permute"](input._held, (0, *(k - d + 1 for k in order[d:])))
+    positions = OPS["stack"]([rows[k] for k in order[:d]], 0) if d else input._positions
+    elements = OPS["permute"](input._elements, (0, *(k - d + 1 for k in order[d:])))
     same = order[:d] == list(range(d))
-    return SparseTensor(at, held, [input.shape[k] for k in order], input._is_coalesced and same)
+    return SparseTensor(positions, elements, [input.shape[k] for k in order], input._is_coalesced and same)
 
 
 def transpose(input: SparseTensor, dim0: int, dim1: int) -> SparseTensor:
@@ -59,13 +59,13 @@ def t(input: SparseTensor) -> SparseTensor:
 
 def unsqueeze(input: SparseTensor, dim: int) -> SparseTensor:
     """Insert a dim of size 1: sparse up to the position after the last sparse dim, else dense."""
-    d, at = input.sparse_dim(), normalize_dim(dim, input.ndim + 1)
-    size = [*input.shape[:at], 1, *input.shape[at:]]
-    if at > d:
-        return SparseTensor(input._at, OPS["unsqueeze"](input._held, at - d + 1), size, input._is_coalesced)
+    d, new_dim = input.sparse_dim(), normalize_dim(dim, input.ndim + 1)
+    size = [*input.shape[:new_dim], 1, *input.shape[new_dim:]]
+    if new_dim > d:
+        return SparseTensor(input._positions, OPS["unsqueeze"](input._elements, new_dim - d + 1), size, input._is_coalesced)
     rows = input.rows()
-    rows.insert(at, OPS["full"]((input._nnz(),), 0, dtypes.int64, input.device))
-    return SparseTensor(OPS["stack"](rows, 0), input._held, size, input._is_coalesced)
+    rows.insert(new_dim, OPS["full"]((input._nnz(),), 0, dtypes.int64, input.device))
+    return SparseTensor(OPS["stack"](rows, 0), input._elements, size, input._is_coalesced)
 
 
 # ---- some of the elements ----
@@ -82,13 +82,13 @@ def select(input: SparseTensor, dim: int, index: int) -> Any:
         raise IndexError(f"select(): index {index} out of range for tensor of size {list(input.shape)} at dimension {k}")
     size = [*input.shape[:k], *input.shape[k + 1 :]]
     if k >= d:
-        return SparseTensor(input._at, OPS["select"](input._held, k - d + 1, index % n), size, input._is_coalesced)
-    kept = OPS["squeeze"](OPS["nonzero"](OPS["select"](input._at, 0, k) == index % n), (1,))
-    held = OPS["index_select"](input._held, 0, kept)
+        return SparseTensor(input._positions, OPS["select"](input._elements, k - d + 1, index % n), size, input._is_coalesced)
+    kept = OPS["squeeze"](OPS["nonzero"](OPS["select"](input._positions, 0, k) == index % n), (1,))
+    elements = OPS["index_select"](input._elements, 0, kept)
     if d == 1:
-        return OPS["sum"](held, (0,), False, None)
+        return OPS["sum"](elements, (0,), False, None)
     rows = [OPS["index_select"](row, 0, kept) for j, row in enumerate(input.rows()) if j != k]
-    return SparseTensor(OPS["stack"](rows, 0), held, size, input._is_coalesced)
+    return SparseTensor(OPS["stack"](rows, 0), elements, size, input._is_coalesced)
 
 
 def index_select(input: SparseTensor, dim: int, index: Any) -> SparseTensor:
@@ -97,7 +97,7 @@ def index_select(input: SparseTensor, dim: int, index: Any) -> SparseTensor:
     size = [*input.shape[:k], count, *input.shape[k + 1 :]]
     index = OPS["to_dtype"](OPS["view"](index, (count,)), dtypes.int64)
     if k >= d:
-        return SparseTensor(input._at, OPS["index_select"](input._held, k - d + 1, index), size, input._is_coalesced)
+        return SparseTensor(input._positions, OPS["index_select"](input._elements, k - d + 1, index), size, input._is_coalesced)
     n = input.shape[k]
     for i in index.tolist():
         if not -n <= i < n:
@@ -112,10 +112,10 @@ def index_select(input: SparseTensor, dim: int, index: Any) -> SparseTensor:
     # The index into the sorted elements: the first of its position, plus the number of earlier ones at that position.
     before = OPS["index_select"](counts.cumsum(0) - counts, 0, position)
     steps = creation.arange(position.shape[0], device=input.device) - before
-    elements = OPS["index_select"](order, 0, OPS["index_select"](first, 0, position) + steps)
-    rows = [OPS["index_select"](row, 0, elements) for row in rows]
+    chosen = OPS["index_select"](order, 0, OPS["index_select"](first, 0, position) + steps)
+    rows = [OPS["index_select"](row, 0, chosen) for row in rows]
     rows[k] = position
-    return SparseTensor(OPS["stack"](rows, 0), OPS["index_select"](input._held, 0, elements), size)
+    return SparseTensor(OPS["stack"](rows, 0), OPS["index_select"](input._elements, 0, chosen), size)
 
 
 def narrow_copy(input: SparseTensor, dim: int, start: int, length: int) -> SparseTensor:
@@ -165,26 +165,26 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> SparseTensor:
                                f"position {i}.")  # fmt: skip
     total = sum(other.shape[k] for other in tensors)
     size, d, before = [*first.shape[:k], total, *first.shape[k + 1 :]], first.sparse_dim(), 0
-    ats, helds = [], []
+    all_positions, all_elements = [], []
     for other in tensors:
-        at, held = other._at, other._held
+        positions, elements = other._positions, other._elements
         if k < d:
-            at = OPS["stack"]([row + before if j == k else row for j, row in enumerate(other.rows())], 0)
+            positions = OPS["stack"]([row + before if j == k else row for j, row in enumerate(other.rows())], 0)
         else:
-            held = _placed(held, k - d + 1, before, total)
+            elements = _placed(elements, k - d + 1, before, total)
         before += other.shape[k]
-        ats.append(at)
-        helds.append(held)
-    dtype = result_type_of(helds)
-    return SparseTensor(OPS["cat"](ats, 1), OPS["cat"]([OPS["to_dtype"](h, dtype) for h in helds], 0), size)
+        all_positions.append(positions)
+        all_elements.append(elements)
+    dtype = result_type_of(all_elements)
+    return SparseTensor(OPS["cat"](all_positions, 1), OPS["cat"]([OPS["to_dtype"](h, dtype) for h in all_elements], 0), size)
 
 
-def _placed(held: Any, dim: int, before: int, total: int) -> Any:
+def _placed(elements: Any, dim: int, before: int, total: int) -> Any:
     """Values padded with zeros on both sides along a dense dim."""
     def zeros(n: int) -> Any:
-        return OPS["full"]((*held.shape[:dim], n, *held.shape[dim + 1 :]), 0, held.dtype, held.device)
+        return OPS["full"]((*elements.shape[:dim], n, *elements.shape[dim + 1 :]), 0, elements.dtype, elements.device)
 
-    return OPS["cat"]([zeros(before), held, zeros(total - before - held.shape[dim])], dim)
+    return OPS["cat"]([zeros(before), elements, zeros(total - before - elements.shape[dim])], dim)
 
 
 def result_type_of(values: Sequence[Any]) -> Any:
@@ -217,8 +217,8 @@ def copy_(input: Any, source: Any, non_blocking: bool = False) -> SparseTensor:
                            f"{input.type()} and src type = {source.type()}")  # fmt: skip
     if source.shape != input.shape:
         raise RuntimeError(f"copy_: expected a sparse tensor of size {list(input.shape)}, but got one of size {list(source.shape)}")
-    held = source._held.to(input.device, input.dtype)
-    return input.take(SparseTensor(source._at.to(input.device), held, input.shape, source._is_coalesced))
+    elements = source._elements.to(input.device, input.dtype)
+    return input.take(SparseTensor(source._positions.to(input.device), elements, input.shape, source._is_coalesced))
 
 
 # ---- conversion from dense tensors, and creation ----
@@ -250,8 +250,8 @@ def to_sparse(input: Any, sparse_dim: int | None = None, *, layout: Any = None) 
     nonzero = input.detach() != 0
     if d < input.ndim:
         nonzero = OPS["any"](nonzero, tuple(range(d, input.ndim)), False)
-    at = OPS["permute"](OPS["nonzero"](nonzero), (1, 0))
-    return SparseTensor(at, values_at(input, at), tuple(input.shape), True)
+    positions = OPS["permute"](OPS["nonzero"](nonzero), (1, 0))
+    return SparseTensor(positions, values_at(input, positions), tuple(input.shape), True)
 
 
 def sparse_mask(input: Any, mask: SparseTensor) -> SparseTensor:
@@ -259,14 +259,14 @@ def sparse_mask(input: Any, mask: SparseTensor) -> SparseTensor:
     if not isinstance(mask, SparseTensor):
         raise NotImplementedError(f"sparse_mask: the mask must be a sparse tensor, got {type(mask).__name__}")
     dense = input.to_dense() if isinstance(input, SparseTensor) else input
-    return SparseTensor(mask._at, values_at(dense, mask._at), tuple(input.shape), mask._is_coalesced)
+    return SparseTensor(mask._positions, values_at(dense, mask._positions), tuple(input.shape), mask._is_coalesced)
 
 
 def empty(size: Sequence[int], dtype: Any, device: Any, dense_dim: int = 0) -> SparseTensor:
     """A tensor without elements whose last `dense_dim` dims are dense."""
     d = len(size) - dense_dim
-    at = OPS["full"]((d, 0), 0, dtypes.int64, device)
-    return SparseTensor(at, OPS["full"]((0, *size[d:]), 0, dtype, device), size, True)
+    positions = OPS["full"]((d, 0), 0, dtypes.int64, device)
+    return SparseTensor(positions, OPS["full"]((0, *size[d:]), 0, dtype, device), size, True)
 
 
 def empty_like(input: SparseTensor, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
@@ -297,10 +297,10 @@ def sparse_resize_(input: SparseTensor, size: Sequence[int], sparse_dim: int, de
                            "tensor is not supported.")  # fmt: skip
     if not input._nnz():
         return input.take(empty(size, input.dtype, input.device, dense_dim))
-    held = input._held
+    elements = input._elements
     for k, n in enumerate(size[sparse_dim:], 1):
-        held = _placed(held, k, 0, n)
-    return input.take(SparseTensor(input._at, held, size, input._is_coalesced))
+        elements = _placed(elements, k, 0, n)
+    return input.take(SparseTensor(input._positions, elements, size, input._is_coalesced))
 
 
 def sparse_resize_and_clear_(input: SparseTensor, size: Sequence[int], sparse_dim: int, dense_dim: int) -> SparseTensor:
@@ -325,5 +325,5 @@ def spdiags(diagonals: Any, offsets: Any, shape: tuple[int, int], layout: Any = 
     row = column - offsets
     inside = OPS["nonzero"]((row >= 0) & (row < shape[0]) & (column < shape[1]))
     inside_at = [OPS["select"](inside, 1, j) for j in (0, 1)]
-    at = OPS["stack"]([OPS["index"](row, inside_at), OPS["index"](column, inside_at)], 0)
-    return SparseTensor(at, OPS["index"](diagonals, inside_at), shape)
+    positions = OPS["stack"]([OPS["index"](row, inside_at), OPS["index"](column, inside_at)], 0)
+    return SparseTensor(positions, OPS["index"](diagonals, inside_at), shape)

@@ -19,12 +19,12 @@ from eager.optable.table import OPS
 
 def _of_values(name: str) -> Any:
     """A property of SparseTensor: the attribute `name` of the values."""
-    return property(lambda self: getattr(self._held, name))
+    return property(lambda self: getattr(self._elements, name))
 
 
 def _result_of_values(name: str) -> Callable[[Any], Any]:
     """A method of SparseTensor: the result of the method `name` of the values."""
-    return lambda self: getattr(self._held, name)()
+    return lambda self: getattr(self._elements, name)()
 
 
 class SparseTensor:
@@ -41,8 +41,8 @@ class SparseTensor:
     __class__ = property(lambda self: Tensor)
 
     def __init__(self, indices: Any, values: Any, size: Sequence[int], coalesced: bool = False) -> None:
-        self._at = indices
-        self._held = values
+        self._positions = indices
+        self._elements = values
         self.shape = Size(size)
         self._is_coalesced = coalesced
 
@@ -51,21 +51,21 @@ class SparseTensor:
     def indices(self) -> Any:
         """Positions, (sparse dims, n). Raises RuntimeError unless coalesced."""
         _need_coalesced(self, "indices")
-        return self._at
+        return self._positions
 
     def values(self) -> Any:
         """Values, (n, *dense dims). Raises RuntimeError unless coalesced."""
         _need_coalesced(self, "values")
-        return self._held
+        return self._elements
 
     def _indices(self) -> Any:
-        return self._at
+        return self._positions
 
     def _values(self) -> Any:
-        return self._held
+        return self._elements
 
     def _nnz(self) -> int:
-        return int(self._held.shape[0])
+        return int(self._elements.shape[0])
 
     def is_coalesced(self) -> bool:
         """Whether the positions are sorted and unique."""
@@ -78,15 +78,15 @@ class SparseTensor:
 
     def sparse_dim(self) -> int:
         """The number of sparse dims."""
-        return int(self._at.shape[0])
+        return int(self._positions.shape[0])
 
     def dense_dim(self) -> int:
         """The number of dense dims."""
-        return int(self._held.ndim) - 1
+        return int(self._elements.ndim) - 1
 
     def rows(self) -> list[Any]:
         """The positions as one tensor (n,) per sparse dim."""
-        return [OPS["select"](self._at, 0, k) for k in range(self.sparse_dim())]
+        return [OPS["select"](self._positions, 0, k) for k in range(self.sparse_dim())]
 
     dtype, device, grad_fn = _of_values("dtype"), _of_values("device"), _of_values("grad_fn")
     requires_grad, is_cuda, is_leaf = _of_values("requires_grad"), _of_values("is_cuda"), _of_values("is_leaf")
@@ -99,7 +99,7 @@ class SparseTensor:
     @property
     def grad(self) -> SparseTensor | None:
         """The gradient of the values, at the same positions."""
-        g = self._held.grad
+        g = self._elements.grad
         return None if g is None else self.with_values(g)
 
     T = mT = property(lambda self: self.t())
@@ -134,11 +134,11 @@ class SparseTensor:
 
     def with_values(self, values: Any) -> SparseTensor:
         """A tensor with other values at the same positions."""
-        return SparseTensor(self._at, values, self.shape, self._is_coalesced)
+        return SparseTensor(self._positions, values, self.shape, self._is_coalesced)
 
     def take(self, other: SparseTensor) -> SparseTensor:
         """Assume the parts of `other` and return self; the last step of every in-place function."""
-        self._at, self._held = other._at, other._held
+        self._positions, self._elements = other._positions, other._elements
         self.shape, self._is_coalesced = other.shape, other._is_coalesced
         return self
 
@@ -158,39 +158,41 @@ class SparseTensor:
         if self._is_coalesced:
             return self
         if not self._nnz():  # also if a dim has size 0, which leaves no positions
-            return SparseTensor(self._at, self._held, self.shape, True)
+            return SparseTensor(self._positions, self._elements, self.shape, True)
         places, inverse, _ = OPS["unique"](self.linear(), None)
-        held = OPS["full"]((places.shape[0], *self._held.shape[1:]), 0, self.dtype, self.device)
-        held = OPS["index_add"](held, 0, inverse, self._held)
+        elements = OPS["full"]((places.shape[0], *self._elements.shape[1:]), 0, self.dtype, self.device)
+        elements = OPS["index_add"](elements, 0, inverse, self._elements)
         rows, rest = [], places
         for n in reversed(self.shape[: self.sparse_dim()]):
             rows.append(OPS["remainder"](rest, n))
             rest = OPS["floor_divide"](rest, n)
-        at = OPS["stack"](rows[::-1], 0) if rows else self._at[:, : places.shape[0]]
-        return SparseTensor(at, held, self.shape, True)
+        positions = OPS["stack"](rows[::-1], 0) if rows else self._positions[:, : places.shape[0]]
+        return SparseTensor(positions, elements, self.shape, True)
 
     def to_dense(self, dtype: Any = None, *, masked_grad: bool | None = None) -> Any:
         """The tensor in dense form."""
         count = math.prod(self.shape[: self.sparse_dim()])
-        blank = OPS["full"]((count, *self._held.shape[1:]), 0, self.dtype, self.device)
-        dense = OPS["view"](OPS["index_add"](blank, 0, self.linear(), self._held), tuple(self.shape))
+        blank = OPS["full"]((count, *self._elements.shape[1:]), 0, self.dtype, self.device)
+        dense = OPS["view"](OPS["index_add"](blank, 0, self.linear(), self._elements), tuple(self.shape))
         return dense if dtype is None else OPS["to_dtype"](dense, dtype)
 
     def add_into(self, dense: Any, scale: Any = 1) -> Any:
         """dense += scale * self, in place, for a dense tensor of the same size. Returns: `dense`."""
         count = math.prod(self.shape[: self.sparse_dim()])
         flat = OPS["view"](dense, (count, *self.shape[self.sparse_dim() :]))
-        OPS["index_add_"](flat, 0, self.linear(), self._held if scale == 1 else self._held * scale)
+        OPS["index_add_"](flat, 0, self.linear(), self._elements if scale == 1 else self._elements * scale)
         return dense
 
     def to(self, *args: Any, **kwargs: Any) -> SparseTensor:
         """The tensor on another device or in another dtype."""
-        held = self._held.to(*args, **kwargs)
-        return SparseTensor(self._at.to(held.device), held, self.shape, self._is_coalesced)
+        elements = self._elements.to(*args, **kwargs)
+        return SparseTensor(self._positions.to(elements.device), elements, self.shape, self._is_coalesced)
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
         """torch's name for the class of such tensors, or the tensor in another dtype."""
-        return self._held.type().replace("torch.", "torch.sparse.", 1) if dtype is None else self.with_values(self._held.type(dtype))
+        if dtype is None:
+            return self._elements.type().replace("torch.", "torch.sparse.", 1)
+        return self.with_values(self._elements.type(dtype))
 
     def cpu(self) -> SparseTensor:
         """The tensor on the CPU."""
@@ -202,31 +204,31 @@ class SparseTensor:
 
     def clone(self, *, memory_format: Any = None) -> SparseTensor:
         """A copy."""
-        return SparseTensor(self._at.clone(), self._held.clone(), self.shape, self._is_coalesced)
+        return SparseTensor(self._positions.clone(), self._elements.clone(), self.shape, self._is_coalesced)
 
     def detach(self) -> SparseTensor:
         """The tensor without history, sharing memory."""
-        return self.with_values(self._held.detach())
+        return self.with_values(self._elements.detach())
 
     def new_tensor(self, data: Any, **kwargs: Any) -> Any:
         """A dense tensor of `data`, by default with this dtype and device."""
-        return self._held.new_tensor(data, **kwargs)
+        return self._elements.new_tensor(data, **kwargs)
 
     # ---- in place ----
 
     def requires_grad_(self, requires_grad: bool = True) -> SparseTensor:
         """Set whether the values require a gradient."""
-        self._held.requires_grad_(requires_grad)
+        self._elements.requires_grad_(requires_grad)
         return self
 
     def detach_(self) -> SparseTensor:
         """Drop the history of the values, in place."""
-        self._held = self._held.detach()
+        self._elements = self._elements.detach()
         return self
 
     def zero_(self) -> SparseTensor:
         """Remove all elements, in place."""
-        return self.take(SparseTensor(self._at[:, :0], self._held.detach()[:0], self.shape, True))
+        return self.take(SparseTensor(self._positions[:, :0], self._elements.detach()[:0], self.shape, True))
 
     # ---- special methods ----
 
@@ -254,10 +256,10 @@ class SparseTensor:
     is_nonzero = __bool__
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return SparseTensor, (self._at, self._held, self.shape, self._is_coalesced)
+        return SparseTensor, (self._positions, self._elements, self.shape, self._is_coalesced)
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
-        inner, values = _text(self._at, "tensor(indices=tensor("), _text(self._held, "       values=tensor(")
+        inner, values = _text(self._positions, "tensor(indices=tensor("), _text(self._elements, "       values=tensor(")
         more = "" if self.device.type == "cpu" else f"device='{self.device}', "
         kind = "" if self.dtype in (dtypes.get_default_dtype(), dtypes.int64, dtypes.bool_) else f", dtype={self.dtype}"
         grad = ", requires_grad=True" if self.requires_grad else ""
@@ -298,7 +300,7 @@ def _without_memory(name: str, error: type[Exception], text: str) -> Callable[..
 
 def _to_dtype(name: str) -> Callable[[SparseTensor], SparseTensor]:
     def call(self: SparseTensor) -> SparseTensor:
-        return self.with_values(getattr(self._held, name)())
+        return self.with_values(getattr(self._elements, name)())
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"The tensor in the dtype {name}."

@@ -241,7 +241,7 @@ class Config(types.ModuleType):
         if key.startswith("__"):
             super().__setattr__(key, value)
             return
-        config, name = self._at(key)
+        config, name = self._locate(key)
         config._entry(name).write(config.__dict__["_kept"], f"{config.__dict__['_shown']}.{name}", value)
         config.__dict__["_hidden"].discard(name)
 
@@ -253,7 +253,7 @@ class Config(types.ModuleType):
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self.__dict__["_entries"]})
 
-    def _at(self, key: str) -> tuple[Config, str]:
+    def _locate(self, key: str) -> tuple[Config, str]:
         group, dot, name = key.partition(".")
         if not dot:
             return self, key
@@ -268,12 +268,12 @@ class Config(types.ModuleType):
 
     def read(self, key: str) -> Any:
         """The value of a flag, which may belong to a group."""
-        config, name = self._at(key)
+        config, name = self._locate(key)
         return getattr(config, name)
 
     def entry(self, key: str) -> Entry:
         """The table's entry for a flag, which may belong to a group."""
-        config, name = self._at(key)
+        config, name = self._locate(key)
         return config._entry(name)
 
     def get_type(self, key: str) -> Any:

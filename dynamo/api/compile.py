@@ -20,6 +20,7 @@ from dynamo.compilation.region import stance as current_stance
 from dynamo.guards.explain import Failure, folded, guard_cost_ns, when
 from dynamo.guards.program import Guard
 from dynamo.policy import callees
+from dynamo.policy.callees import DISABLED
 from dynamo.policy.dynamic_sizes import (
     mark_dynamic,
     mark_static,
@@ -27,7 +28,6 @@ from dynamo.policy.dynamic_sizes import (
     mark_unbacked,
     maybe_mark_dynamic,
 )
-from dynamo.python.calls import DISABLED
 from dynamo.report import causes as breaks
 from dynamo.report.break_errors import error_on_graph_break
 from dynamo.report.causes import BreakRecord

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final
 
-from dynamo.builtins.registry import SPECIAL, Args, Kwargs
+from dynamo.builtins.registry import Args, Kwargs
+from dynamo.policy.callees import ANSWERS
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
 from dynamo.values.constant import NONE, Constant, is_none
@@ -330,5 +331,5 @@ def _has_hooks(tensor: Any) -> bool:
     return (meta is not None and bool(meta.hooks or meta.post_hooks)) or bool(of_node and of_node.get(tensor.output_nr))
 
 
-SPECIAL[vars(Function)["apply"].__func__] = _apply
-SPECIAL[engine.grad] = _grad
+ANSWERS[vars(Function)["apply"].__func__] = _apply
+ANSWERS[engine.grad] = _grad

@@ -5,27 +5,14 @@ Part of the builtin table; importing this module adds its rows.
 
 from __future__ import annotations
 
-import builtins
 import collections
 import functools
-import importlib
 import operator
 import types
 
 import eager
-from dynamo.builtins.registry import (
-    CLASSES,
-    FUNCTIONS,
-    SPECIAL,
-    Args,
-    Kwargs,
-    Row,
-    cls,
-    named,
-    of_symbolic,
-    on_constants,
-    symbolic,
-)
+from dynamo.builtins.registry import Args, Kwargs, Row, answers, of_symbolic, on_constants, symbolic
+from dynamo.policy.callees import ANSWERS
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
 from dynamo.values.base import type_name
@@ -50,17 +37,17 @@ from dynamo.world.wrap import is_named_tuple
 from eager.base.symfloat import as_float
 
 
-@cls(object)
+@answers(object)
 def _object(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return UserObject(object, born=cap.steps)
 
 
-@cls(type)
+@answers(type)
 def _type(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return cap.world.wrap_static(cap.realize(args[0]).python_type())
 
 
-@cls(super)
+@answers(super)
 def _super(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     if args:
         owner = cap.realize(args[0])
@@ -97,7 +84,7 @@ def _caller_of_super(cap: Machine) -> tuple[ClassValue, Value]:
     return owner, cap.realize(first)
 
 
-@cls(bool)
+@answers(bool)
 def _bool(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return Constant(cap.truth(args[0])) if args else FALSE
 
@@ -122,29 +109,29 @@ def _number(kind: type, method: str) -> Row:
 
 
 _plain_int = _number(int, "__int__")
-CLASSES[int] = lambda cap, args, kwargs: symbolic(cap, args) or _plain_int(cap, args, kwargs)
+ANSWERS[int] = lambda cap, args, kwargs: symbolic(cap, args) or _plain_int(cap, args, kwargs)
 _plain_float = _number(float, "__float__")
 
 
-CLASSES[float] = of_symbolic(as_float, _plain_float)
-CLASSES[complex] = _number(complex, "__complex__")
-CLASSES[bytes] = on_constants(bytes)
-CLASSES[eager.device] = on_constants(eager.device)
+ANSWERS[float] = of_symbolic(as_float, _plain_float)
+ANSWERS[complex] = _number(complex, "__complex__")
+ANSWERS[bytes] = on_constants(bytes)
+ANSWERS[eager.device] = on_constants(eager.device)
 
 
-@cls(str)
+@answers(str)
 def _str(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     if len(args) == 1 and not kwargs:
         return cap.formatting.text(args[0], str)
     return on_constants(str)(cap, args, kwargs)
 
 
-@cls(list)
+@answers(list)
 def _list(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return ListValue(cap.iteration.unpack(args[0]) if args else [])
 
 
-@cls(tuple)
+@answers(tuple)
 def _tuple(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     if args:
         first = cap.realize(args[0])
@@ -153,22 +140,22 @@ def _tuple(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return TupleValue(cap.iteration.unpack(args[0]) if args else [])
 
 
-@cls(eager.finfo)
+@answers(eager.finfo)
 def _finfo(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     if not args and not kwargs:
         cap.recorder.depend_on_defaults()
     return on_constants(eager.finfo)(cap, args, kwargs)
 
 
-CLASSES[eager.iinfo] = on_constants(eager.iinfo)
+ANSWERS[eager.iinfo] = on_constants(eager.iinfo)
 
 
-@cls(eager.Tensor)
+@answers(eager.Tensor)
 def _tensor(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return cap.recorder.call(eager.Tensor, args, kwargs)
 
 
-@cls(eager.Size)
+@answers(eager.Size)
 def _size(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     items = cap.iteration.unpack(args[0]) if args else []
     for i, item in enumerate(items):
@@ -178,7 +165,7 @@ def _size(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return TupleValue(items, None, eager.Size)
 
 
-@cls(collections.deque)
+@answers(collections.deque)
 def _deque(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     limit = args[1] if len(args) > 1 else kwargs.get("maxlen", NONE)
     maxlen = cap.operators.index_constant(limit)
@@ -204,10 +191,10 @@ def _dict_like(kind: type) -> Row:
 
 
 for _kind in (dict, collections.OrderedDict, collections.defaultdict):
-    CLASSES[_kind] = _dict_like(_kind)
+    ANSWERS[_kind] = _dict_like(_kind)
 
 
-@cls(collections.Counter)
+@answers(collections.Counter)
 def _counter(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     new = DictValue(collections.Counter)
     first = cap.realize(args[0]) if args else NONE
@@ -248,45 +235,45 @@ def _set_like(kind: type) -> Row:
     return row
 
 
-CLASSES[set] = _set_like(set)
-CLASSES[frozenset] = _set_like(frozenset)
+ANSWERS[set] = _set_like(set)
+ANSWERS[frozenset] = _set_like(frozenset)
 
 
-@cls(range)
+@answers(range)
 def _range(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return RangeValue(cap.host(range, *(cap.operators.index_constant(a) for a in args)))
 
 
-@cls(slice)
+@answers(slice)
 def _slice(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     start, stop, step = (NONE, args[0], NONE) if len(args) == 1 else (*args, NONE)[:3]
     return SliceValue(cap.realize(start), cap.realize(stop), cap.realize(step))
 
 
-@cls(enumerate)
+@answers(enumerate)
 def _enumerate(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     start = args[1] if len(args) > 1 else kwargs.get("start", Constant(0))
     first = cap.host(operator.index, cap.operators.index_constant(start))
     return EnumerateIterator(cap.iteration.iter(args[0] if args else kwargs["iterable"]), first)
 
 
-@cls(zip)
+@answers(zip)
 def _zip(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     strict = "strict" in kwargs and cap.truth(kwargs["strict"])
     return ZipIterator([cap.iteration.iter(a) for a in args], strict)
 
 
-@cls(map)
+@answers(map)
 def _map(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return MapIterator(args[0], [cap.iteration.iter(a) for a in args[1:]])
 
 
-@cls(filter)
+@answers(filter)
 def _filter(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return FilterIterator(cap.realize(args[0]), cap.iteration.iter(args[1]))
 
 
-@cls(reversed)
+@answers(reversed)
 def _reversed(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     value = cap.realize(args[0])
     if isinstance(value, RangeValue):
@@ -308,7 +295,7 @@ def _reversed(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return cap.call_method(value, "__reversed__", [], {})
 
 
-@cls(types.MappingProxyType)
+@answers(types.MappingProxyType)
 def _proxy(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     inner = cap.realize(args[0] if args else kwargs["mapping"])
     if not isinstance(inner, DictValue):
@@ -316,7 +303,7 @@ def _proxy(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return ProxyValue(inner, None)
 
 
-@cls(functools.partial)
+@answers(functools.partial)
 def _partial(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     fn = cap.realize(args[0])
     if isinstance(fn, PartialValue) and fn.source is None:
@@ -336,11 +323,9 @@ def _getter(kind: type) -> Row:
     return row
 
 
-CLASSES.update((kind, _getter(kind)) for kind in GETTERS)
+ANSWERS.update((kind, _getter(kind)) for kind in GETTERS)
 
 
-SPECIAL[importlib.import_module] = named(importlib.import_module, causes.IMPORT)
-FUNCTIONS[builtins.__import__] = named(builtins.__import__, causes.IMPORT)
 
 
 def fromkeys(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
@@ -370,9 +355,9 @@ def _container_new(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return new_container(cap, kind, base, args[1:], kwargs)
 
 
-FUNCTIONS[tuple.__new__] = _tuple_new
+ANSWERS[tuple.__new__] = _tuple_new
 for _base in (dict, collections.OrderedDict, list, *SCALAR_BASES):
-    FUNCTIONS[_base.__new__] = _container_new
-FUNCTIONS[type.__call__] = lambda cap, a, k: cap.classes.make_instance(cap.realize(a[0]), a[1:], k)
-FUNCTIONS[dict.fromkeys] = fromkeys
-FUNCTIONS[object.__new__] = lambda cap, a, k: cap.classes.new_object(cap.realize(a[0]).as_constant(), a[1:], k)
+    ANSWERS[_base.__new__] = _container_new
+ANSWERS[type.__call__] = lambda cap, a, k: cap.classes.make_instance(cap.realize(a[0]), a[1:], k)
+ANSWERS[dict.fromkeys] = fromkeys
+ANSWERS[object.__new__] = lambda cap, a, k: cap.classes.new_object(cap.realize(a[0]).as_constant(), a[1:], k)

@@ -13,7 +13,8 @@ import enum
 import types
 from typing import Final
 
-from dynamo.builtins.registry import SPECIAL, Args, Kwargs
+from dynamo.builtins.registry import Args, Kwargs
+from dynamo.policy.callees import ANSWERS
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
 from dynamo.values.constant import Constant
@@ -125,5 +126,5 @@ def _give(cap: Machine, made: UserObject, state: dict[str, Value]) -> None:
         cap.effects.set_attribute(made, name, item)
 
 
-SPECIAL[copy.copy] = _copy
-SPECIAL[copy.deepcopy] = _deepcopy
+ANSWERS[copy.copy] = _copy
+ANSWERS[copy.deepcopy] = _deepcopy

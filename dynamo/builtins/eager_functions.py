@@ -9,7 +9,8 @@ import types
 from typing import Any
 
 import eager
-from dynamo.builtins.registry import FUNCTIONS, SPECIAL, Args, Kwargs, Row, asked, function, on_constants
+from dynamo.builtins.registry import Args, Kwargs, Row, answers, asked, on_constants
+from dynamo.policy.callees import ANSWERS
 from dynamo.recording.data_dependent import assert_condition
 from dynamo.report import causes
 from dynamo.values.constant import FALSE, TRUE, Constant
@@ -22,37 +23,37 @@ from eager.base import thread_state
 from eager.functions import assertions
 
 
-@function(eager_native.set_grad_enabled)
+@answers(eager_native.set_grad_enabled)
 def _set_grad_enabled(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return Constant(cap.modes.set_grad(cap.truth(args[0])))
 
 
-@function(eager_native.inference_mode)
+@answers(eager_native.inference_mode)
 def _inference_mode(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return Constant(eager_native.inference_mode())
 
 
-@function(eager_native.set_inference_mode)
+@answers(eager_native.set_inference_mode)
 def _set_inference_mode(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return Constant(cap.modes.set_inference(cap.truth(args[0])))
 
 
-@function(eager_native.grad_enabled)
+@answers(eager_native.grad_enabled)
 def _grad_enabled(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return Constant(cap.modes.grad)
 
 
-@function(thread_state.switch_autocast)
+@answers(thread_state.switch_autocast)
 def _switch_autocast(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return Constant(cap.modes.switch_autocast(cap.realize(args[0]).as_constant()))
 
 
-@function(autocast_mode._number)
+@answers(autocast_mode._number)
 def _autocast_number(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return Constant(autocast_mode._number(*(cap.realize(a).as_constant() for a in args)))
 
 
-@function(autocast_mode._settings)
+@answers(autocast_mode._settings)
 def _autocast_settings(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     given = [cap.realize(a).as_constant() for a in args]
     if given[1] is None:
@@ -60,7 +61,7 @@ def _autocast_settings(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return TupleValue([Constant(v) for v in autocast_mode._settings(*given)])
 
 
-@function(autocast_mode.is_autocast_enabled)
+@answers(autocast_mode.is_autocast_enabled)
 def _is_autocast_enabled(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return Constant(autocast_mode.is_autocast_enabled(*(cap.realize(a).as_constant() for a in (*args, *kwargs.values()))))
 
@@ -73,13 +74,13 @@ def _forbid(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return Constant(before)
 
 
-SPECIAL[causes.forbid] = _forbid
-SPECIAL[thread_state.switch_autocast] = _switch_autocast
-SPECIAL[autocast_mode._number] = _autocast_number
-SPECIAL[autocast_mode._settings] = _autocast_settings
-SPECIAL[autocast_mode.is_autocast_enabled] = _is_autocast_enabled
-SPECIAL[eager.is_grad_enabled] = _grad_enabled
-FUNCTIONS[eager.is_grad_enabled] = _grad_enabled
+ANSWERS[causes.forbid] = _forbid
+ANSWERS[thread_state.switch_autocast] = _switch_autocast
+ANSWERS[autocast_mode._number] = _autocast_number
+ANSWERS[autocast_mode._settings] = _autocast_settings
+ANSWERS[autocast_mode.is_autocast_enabled] = _is_autocast_enabled
+ANSWERS[eager.is_grad_enabled] = _grad_enabled
+ANSWERS[eager.is_grad_enabled] = _grad_enabled
 
 
 def _is_compiling(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
@@ -87,17 +88,17 @@ def _is_compiling(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
 
 
 for _name in ("is_compiling", "is_dynamo_compiling"):
-    SPECIAL[getattr(eager.compiler, _name)] = _is_compiling
+    ANSWERS[getattr(eager.compiler, _name)] = _is_compiling
 
 
-SPECIAL[eager.compiler.is_exporting] = lambda cap, a, k: FALSE
+ANSWERS[eager.compiler.is_exporting] = lambda cap, a, k: FALSE
 
 
 def _is_tensor(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return Constant(isinstance(cap.realize(args[0]), TensorValue))
 
 
-SPECIAL[eager.is_tensor] = _is_tensor
+ANSWERS[eager.is_tensor] = _is_tensor
 
 
 def _tensor_question(name: str) -> Row:
@@ -107,17 +108,17 @@ def _tensor_question(name: str) -> Row:
     return row
 
 
-SPECIAL[eager.is_floating_point] = _tensor_question("is_floating_point")
-SPECIAL[eager.numel] = _tensor_question("numel")
-SPECIAL[assertions.holds] = lambda cap, a, k: TRUE if assert_condition(cap, a[0]) else a[0]
+ANSWERS[eager.is_floating_point] = _tensor_question("is_floating_point")
+ANSWERS[eager.numel] = _tensor_question("numel")
+ANSWERS[assertions.holds] = lambda cap, a, k: TRUE if assert_condition(cap, a[0]) else a[0]
 for _query in (eager.is_anomaly_enabled, eager.is_anomaly_check_nan_enabled):
-    SPECIAL[_query] = asked(_query)
-SPECIAL[eager.get_default_dtype] = lambda cap, a, k: cap.recorder.default_dtype()
+    ANSWERS[_query] = asked(_query)
+ANSWERS[eager.get_default_dtype] = lambda cap, a, k: cap.recorder.default_dtype()
 
 
 def pure_own(fn: Any) -> None:
     """Functions of ours on dtypes and numbers."""
-    SPECIAL[fn] = on_constants(fn)
+    ANSWERS[fn] = on_constants(fn)
 
 
 for _fn in (eager.promote_types, eager.can_cast):

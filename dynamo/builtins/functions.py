@@ -13,25 +13,12 @@ import operator
 import sys
 import types
 import warnings
-from typing import Any, Final
+from typing import Any
 
 import eager
-from dynamo.builtins.registry import (
-    FUNCTIONS,
-    ONE,
-    SPECIAL,
-    ZERO,
-    Args,
-    Kwargs,
-    Row,
-    asked,
-    function,
-    named,
-    of_symbolic,
-    on_constants,
-    symbolic,
-)
+from dynamo.builtins.registry import ONE, ZERO, Args, Kwargs, Row, answers, asked, of_symbolic, on_constants, symbolic
 from dynamo.guards.sources import ConstSource
+from dynamo.policy.callees import ANSWERS
 from dynamo.python.attributes import attribute_name
 from dynamo.python.operators import BINARY, COMPARE, INPLACE, UNARY
 from dynamo.report import causes
@@ -65,20 +52,20 @@ def _unary(fn: Any) -> Row:
 
 
 for _make, _fns in ((_binary, BINARY), (_inplace, INPLACE), (_compare, COMPARE), (_unary, UNARY)):
-    FUNCTIONS.update((_fn, _make(_fn)) for _fn in _fns)
-FUNCTIONS[operator.abs] = FUNCTIONS[abs]
+    ANSWERS.update((_fn, _make(_fn)) for _fn in _fns)
+ANSWERS[operator.abs] = ANSWERS[abs]
 for _fn in vars(math).values():
     if callable(_fn):
-        FUNCTIONS[_fn] = on_constants(_fn)
-FUNCTIONS[math.sqrt] = of_symbolic(square_root, FUNCTIONS[math.sqrt])
+        ANSWERS[_fn] = on_constants(_fn)
+ANSWERS[math.sqrt] = of_symbolic(square_root, ANSWERS[math.sqrt])
 for _fn in (bin, chr, hex, oct, ord, round, pow):
-    FUNCTIONS[_fn] = on_constants(_fn)
+    ANSWERS[_fn] = on_constants(_fn)
 
 
 for _fn in (sys.getrecursionlimit, gc.isenabled):
-    FUNCTIONS[_fn] = asked(_fn)
+    ANSWERS[_fn] = asked(_fn)
 for _fn in (eager.get_num_threads, eager.get_num_interop_threads):
-    SPECIAL[_fn] = asked(_fn)
+    ANSWERS[_fn] = asked(_fn)
 
 
 def _or_tensor(fn: Any, method: str) -> Row:
@@ -98,12 +85,12 @@ def _or_tensor(fn: Any, method: str) -> Row:
     return row
 
 
-FUNCTIONS[pow] = _or_tensor(pow, "__pow__")
-FUNCTIONS[round] = _or_tensor(round, "__round__")
+ANSWERS[pow] = _or_tensor(pow, "__pow__")
+ANSWERS[round] = _or_tensor(round, "__round__")
 _plain_divmod = _or_tensor(divmod, "__divmod__")
 
 
-@function(divmod)
+@answers(divmod)
 def _divmod(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     if any(isinstance(cap.realize(a), SymIntValue) for a in args) and len(args) == 2:
         return TupleValue([cap.operators.binary(operator.floordiv, *args), cap.operators.binary(operator.mod, *args)])
@@ -112,19 +99,13 @@ def _divmod(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
 
 
 
-@function(operator.index)
+@answers(operator.index)
 def _index(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return symbolic(cap, args) or cap.world.wrap_new(cap.host(operator.index, cap.operators.index_constant(args[0])))
 
 
-for _fn in (print, input, open):
-    FUNCTIONS[_fn] = named(_fn, causes.UNKNOWN_CALL)
-_FRAMES_LOOKED_AT: Final = ("_getframe", "_getframemodulename", "_current_frames")  # the second from 3.12 on
-for _fn in (breakpoint, locals, dir, eval, exec, compile, *(getattr(sys, n) for n in _FRAMES_LOOKED_AT if hasattr(sys, n))):
-    FUNCTIONS[_fn] = named(_fn, causes.FRAME_INTROSPECTION)
 
-
-@function(warnings.warn)
+@answers(warnings.warn)
 def _warn(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     """A break: the warning is about the line that calls, or about one of its callers'."""
     level = cap.realize(args[2] if len(args) > 2 else kwargs.get("stacklevel", ONE))
@@ -132,7 +113,7 @@ def _warn(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     raise Unsupported(causes.FRAME_INTROSPECTION if about_caller else causes.UNKNOWN_CALL, "builtin warn()")
 
 
-@function(math.prod)
+@answers(math.prod)
 def _prod(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     total = kwargs.get("start", ONE)
     iterator = cap.iteration.iter(args[0])
@@ -141,7 +122,7 @@ def _prod(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return total
 
 
-@function(vars)
+@answers(vars)
 def _vars(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     if not args:
         raise Unsupported(causes.FRAME_INTROSPECTION, "builtin vars()")
@@ -150,7 +131,7 @@ def _vars(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return cap.attributes.read(args[0], "__dict__")
 
 
-@function(id)
+@answers(id)
 def _id(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     value = cap.realize(args[0])
     if isinstance(value.source, ConstSource):
@@ -158,7 +139,7 @@ def _id(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     raise Unsupported(causes.IDENTITY, f"id of {cap.realize(args[0]).describe()}")
 
 
-@function(hash)
+@answers(hash)
 def _hash(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     value = cap.realize(args[0])
     if isinstance(value, UserObject) and isinstance(getattr(value.cls, "__hash__", None), types.FunctionType):
@@ -184,22 +165,17 @@ def _holds_nan(x: Any) -> bool:
     return any(map(_holds_nan, x)) if isinstance(x, tuple) else isinstance(x, float | complex) and x != x
 
 
-@function(globals)
-def _globals(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
-    raise Unsupported(causes.FRAME_INTROSPECTION, "globals()")
-
-
-@function(len)
+@answers(len)
 def _len(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return cap.operators.length(args[0])
 
 
-@function(isinstance)
+@answers(isinstance)
 def _isinstance(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return Constant(cap.classes.isinstance(args[0], args[1]))
 
 
-@function(issubclass)
+@answers(issubclass)
 def _issubclass(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     first = cap.realize(args[0])
     if isinstance(first, UserObject):
@@ -211,45 +187,45 @@ def _issubclass(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return Constant(any(cap.classes.is_subclass(first.cls, c.as_constant()) for c in classes))
 
 
-@function(callable)
+@answers(callable)
 def _callable(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     value = cap.realize(args[0])
     return Constant(cap.classes.has(value.python_type(), "__call__") or isinstance(value, BuiltinMethod | TensorMethod))
 
 
-@function(getattr)
+@answers(getattr)
 def _getattr(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return cap.attributes.get(args[0], attribute_name(cap, args[1]), args[2] if len(args) > 2 else None)
 
 
-@function(hasattr)
+@answers(hasattr)
 def _hasattr(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return Constant(cap.attributes.has(args[0], attribute_name(cap, args[1])))
 
 
-@function(setattr)
+@answers(setattr)
 def _setattr(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     cap.realize(args[0]).setattr(cap, attribute_name(cap, args[1]), args[2])
     return NONE
 
 
-@function(delattr)
+@answers(delattr)
 def _delattr(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     cap.realize(args[0]).delattr(cap, attribute_name(cap, args[1]))
     return NONE
 
 
-@function(repr)
+@answers(repr)
 def _repr(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return cap.formatting.text(args[0], repr)
 
 
-@function(ascii)
+@answers(ascii)
 def _ascii(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return cap.formatting.text(args[0], ascii)
 
 
-@function(format)
+@answers(format)
 def _format(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     spec = cap.realize(args[1]) if len(args) > 1 else Constant("")
     if not issubclass(spec.python_type(), str):
@@ -257,14 +233,14 @@ def _format(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return cap.formatting.format(args[0], spec.as_constant())
 
 
-@function(iter)
+@answers(iter)
 def _iter(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     if len(args) == 2:
         return CallIterator(args[0], args[1])
     return cap.iteration.iter(args[0])
 
 
-@function(next)
+@answers(next)
 def _next(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     iterator = cap.realize(args[0])
     try:
@@ -281,7 +257,7 @@ def _next(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return cap.exceptions.raise_values(StopIteration, [] if returned is NONE else [returned])
 
 
-@function(all)
+@answers(all)
 def _all(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     iterator = cap.iteration.iter(args[0])
     while (item := cap.iteration.next(iterator)) is not None:
@@ -290,7 +266,7 @@ def _all(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return TRUE
 
 
-@function(any)
+@answers(any)
 def _any(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     iterator = cap.iteration.iter(args[0])
     while (item := cap.iteration.next(iterator)) is not None:
@@ -299,7 +275,7 @@ def _any(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return FALSE
 
 
-@function(sum)
+@answers(sum)
 def _sum(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     total = cap.realize(args[1] if len(args) > 1 else kwargs.get("start", ZERO))
     if not isinstance(total, Constant) and issubclass(total.python_type(), str | bytes | bytearray):
@@ -341,51 +317,51 @@ def _extreme(fn: Any, better: Any) -> Row:
     return row
 
 
-FUNCTIONS[max] = _extreme(max, operator.gt)
-FUNCTIONS[min] = _extreme(min, operator.lt)
+ANSWERS[max] = _extreme(max, operator.gt)
+ANSWERS[min] = _extreme(min, operator.lt)
 
 
-@function(sorted)
+@answers(sorted)
 def _sorted(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return ListValue(cap.iteration.sorted(cap.iteration.unpack(args[0]), kwargs))
 
 
-@function(operator.getitem)
+@answers(operator.getitem)
 def _op_getitem(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return cap.operators.getitem(args[0], args[1])
 
 
-@function(operator.setitem)
+@answers(operator.setitem)
 def _op_setitem(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return cap.call_method(args[0], "__setitem__", args[1:], {})
 
 
-@function(operator.not_)
+@answers(operator.not_)
 def _op_not(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return Constant(not cap.truth(args[0]))
 
 
-@function(operator.truth)
+@answers(operator.truth)
 def _op_truth(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return Constant(cap.truth(args[0]))
 
 
-@function(operator.is_)
+@answers(operator.is_)
 def _op_is(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return Constant(cap.operators.same_object(args[0], args[1]))
 
 
-@function(operator.is_not)
+@answers(operator.is_not)
 def _op_is_not(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return Constant(not cap.operators.same_object(args[0], args[1]))
 
 
-@function(operator.contains)
+@answers(operator.contains)
 def _op_contains(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return Constant(cap.operators.contains(args[0], args[1]))
 
 
-@function(functools.reduce)
+@answers(functools.reduce)
 def _reduce(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     iterator = cap.iteration.iter(args[1])
     total = args[2] if len(args) > 2 else cap.iteration.next(iterator)
@@ -396,7 +372,7 @@ def _reduce(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return total
 
 
-@function(sys.exc_info)
+@answers(sys.exc_info)
 def _exc_info(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     if cap.exceptions.handled is None:
         return TupleValue([NONE, NONE, NONE])

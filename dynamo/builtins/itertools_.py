@@ -12,7 +12,8 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from dynamo.builtins.registry import CLASSES, FUNCTIONS, ONE, ZERO, Args, Kwargs, function
+from dynamo.builtins.registry import ONE, ZERO, Args, Kwargs, answers
+from dynamo.policy.callees import ANSWERS
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
 from dynamo.values.constant import NONE, is_none
@@ -73,7 +74,7 @@ def _host_iterator(kind: type) -> Callable[[Callable[..., Iterator[Value]]], Non
                 _check_numbers(cap, kind, args[first:], kwargs)
             return HostIterator(kind, lambda cap: make(cap, *args, **kwargs), cap.steps)
 
-        CLASSES[kind] = row
+        ANSWERS[kind] = row
 
     return register
 
@@ -281,10 +282,10 @@ def _from_iterable(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return HostIterator(itertools.chain, make, cap.steps)
 
 
-FUNCTIONS[itertools.chain.from_iterable] = _from_iterable
+ANSWERS[itertools.chain.from_iterable] = _from_iterable
 
 
-@function(itertools.tee)
+@answers(itertools.tee)
 def _tee(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     """Iterators over one source: what one of them has read ahead is kept for the others."""
     source = cap.iteration.iter(args[0])

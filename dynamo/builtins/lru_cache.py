@@ -12,9 +12,10 @@ import gc
 import itertools
 from typing import Any, Final
 
-from dynamo.builtins.registry import BY_TYPE, Row
+from dynamo.builtins.registry import Row
 from dynamo.guards.sources import ConstSource, DictItemSource
 from dynamo.policy import callees
+from dynamo.policy.callees import ANSWER_RULES
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
 from dynamo.values.objects import UserObject
@@ -96,8 +97,9 @@ def _host_value(cap: Machine, value: Value) -> Any:
     return value.as_constant()
 
 
-def _cached(fn: Any) -> Row:
-    return lambda cap, args, kwargs: call_cached(cap, fn, args, kwargs)
+def _cached(fn: Any) -> Row | None:
+    """The row of a function behind a cache."""
+    return (lambda cap, args, kwargs: call_cached(cap, fn, args, kwargs)) if isinstance(fn, type(_probe)) else None
 
 
-BY_TYPE[type(_probe)] = _cached
+ANSWER_RULES.append(_cached)

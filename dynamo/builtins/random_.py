@@ -10,7 +10,8 @@ import random
 from collections.abc import Callable
 from typing import Any, Final
 
-from dynamo.builtins.registry import FUNCTIONS, SPECIAL, Args, Kwargs, Row
+from dynamo.builtins.registry import Args, Kwargs, Row
+from dynamo.policy.callees import ANSWERS
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
 from dynamo.values.protocols import Machine, NotConstant, Value
@@ -43,7 +44,7 @@ def _random(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return cap.data.draw(float, random.random, (), {})
 
 
-FUNCTIONS[random.random] = _random
+ANSWERS[random.random] = _random
 for _method, _fn in ((random.Random.uniform, random.uniform), (random.Random.randint, random.randint),
                      (random.Random.randrange, random.randrange)):  # fmt: skip
-    SPECIAL[_method] = _drawn(_method, _fn)
+    ANSWERS[_method] = _drawn(_method, _fn)

@@ -1,16 +1,15 @@
-"""Builtins, and the C functions of the standard library that captured code may call, as a table by identity.
+"""Rows for builtins, and for the C functions of the standard library that captured code may call.
 
-A row is a function of (machine, args, kwargs). What is not here ends the graph when it is called with captured values.
-`Builtins` looks rows up.
+A row is a function of (machine, args, kwargs). The table is `policy.callees.ANSWERS`; a C function without a row ends the graph
+when it is called with captured values.
 """
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from dynamo.python.calls import Row
+from dynamo.policy.callees import ANSWER_RULES, ANSWERS
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
 from dynamo.values.builtin_subclasses import value_of_scalar
@@ -24,66 +23,19 @@ from dynamo.values.tensor import TensorValue
 Args: TypeAlias = "list[Value]"
 Kwargs: TypeAlias = "dict[str, Value]"
 
-FUNCTIONS: Final[dict[Any, Row]] = {}
-CLASSES: Final[dict[type, Row]] = {}
+Row: TypeAlias = "Callable[[Machine, Args, Kwargs], Value]"
 ZERO: Final = Constant(0)
 ONE: Final = Constant(1)
-SPECIAL: Final[dict[Any, Row]] = {}  # Python functions that are answered rather than followed
-# What makes the row of a Python function with a code object, or of a callable of a class.
-BY_CODE: Final[dict[types.CodeType, Callable[[Any], Row]]] = {}
-BY_TYPE: Final[dict[type, Callable[[Any], Row]]] = {}
 
 
-def function(*fns: Any) -> Callable[[Row], Row]:
-    """Register the row of C functions."""
+def answers(*targets: Any) -> Callable[[Row], Row]:
+    """Register the row of callees."""
 
     def register(row: Row) -> Row:
-        for fn in fns:
-            FUNCTIONS[fn] = row
+        ANSWERS.update(dict.fromkeys(targets, row))
         return row
 
     return register
-
-
-def cls(kind: type) -> Callable[[Row], Row]:
-    """Register what calling a class does."""
-
-    def register(row: Row) -> Row:
-        CLASSES[kind] = row
-        return row
-
-    return register
-
-
-class Builtins:
-    """Looks rows up."""
-
-    def function(self, fn: Any) -> Row | None:
-        """The row of a function of C."""
-        if isinstance(getattr(fn, "__self__", None), type) and fn.__name__ == "__subclasses__":
-            return asked(fn)  # another object each time
-        try:
-            return FUNCTIONS.get(fn)
-        except TypeError:  # not hashable: not in the table
-            return None
-
-    def made(self, kind: type) -> Row | None:
-        """The row of a class that is called."""
-        return CLASSES.get(kind)
-
-    def special(self, fn: Any) -> Row | None:
-        """The row of a Python function that is not followed."""
-        return SPECIAL.get(fn)
-
-    def of_code(self, fn: types.FunctionType) -> Row | None:
-        """The row of a Python function that is known by its code."""
-        make = BY_CODE.get(fn.__code__)
-        return None if make is None else make(fn)
-
-    def of_type(self, fn: Any) -> Row | None:
-        """The row of a callable that is known by its class."""
-        make = BY_TYPE.get(type(fn))
-        return None if make is None else make(fn)
 
 
 def constants(cap: Machine, args: Args, kwargs: Kwargs) -> tuple[list[Any], dict[str, Any]]:
@@ -127,15 +79,6 @@ def asked(fn: Any) -> Row:
     return row
 
 
-def named(fn: Any, cause: causes.Cause) -> Row:
-    """A row that ends the graph for `cause`."""
-
-    def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
-        raise Unsupported(cause, f"builtin {fn.__name__}()")
-
-    return row
-
-
 def symbolic(cap: Machine, args: Args) -> SymIntValue | None:
     """The only argument, if it is an int known as an expression."""
     first = cap.realize(args[0]) if len(args) == 1 else None
@@ -150,3 +93,11 @@ def of_symbolic(fn: Callable[[Any], Any], plain: Row) -> Row:
         return cap.world.wrap_new(cap.host(fn, first.symbolic)) if isinstance(first, SymbolicValue) else plain(cap, args, kwargs)
 
     return row
+
+
+def _subclasses(fn: Any) -> Row | None:
+    """The row of cls.__subclasses__, which is another object each time."""
+    return asked(fn) if isinstance(getattr(fn, "__self__", None), type) and fn.__name__ == "__subclasses__" else None
+
+
+ANSWER_RULES.append(_subclasses)

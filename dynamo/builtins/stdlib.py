@@ -20,8 +20,9 @@ from fractions import Fraction
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any, Final
 
-from dynamo.builtins.registry import CLASSES, FUNCTIONS, SPECIAL, Args, Kwargs, Row, on_constants
+from dynamo.builtins.registry import Args, Kwargs, Row, on_constants
 from dynamo.guards.sources import AttrSource, ConstSource, DictAttrSource, DictItemSource
+from dynamo.policy.callees import ANSWERS
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
 from dynamo.values.builtin_subclasses import ContainerObject
@@ -76,7 +77,7 @@ def _depend_on(cap: Machine, fn: FunctionValue) -> types.FunctionType:
     return real
 
 
-SPECIAL[inspect.signature] = _signature
+ANSWERS[inspect.signature] = _signature
 
 
 # --- the environment -------------------------------------------------------------------------------------------
@@ -105,8 +106,8 @@ def _getenv(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return cap.call_method(environ, "get", args, kwargs)
 
 
-SPECIAL[os._Environ.__getitem__] = _environ_getitem
-SPECIAL[os.getenv] = _getenv
+ANSWERS[os._Environ.__getitem__] = _environ_getitem
+ANSWERS[os.getenv] = _getenv
 
 
 # --- functions that only compute ---------------------------------------------------------------------------------
@@ -149,7 +150,7 @@ def _read(fn: Callable[..., Any]) -> Row:
 
 
 for _fn in (str.lower, str.upper, str.strip):
-    FUNCTIONS[_fn] = _read(_fn)
+    ANSWERS[_fn] = _read(_fn)
 for _fn in _PURE:
-    (SPECIAL if isinstance(_fn, types.FunctionType) else FUNCTIONS)[_fn] = _computed(_fn)
-CLASSES.update((kind, _computed(kind)) for kind in _PURE_CLASSES)
+    ANSWERS[_fn] = _computed(_fn)
+ANSWERS.update((kind, _computed(kind)) for kind in _PURE_CLASSES)

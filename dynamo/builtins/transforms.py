@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dynamo.builtins.registry import BY_CODE, SPECIAL, Args, Kwargs, Row
+from dynamo.builtins.registry import Args, Kwargs, Row
+from dynamo.policy.callees import ANSWER_RULES, ANSWERS
 from dynamo.recording.nested_graphs import InGraph
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
@@ -299,9 +300,11 @@ _WRAPPERS: Final = {
 }
 
 
-def _made_outside(real: types.FunctionType) -> Row:
+def _made_outside(real: Any) -> Row | None:
     """The row of a function that a transform gave outside of the captured program."""
-    fn = _WRAPPERS[real.__code__]
+    fn = _WRAPPERS.get(real.__code__) if isinstance(real, types.FunctionType) else None
+    if fn is None:
+        return None
     seen = _closure(real)
     options = {p: seen[p] for p in inspect.signature(fn).parameters if p in seen and p != "func"}
 
@@ -312,7 +315,7 @@ def _made_outside(real: types.FunctionType) -> Row:
     return row
 
 
-BY_CODE.update(dict.fromkeys(_WRAPPERS, _made_outside))
+ANSWER_RULES.append(_made_outside)
 
 
 def _closure(fn: types.FunctionType) -> dict[str, Any]:
@@ -386,6 +389,6 @@ def _call_arguments(cap: Machine, given: dict[str, Value]) -> tuple[list[Value],
     return positional, {}
 
 
-SPECIAL.update({fn: _factory(fn) for fn in _FACTORIES})
-SPECIAL.update({fn: _direct(fn) for fn in _DIRECT})
-SPECIAL.update(dict.fromkeys((func.functional_call, stateless.functional_call), _functional_call))
+ANSWERS.update({fn: _factory(fn) for fn in _FACTORIES})
+ANSWERS.update({fn: _direct(fn) for fn in _DIRECT})
+ANSWERS.update(dict.fromkeys((func.functional_call, stateless.functional_call), _functional_call))

@@ -32,7 +32,6 @@ from dynamo.builtins import (
 )
 from dynamo.builtins.numpy import table
 from dynamo.builtins.numpy.calls import Arrays
-from dynamo.builtins.registry import Builtins
 from dynamo.bytecode.decode import Instruction
 from dynamo.frames import opcodes
 from dynamo.frames.frame import Frame
@@ -131,7 +130,7 @@ class Capture:
         self.iteration = Iteration(self, limits.unroll)
         self.formatting = Formatting(self)
         self.exceptions = Exceptions(self)
-        self.calls = Calls(self, Builtins())
+        self.calls = Calls(self)
         self.arrays = Arrays(self, table.OPERATORS, table.METHODS)
         self.frames = FrameStack(self, limits.inline_depth)
         self._parts: tuple[Any, ...] = tuple(part for part in vars(self).values() if hasattr(part, "cap"))

@@ -1,33 +1,55 @@
-"""Which code is looked into, which is called as it is, and which becomes a node of the graph.
+"""Which code is followed, which is called as it is, and which becomes a node of the graph.
 
-Owns the lists. Nothing here looks at values; a function is judged by identity, by its file and by its package.
+Owns the lists, and `resolve`, which gives one record for a callee: what a capture does with a call of it. Nothing here looks at
+values; a callee is judged by identity, by its file and by its package.
 """
 
 from __future__ import annotations
 
+import builtins
+import enum
 import functools
+import importlib
 import os
 import sys
 import sysconfig
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from types import CodeType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import eager
 import eager.nn
 import eager.nn.functional
+from dynamo.guards.sources import type_attribute
+from dynamo.policy import signatures
+from dynamo.report import causes
+from dynamo.report.causes import Cause
 from dynamo.report.errors import ForbiddenCall
-from eager._ops import OpOverload, OpOverloadPacket
+from eager._ops import OperatorBase, OpOverload, OpOverloadPacket
+from eager.nn import Module
 from eager.optable.table import OPS, Op
 from eager.public import wrapper
 from eager.startup.places import EAGER_DIR, ROOT
 
 OWN_PACKAGES: Final = ("eager", "fxir", "dynamo", "inductor")
 CAPTURED_GRAPH: Final = "CapturedGraph"  # the name of the graphs of captures
-_DEBUGGERS: Final = frozenset({"pdb", "bdb", "ipdb", "pudb", "debugpy", "IPython.core.debugger"})  # they look at the caller's frame
-_LOOK_UP_THE_STACK: Final = frozenset(("extract_stack", "format_stack", "print_stack", "walk_stack"))  # of traceback
+DISABLED: Final = "_framejit_disabled"  # the attribute by which `disable` marks a callable
+# Callees that look at the frames that led to their call: functions of C, and functions of Python modules ("*": all of a module).
+_FRAME_READERS: Final = frozenset((
+    breakpoint, locals, globals, dir, eval, exec, compile,
+    *(getattr(sys, name) for name in ("_getframe", "_getframemodulename", "_current_frames") if hasattr(sys, name)),
+))  # fmt: skip
+_FRAME_READING_MODULES: Final = {
+    **dict.fromkeys(("pdb", "bdb", "ipdb", "pudb", "debugpy", "IPython.core.debugger"), frozenset("*")),
+    "traceback": frozenset(("extract_stack", "format_stack", "print_stack", "walk_stack")),
+}
+# Other callees that end the graph, whatever their arguments.
+_BREAKS: Final[dict[Any, Cause]] = {
+    **dict.fromkeys((print, input, open), causes.UNKNOWN_CALL),
+    **dict.fromkeys((builtins.__import__, importlib.import_module), causes.IMPORT),
+}
 _OWN_DIRS: Final = tuple(
     os.path.join(ROOT, package, "") for package in OWN_PACKAGES
 )
@@ -77,7 +99,7 @@ _NOT_IN_GRAPH: Final = frozenset(
 )
 
 
-DATA_DEPENDENT: Final = frozenset("nonzero masked_select unique item is_nonzero".split())  # functions of ours
+_DATA_DEPENDENT: Final = frozenset("nonzero masked_select unique item is_nonzero".split())  # functions of ours
 
 
 def _body(fn: Any) -> Any:
@@ -128,16 +150,6 @@ def forbid(fn: Any) -> None:
     _forbidden[id(fn)] = fn
 
 
-def refuse_forbidden(fn: Any) -> None:
-    """Raises: ForbiddenCall if calls of `fn` are."""
-    if id(fn) in _forbidden:
-        raise ForbiddenCall(f"Attempt to trace forbidden callable {fn!r}")
-
-
-def is_disallowed(fn: Any) -> bool:
-    return id(fn) in _disallowed
-
-
 def assume_constant(fn: Any) -> None:
     """Take the result of `fn` for a constant of the capture."""
     _constant_result[id(fn)] = fn
@@ -163,24 +175,14 @@ def is_allowed(fn: Any) -> bool:
     return id(fn) in graph_functions() or id(fn) in _allowed or issubclass(kind, Op | OpOverload | OpOverloadPacket)
 
 
-def is_constant_result(fn: Any) -> bool:
+def _is_constant_result(fn: Any) -> bool:
     return id(fn) in _constant_result or (getattr(fn, "__module__", ""), getattr(fn, "__name__", "")) in _QUERIES
 
 
-def is_library_function(fn: types.FunctionType) -> bool:
+def _is_library_function(fn: types.FunctionType) -> bool:
     """Whether `fn` is one of ours that works on tensors alone, below the public names: a node where it meets tensors."""
     filename = _body(fn).__code__.co_filename
     return filename.startswith(_LIBRARY) and not filename.startswith(_INLINED_OWN) and fn.__name__ not in _NOT_IN_GRAPH
-
-
-def substitute_of(fn: Any) -> Substitute | None:
-    return _substitutes.get(id(fn))
-
-
-def looks_at_callers(fn: types.FunctionType) -> bool:
-    """Whether a function of a library looks at the frames that led to its call."""
-    module = fn.__globals__.get("__name__")
-    return module in _DEBUGGERS or (module == "traceback" and fn.__name__ in _LOOK_UP_THE_STACK)
 
 
 def is_own(code: CodeType) -> bool:
@@ -252,3 +254,129 @@ def may_capture(code: CodeType) -> bool:
     if code.co_filename.startswith(f"<{CAPTURED_GRAPH}."):
         return False
     return _may_capture_file(code.co_filename)
+
+
+# --- one record for a callee --------------------------------------------------------------------------------------
+
+Row: TypeAlias = "Callable[[Any, list[Any], dict[str, Any]], Any]"  # (machine, arguments, keyword arguments) -> value
+ANSWERS: Final[dict[Any, Row]] = {}  # by callee, what its call gives
+# What finds the row of a callee that no table can name, such as every function that a transform returns.
+ANSWER_RULES: Final[list[Callable[[Any], Row | None]]] = []
+
+
+class Action(enum.Enum):
+    """What a capture does with a call."""
+
+    FOLLOW = enum.auto()  # run its code, or the rule of Python for its kind, within the capture
+    NODE = enum.auto()  # record it in the graph
+    ANSWER = enum.auto()  # ask the row of its callee
+    CONSTANT = enum.auto()  # make it at capture: the result is a constant
+    BREAK = enum.auto()  # end the graph
+
+
+@dataclass(frozen=True, slots=True)
+class Callee:
+    """What a capture does with calls of one callable.
+
+    target: the callable, or its substitute. original: the callable in whose place the substitute is, None without one. row: of an
+    ANSWER. signature: bounds of the arguments that are answered. cause, detail: of a BREAK. looks_at_frames: it sees its callers.
+    """
+
+    target: Any
+    action: Action
+    row: Row | None = None
+    signature: signatures.Arity | None = None
+    original: Substitute | None = None
+    cause: Cause | None = None
+    detail: str = ""
+
+    @property
+    def looks_at_frames(self) -> bool:
+        return self.cause is causes.FRAME_INTROSPECTION
+
+    def takes(self, n: int, names: dict[str, Any]) -> bool:
+        """Whether a row answers a call with n positional arguments and these keyword arguments."""
+        return signatures.fits(self.signature, n, names) and signatures.takes(self.target, n, names)
+
+
+def name_of(target: Any) -> str:
+    """A callable in messages."""
+    if isinstance(target, type):
+        return f"class {target.__qualname__}"
+    if isinstance(target, types.FunctionType):
+        return f"function {target.__qualname__}"
+    if isinstance(target, OperatorBase):
+        return f"torch.{target.__qualname__}"
+    return f"builtin {getattr(target, '__qualname__', target)}"
+
+
+def resolve(target: Any, keywords: Collection[str] = ()) -> Callee:
+    """What to do with a call of `target`, a function, class or builtin. keywords: names of the keyword arguments.
+
+    Raises: ForbiddenCall if `forbid_in_graph` names the target.
+    """
+    if id(target) in _forbidden:
+        raise ForbiddenCall(f"Attempt to trace forbidden callable {target!r}")
+    refusal = _refused(target)
+    if refusal is not None:
+        return refusal
+    replaced = _substitutes.get(id(target))
+    if replaced is not None:
+        return Callee(replaced.replacement, Action.FOLLOW, original=replaced)
+    row = _row_of(target)
+    if row is not None:
+        return Callee(target, Action.ANSWER, row, signatures.FUNCTIONS.get(target))
+    if isinstance(target, type):
+        return Callee(target, Action.FOLLOW)
+    is_function = isinstance(target, types.FunctionType)
+    if is_function and _is_constant_result(target):
+        return Callee(target, Action.CONSTANT)
+    if is_allowed(target) or (is_function and _is_library_function(target)):
+        return Callee(target, Action.NODE)
+    for rule in ANSWER_RULES:
+        row = rule(target)
+        if row is not None:
+            return Callee(target, Action.ANSWER, row)
+    if is_function and not may_inline(target.__code__):
+        return _not_followed(target, keywords)
+    return Callee(target, Action.FOLLOW)
+
+
+def _row_of(target: Any) -> Row | None:
+    try:
+        return ANSWERS.get(target)
+    except TypeError:  # not hashable: not in the table
+        return None
+
+
+def _refused(target: Any) -> Callee | None:
+    """The record of a callee that is marked, or listed as one that ends the graph."""
+    if isinstance(target, type):
+        mark = False if issubclass(target, Module) else type_attribute(target, DISABLED, False)
+    else:
+        mark = getattr(target, DISABLED, False)
+        if not isinstance(target, types.FunctionType):
+            mark = mark is True  # a builtin may give anything for a name
+    if mark is causes.EXPLICIT or mark is causes.SKIPPED:
+        return Callee(target, Action.BREAK, cause=mark)
+    if mark or id(target) in _disallowed:
+        who = target.__qualname__ if isinstance(target, types.FunctionType) else name_of(target)
+        why = "disallow_in_graph" if not mark else f"disable ({mark})" if isinstance(mark, str) else "disable"
+        return Callee(target, Action.BREAK, cause=causes.DISABLED_CALL, detail=f"{who} is marked with {why}")
+    try:
+        cause = causes.FRAME_INTROSPECTION if target in _FRAME_READERS else _BREAKS.get(target)
+    except TypeError:  # not hashable
+        return None
+    return None if cause is None else Callee(target, Action.BREAK, cause=cause, detail=f"builtin {target.__name__}()")
+
+
+def _not_followed(fn: types.FunctionType, keywords: Collection[str]) -> Callee:
+    """The record of a Python function whose code is not looked into."""
+    if is_own(fn.__code__) and fn.__name__ in _DATA_DEPENDENT:
+        detail = f"{fn.__name__}() of a tensor: the result depends on the data"
+        return Callee(fn, Action.BREAK, cause=causes.DATA_DEPENDENT_VALUE, detail=detail)
+    module = fn.__globals__.get("__name__", "?")
+    names = _FRAME_READING_MODULES.get(module, frozenset())
+    looks = "*" in names or fn.__name__ in names or (module == "logging" and "stacklevel" in keywords)
+    cause = causes.FRAME_INTROSPECTION if looks else causes.UNKNOWN_CALL
+    return Callee(fn, Action.BREAK, cause=cause, detail=f"{name_of(fn)}() of {module}")

@@ -75,16 +75,12 @@ UNSIGNED: Final[dict[type, dict[str, Arity]]] = {
 }  # fmt: skip
 
 
-def _fits(arity: Arity | None, n: int, names: dict[str, Any]) -> bool:
+def fits(arity: Arity | None, n: int, names: dict[str, Any]) -> bool:
+    """Whether n positional arguments and these keyword arguments are within the bounds; None has no bounds."""
     if arity is None:
         return True
     fewest, most, known = arity
     return fewest <= n <= most and (known is ANY_NAME or known.issuperset(names))
-
-
-def function_takes(fn: Any, n: int, names: dict[str, Any]) -> bool:
-    """Whether a builtin takes n positional arguments and these keyword ones."""
-    return _fits(FUNCTIONS.get(fn), n, names) and takes(fn, n, names)
 
 
 def method_takes(cls: type, name: str, n: int, names: dict[str, Any]) -> bool:
@@ -92,7 +88,7 @@ def method_takes(cls: type, name: str, n: int, names: dict[str, Any]) -> bool:
     for base in cls.__mro__:
         found = UNSIGNED.get(base if base is not frozenset else set, {}).get(name)
         if found is not None:
-            return _fits(found, n, names)
+            return fits(found, n, names)
     return takes(type_attribute(cls, name, None), n + 1, names)
 
 

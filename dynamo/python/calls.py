@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import enum
 import types
-from collections.abc import Callable
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final
 
 from dynamo.guards.sources import type_attribute
 from dynamo.policy import callees, signatures
+from dynamo.policy.callees import Action, Callee
 from dynamo.python.attributes import namespace_held
 from dynamo.report import causes
 from dynamo.report.errors import GiveUp, Unsupported
@@ -28,46 +28,16 @@ from dynamo.values.tensor import TensorValue
 from eager._storage.tensor_types import tensortype
 from eager.nn import Module
 
-DISABLED: Final = "_framejit_disabled"
 _BUILTIN: Final = (Sequence, DictValue, SetValue, DictView, RangeValue, SliceValue, Iterator)  # what has methods of C
 _METHOD_OWNERS: Final = frozenset({str, bytes, int, float, frozenset, set, dict, list, tuple})
 
-Row: TypeAlias = "Callable[[Machine, list[Value], dict[str, Value]], Value]"
-
-
-class Answers(Protocol):
-    """The table of callees that the capture answers itself: a row for each, None for all others."""
-
-    def function(self, fn: Any) -> Row | None:
-        """Of a function of C."""
-        ...
-
-    def made(self, kind: type) -> Row | None:
-        """Of a class that is called."""
-        ...
-
-    def special(self, fn: Any) -> Row | None:
-        """Of a Python function that is not followed."""
-        ...
-
-    def of_code(self, fn: types.FunctionType) -> Row | None:
-        """Of a Python function that is known by its code."""
-        ...
-
-    def of_type(self, fn: Any) -> Row | None:
-        """Of a callable that is known by its class."""
-        ...
-
 
 class Calls:
-    """Calls captured values.
-
-    answers: the table of builtins. chain: the result of the call that is being made is just pushed by the calling instruction.
+    """Calls captured values. chain: the result of the call that is being made is just pushed by the calling instruction.
     """
 
-    def __init__(self, cap: Machine, answers: Answers) -> None:
+    def __init__(self, cap: Machine) -> None:
         self.cap = cap
-        self.answers = answers
         self.chain = False
 
     def call(self, value: Value, args: list[Value], kwargs: dict[str, Value], chain: bool = False) -> Value:
@@ -116,99 +86,77 @@ class Calls:
 
     # -- functions ---------------------------------------------------------------------------------------------
     def of_function(self, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        """Follow the call, or make it a node, or end the graph."""
+        """Follow the call, or do what the record of the callee says."""
         chain, self.chain = self.chain, False
-        if fn.real is not None:
-            decided = self._without_following(fn, args, kwargs, chain)
-            if decided is not None:
-                return decided
-        elif not callees.may_inline(fn.code):
-            raise Unsupported(causes.UNKNOWN_CALL, f"{fn.describe()}()")
+        if fn.real is None:
+            if not callees.may_inline(fn.code):
+                raise Unsupported(causes.UNKNOWN_CALL, f"{fn.describe()}()")
+        else:
+            callee = callees.resolve(fn.real, kwargs)
+            if callee.original is not None:
+                self.chain = chain
+            if callee.action is not Action.FOLLOW or callee.original is not None:
+                return self._by_record(callee, args, kwargs)
         return self.cap.frames.follow(fn, args, kwargs, chain)
 
-    def _without_following(self, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value], chain: bool) -> Value | None:
-        real = fn.real
-        assert real is not None
-        callees.refuse_forbidden(real)
-        if mark := getattr(real, DISABLED, False):
-            if mark is causes.EXPLICIT or mark is causes.SKIPPED:
-                message = [self.cap.realize(a).as_constant() for a in (*args, *kwargs.values())]
-                steer = Unsupported if mark is causes.EXPLICIT else GiveUp
-                raise steer(mark, str(message[0]) if message and message[0] else "no reason given")
-            reason = f" ({mark})" if isinstance(mark, str) else ""
-            raise Unsupported(causes.DISABLED_CALL, f"{fn.name} is marked with disable{reason}")
-        if callees.is_disallowed(real):
-            raise Unsupported(causes.DISABLED_CALL, f"{fn.name} is marked with disallow_in_graph")
-        special = self.answers.special(real)
-        if special is not None:
-            if not signatures.function_takes(real, len(args), kwargs):
-                raise Unsupported(causes.UNKNOWN_CALL, f"{fn.describe()} with arguments that it does not take")
-            return special(self.cap, args, kwargs)
-        transformed = self.answers.of_code(real)
-        if transformed is not None:
-            return transformed(self.cap, args, kwargs)
-        substitute = callees.substitute_of(real)
-        if substitute is not None:
-            self.chain = chain
-            return self.call_substitute(substitute, args, kwargs)
-        if callees.is_constant_result(real):
-            given = [self.cap.operators.object_constant(a) for a in args]
-            named = {k: self.cap.operators.object_constant(v) for k, v in kwargs.items()}
-            return self.cap.world.wrap_static(self.cap.host(real, *given, **named))
-        if callees.is_allowed(real) or callees.is_library_function(real):
-            return self.cap.recorder.call(real, args, kwargs)
-        if not callees.may_inline(fn.code):
-            module = fn.globals.get("__name__", "?")
-            if callees.is_own(fn.code) and real.__name__ in callees.DATA_DEPENDENT:
-                raise Unsupported(causes.DATA_DEPENDENT_VALUE, f"{real.__name__}() of a tensor: what it gives depends on the data")
-            looks = callees.looks_at_callers(real) or (module == "logging" and "stacklevel" in kwargs)
-            cause = causes.FRAME_INTROSPECTION if looks else causes.UNKNOWN_CALL
-            raise Unsupported(cause, f"{fn.describe()}() of {module}")
-        return None
+    def _by_record(self, callee: Callee, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """The call of a callee that is not followed, or of its substitute."""
+        cap, target = self.cap, callee.target
+        if callee.original is not None:
+            return self._substitute(callee.original, args, kwargs)
+        if callee.action is Action.NODE:
+            return cap.recorder.call(target, args, kwargs)
+        if callee.action is Action.CONSTANT:
+            given = [cap.operators.object_constant(a) for a in args]
+            named = {k: cap.operators.object_constant(v) for k, v in kwargs.items()}
+            return cap.world.wrap_static(cap.host(target, *given, **named))
+        if callee.row is not None:
+            if not callee.takes(len(args), kwargs):
+                raise Unsupported(causes.UNKNOWN_CALL, f"{callees.name_of(target)} with arguments that it does not take")
+            return callee.row(cap, args, kwargs)
+        assert callee.cause is not None
+        if callee.cause is causes.EXPLICIT or callee.cause is causes.SKIPPED:
+            message = [cap.realize(a).as_constant() for a in (*args, *kwargs.values())]
+            steer = Unsupported if callee.cause is causes.EXPLICIT else GiveUp
+            raise steer(callee.cause, str(message[0]) if message and message[0] else "no reason given")
+        raise Unsupported(callee.cause, callee.detail)
 
-    def call_substitute(self, substitute: callees.Substitute, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        """What `substitute_in_graph` put in the place of a function."""
-        constants = self._constants(args, kwargs) if substitute.folds else None
-        if constants is not None:
-            given, named = constants
-            return self.cap.world.wrap_static(self.cap.host(substitute.original, *given, **named))
-        return self.cap.world.wrap_static(substitute.replacement).call(self.cap, args, kwargs)
-
-    def _constants(self, args: list[Value], kwargs: dict[str, Value]) -> tuple[list[Any], dict[str, Any]] | None:
-        """The arguments as Python's values, or None where one is no constant."""
-        try:
-            return [self.cap.realize(a).as_constant() for a in args], {k: self.cap.realize(v).as_constant() for k, v in kwargs.items()}
-        except NotConstant:
-            return None
+    def _substitute(self, known: callees.Substitute, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """The call of the function that `substitute_in_graph` gave, or of the original where all arguments are constants."""
+        cap = self.cap
+        if known.folds:
+            try:
+                given = [cap.realize(a).as_constant() for a in args]
+                named = {k: cap.realize(v).as_constant() for k, v in kwargs.items()}
+            except NotConstant:
+                pass
+            else:
+                return cap.world.wrap_static(cap.host(known.original, *given, **named))
+        return cap.world.wrap_static(known.replacement).call(cap, args, kwargs)
 
     # -- classes -----------------------------------------------------------------------------------------------
     def of_class(self, value: ClassValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """cls(*args, **kwargs)"""
         self.chain = False
-        cls, meta = value.cls, type(value.cls)
-        if not issubclass(cls, Module) and (mark := type_attribute(cls, DISABLED, False)):
-            reason = f" ({mark})" if isinstance(mark, str) else ""
-            raise Unsupported(causes.DISABLED_CALL, f"{value.describe()} is marked with disable{reason}")
-        known = self.answers.made(cls)
-        if known is not None:
-            if not signatures.function_takes(cls, len(args), kwargs):
-                raise Unsupported(causes.UNKNOWN_CALL, f"{value.describe()} with arguments that it does not take")
-            return known(self.cap, args, kwargs)
+        cap, cls, meta = self.cap, value.cls, type(value.cls)
+        callee = callees.resolve(cls)
+        if callee.action is not Action.FOLLOW:
+            return self._by_record(callee, args, kwargs)
         if issubclass(cls, enum.Enum):
             if kwargs or len(args) != 1:
                 raise Unsupported(causes.UNKNOWN_CALL, f"{value.describe()}() makes a new class")
-            return self.cap.world.wrap_static(self.cap.host(cls, *(self.cap.operators.object_constant(a) for a in args)))
+            return cap.world.wrap_static(cap.host(cls, cap.operators.object_constant(args[0])))
         if isinstance(cls, tensortype):
-            return self.cap.recorder.call(cls, args, kwargs)
-        if isinstance(self.cap.classes.lookup(meta, "__call__"), types.FunctionType):
-            return self.cap.call(self.cap.classes.special_method(value, "__call__"), args, kwargs)
-        return self.cap.classes.make_instance(value, args, kwargs)
+            return cap.recorder.call(cls, args, kwargs)
+        if isinstance(cap.classes.lookup(meta, "__call__"), types.FunctionType):
+            return cap.call(cap.classes.special_method(value, "__call__"), args, kwargs)
+        return cap.classes.make_instance(value, args, kwargs)
 
     # -- instances and builtins --------------------------------------------------------------------------------
     def of_instance(self, obj: UserObject, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """obj(*args, **kwargs). A module without hooks goes straight to its forward."""
         chain, self.chain = self.chain, False
-        if type_attribute(obj.cls, DISABLED, False) or (namespace_held(obj.real) or {}).get(DISABLED):
+        if type_attribute(obj.cls, callees.DISABLED, False) or (namespace_held(obj.real) or {}).get(callees.DISABLED):
             raise Unsupported(causes.DISABLED_CALL, f"{obj.describe()} is marked with disable")
         if isinstance(obj.real, Module) and _is_modules_call(self.cap.classes.lookup(obj.cls, "__call__"), "__call__"):
             return self._call_module(obj, args, kwargs, chain)
@@ -228,27 +176,12 @@ class Calls:
         return method.call(self.cap, args, kwargs)
 
     def of_builtin(self, value: BuiltinValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        """A C function by the table, or as a node, or a break."""
+        """fn(*args, **kwargs) for a C function or a descriptor of one, or for another callable that the tables know."""
         self.chain = False
         fn = value.fn
-        callees.refuse_forbidden(fn)
-        if getattr(fn, DISABLED, False) is True:
-            raise Unsupported(causes.DISABLED_CALL, f"{value.describe()} is marked with disable")
-        if callees.is_disallowed(fn):
-            raise Unsupported(causes.DISABLED_CALL, f"{value.describe()} is marked with disallow_in_graph")
-        substitute = callees.substitute_of(fn)
-        if substitute is not None:
-            return self.call_substitute(substitute, args, kwargs)
-        known = self.answers.function(fn)
-        if known is not None:
-            if not signatures.function_takes(fn, len(args), kwargs):
-                raise Unsupported(causes.UNKNOWN_CALL, f"{value.describe()} with arguments that it does not take")
-            return known(self.cap, args, kwargs)
-        if callees.is_allowed(fn):
-            return self.cap.recorder.call(fn, args, kwargs)
-        of_type = self.answers.of_type(fn)
-        if of_type is not None:
-            return of_type(self.cap, args, kwargs)
+        callee = callees.resolve(fn, kwargs)
+        if callee.action is not Action.FOLLOW or callee.original is not None:
+            return self._by_record(callee, args, kwargs)
         if type(getattr(fn, "__self__", None)) in _METHOD_OWNERS:  # keyword.iskeyword is a method of a frozenset
             return self.cap.call_method(self.cap.world.wrap_static(fn.__self__), fn.__name__, args, kwargs)
         if isinstance(fn, types.MethodDescriptorType | types.WrapperDescriptorType) and args:
@@ -274,9 +207,6 @@ class Calls:
             raise Unsupported(causes.UNKNOWN_CALL, f"{fn.__objclass__.__name__}.{name}() of {owner.describe()}, which has another")
         return self.cap.call_method(owner, name, args, kwargs)
 
-    # -- questions ---------------------------------------------------------------------------------------------
-def _is_none(value: Value) -> bool:
-    return isinstance(value, Constant) and value.holds(None)
 
 
 def _is_modules_call(raw: Any, name: str) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from dynamo.bytecode.tracebacks import Place
 from dynamo.guards.sources import Source, type_attribute
+from dynamo.policy.callees import name_of
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
 from dynamo.values.base import type_name
@@ -334,9 +335,7 @@ class BuiltinValue(Value):
         return self.fn
 
     def describe(self) -> str:
-        if isinstance(self.fn, OperatorBase):
-            return f"torch.{self.fn.__qualname__}"
-        return f"builtin {getattr(self.fn, '__qualname__', self.fn)}"
+        return name_of(self.fn)
 
     def truth(self, cap: Machine) -> bool:
         return True

@@ -21,7 +21,7 @@ import numpy as np
 from numpy._core import umath
 
 import eager
-from dynamo.python.calls import Row
+from dynamo.builtins.registry import Row
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
 from dynamo.values.constant import NONE, Constant

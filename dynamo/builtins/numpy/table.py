@@ -8,7 +8,6 @@ its rows.
 from __future__ import annotations
 
 import operator
-import types
 from typing import Any, Final
 
 import numpy as np
@@ -16,8 +15,9 @@ import numpy as np
 import eager
 from dynamo.builtins.numpy import rules
 from dynamo.builtins.numpy.calls import Rule
-from dynamo.builtins.registry import CLASSES, FUNCTIONS, SPECIAL, Args, Kwargs, Row, on_constants
+from dynamo.builtins.registry import Args, Kwargs, Row, on_constants
 from dynamo.policy import callees
+from dynamo.policy.callees import ANSWERS
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
 from dynamo.values.constant import NUMPY_SCALARS, Constant
@@ -213,11 +213,11 @@ def _add(name: str, rule: Rule) -> None:
     fn = _function(name)
     of = _of_tensor if rule is rules.converted else _of_arrays
     row = of(fn, name, rule, _of_constants(np.zeros if fn is np.empty else fn, name))  # what stands in new memory is nobody's
-    (SPECIAL if isinstance(fn, types.FunctionType) else FUNCTIONS)[fn] = row
+    ANSWERS[fn] = row
 
 
 for _kind in NUMPY_SCALARS:
-    CLASSES[_kind] = _scalar_class(_kind)
+    ANSWERS[_kind] = _scalar_class(_kind)
 for _name in (*(_n for _n, _f in vars(np).items() if isinstance(_f, np.ufunc)), *_OF_CONSTANTS):
     _add(_name, rules.UFUNCS.get(_function(_name), _no_rule))
 for _name, _rule in (SHARED | ONLY_FUNCTIONS).items():
@@ -237,8 +237,8 @@ def _attribute(name: str) -> Row:
 
 
 for _name in ("shape", "ndim", "size"):
-    FUNCTIONS[getattr(np, _name)] = _attribute(_name)
-CLASSES[np.dtype] = on_constants(np.dtype)
+    ANSWERS[getattr(np, _name)] = _attribute(_name)
+ANSWERS[np.dtype] = on_constants(np.dtype)
 
 
 def _with_dtype(cap: Machine, fn: Any, args: Args, kwargs: Kwargs) -> Kwargs:
@@ -271,7 +271,7 @@ def _tensor_of(fn: Any) -> None:
             return cap.recorder.call(fn, args, _with_dtype(cap, fn, args, kwargs))
         raise Unsupported(causes.UNKNOWN_CALL, f"{fn.__name__}() of {args[0].describe() if args else 'nothing'}")
 
-    SPECIAL[fn] = row
+    ANSWERS[fn] = row
 
 
 for _fn in (eager.from_numpy, eager.as_tensor, eager.asarray, eager.tensor):

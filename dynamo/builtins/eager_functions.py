@@ -17,6 +17,7 @@ from dynamo.values.constant import FALSE, TRUE, Constant
 from dynamo.values.protocols import Machine, Value
 from dynamo.values.sequences import TupleValue
 from dynamo.values.tensor import TensorValue
+from dynamo.values.trees import host_arguments
 from eager import _native as eager_native
 from eager.amp import autocast_mode
 from eager.base import thread_state
@@ -50,12 +51,12 @@ def _switch_autocast(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
 
 @answers(autocast_mode._number)
 def _autocast_number(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
-    return Constant(autocast_mode._number(*(cap.realize(a).as_constant() for a in args)))
+    return Constant(autocast_mode._number(*host_arguments(cap, args, {})[0]))
 
 
 @answers(autocast_mode._settings)
 def _autocast_settings(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
-    given = [cap.realize(a).as_constant() for a in args]
+    given, _ = host_arguments(cap, args, {})
     if given[1] is None:
         cap.world.guards.add("call_eq", (), autocast_mode.default_dtypes, autocast_mode.default_dtypes(), origin=cap.origin)
     return TupleValue([Constant(v) for v in autocast_mode._settings(*given)])
@@ -63,7 +64,8 @@ def _autocast_settings(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
 
 @answers(autocast_mode.is_autocast_enabled)
 def _is_autocast_enabled(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
-    return Constant(autocast_mode.is_autocast_enabled(*(cap.realize(a).as_constant() for a in (*args, *kwargs.values()))))
+    given, named = host_arguments(cap, args, kwargs)
+    return Constant(autocast_mode.is_autocast_enabled(*given, *named.values()))
 
 
 def _forbid(cap: Machine, args: Args, kwargs: Kwargs) -> Value:

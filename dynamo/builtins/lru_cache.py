@@ -20,7 +20,7 @@ from dynamo.report import causes
 from dynamo.report.errors import Unsupported
 from dynamo.values.objects import UserObject
 from dynamo.values.protocols import Machine, NotConstant, Value
-from dynamo.values.sequences import TupleValue
+from dynamo.values.trees import to_host
 from dynamo.world.side_effects import Asked
 
 
@@ -30,6 +30,8 @@ def ask_again(asked: Asked) -> None:
         asked.ahead = False
     else:
         asked.fn(*asked.args, **asked.kwargs)
+
+_ONLY_TUPLES: Final = frozenset({tuple})  # what can be hashed
 
 
 def call_cached(cap: Machine, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -89,12 +91,13 @@ _KEYWORDS: Final = next(iter(_held(_probe)))[0]  # what separates positions from
 
 def _host_value(cap: Machine, value: Value) -> Any:
     """The host object of a constant, a tuple of such, or an object held by the entry. Raises: NotConstant."""
-    value = cap.realize(value)
-    if isinstance(value, TupleValue) and value.cls is tuple:
-        return tuple(_host_value(cap, v) for v in value.items)
-    if isinstance(value, UserObject) and value.real is not None and value.source is not None and value.source.is_constant_rooted:
-        return value.real
-    return value.as_constant()
+
+    def leaf(value: Value) -> Any:
+        is_held = isinstance(value, UserObject) and value.source is not None and value.source.is_constant_rooted
+        real = getattr(value, "real", None) if is_held else None
+        return value.as_constant() if real is None else real
+
+    return to_host(cap, value, _ONLY_TUPLES, leaf)
 
 
 def _cached(fn: Any) -> Row | None:

@@ -15,6 +15,7 @@ from dynamo.policy.callees import ANSWERS
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
 from dynamo.values.protocols import Machine, NotConstant, Value
+from dynamo.values.trees import host_arguments
 
 _INSTANCE: Final = getattr(random.random, "__self__", None)  # Python's own generator
 _INTS: Final = (random.Random.randint, random.Random.randrange)
@@ -28,8 +29,7 @@ def _drawn(method: Callable[..., Any], fn: Callable[..., Any]) -> Row:
         if owner is not _INSTANCE:
             raise Unsupported(causes.UNKNOWN_CALL, f"{fn.__name__}() of a generator of its own")
         try:
-            given = [cap.realize(a).as_constant() for a in args[1:]]
-            named = {k: cap.realize(v).as_constant() for k, v in kwargs.items()}
+            given, named = host_arguments(cap, args[1:], kwargs)
         except NotConstant:
             raise Unsupported(causes.UNKNOWN_CALL, f"random.{fn.__name__}() of values that are not constant") from None
         cap.host(method, random.Random(0), *given, **named)  # raises what it is to raise

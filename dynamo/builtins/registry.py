@@ -14,11 +14,10 @@ from dynamo.report import causes
 from dynamo.report.errors import Unsupported
 from dynamo.values.builtin_subclasses import value_of_scalar
 from dynamo.values.constant import NONE, Constant
-from dynamo.values.mappings import DictValue
 from dynamo.values.protocols import Machine, NotConstant, Value
-from dynamo.values.sequences import ListValue
 from dynamo.values.symbolic import SymbolicValue, SymIntValue
 from dynamo.values.tensor import TensorValue
+from dynamo.values.trees import to_host
 
 Args: TypeAlias = "list[Value]"
 Kwargs: TypeAlias = "dict[str, Value]"
@@ -38,18 +37,16 @@ def answers(*targets: Any) -> Callable[[Row], Row]:
     return register
 
 
+_CONTAINERS: Final = frozenset({list, dict})  # a tuple of constants is a constant itself
+
+
 def constants(cap: Machine, args: Args, kwargs: Kwargs) -> tuple[list[Any], dict[str, Any]]:
     """Host values of constant arguments, lists of constants too. Raises: NotConstant."""
-    return [_constant(cap, a) for a in args], {k: _constant(cap, v) for k, v in kwargs.items()}
 
+    def leaf(value: Value) -> Any:
+        return value_of_scalar(cap, value).as_constant()
 
-def _constant(cap: Machine, value: Value) -> Any:
-    value = value_of_scalar(cap, value)
-    if isinstance(value, ListValue) and value.cls is list and value.owner is None:
-        return [_constant(cap, item) for item in value.items]
-    if isinstance(value, DictValue) and value.cls is dict and value.owner is None:
-        return {_constant(cap, k): _constant(cap, v) for k, v in value.entries.values()}
-    return value.as_constant()
+    return [to_host(cap, a, _CONTAINERS, leaf) for a in args], {k: to_host(cap, v, _CONTAINERS, leaf) for k, v in kwargs.items()}
 
 
 def on_constants(fn: Any) -> Row:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,8 +25,8 @@ from dynamo.values.objects import UserObject
 from dynamo.values.protocols import Machine, Value
 from dynamo.values.sequences import ListValue, TupleValue
 from dynamo.values.symbolic import SymbolicValue
+from dynamo.values.trees import map_tree, to_host, walk_tree
 from dynamo.values.writer import Writer
-from dynamo.world.wrap import is_named_tuple
 from eager import Tensor, func
 from eager import _native as eager_native
 from eager.base.spec import spec_of
@@ -50,30 +50,6 @@ class _Slot:
     index: int
 
 
-def _leaves(tree: Any, kind: Any) -> Iterator[Any]:
-    """The leaves of `kind`, in order."""
-    if isinstance(tree, kind):
-        yield tree
-    elif isinstance(tree, tuple | list):
-        for item in tree:
-            yield from _leaves(item, kind)
-    elif isinstance(tree, dict):
-        for item in tree.values():
-            yield from _leaves(item, kind)
-
-
-def _mapped(tree: Any, kind: Any, fn: Callable[[Any], Any]) -> Any:
-    """The tree with fn(leaf) for each leaf of `kind`."""
-    if isinstance(tree, kind):
-        return fn(tree)
-    if isinstance(tree, tuple | list):
-        items = [_mapped(item, kind, fn) for item in tree]
-        return type(tree)(*items) if is_named_tuple(type(tree)) else type(tree)(items)
-    if isinstance(tree, dict):
-        return {key: _mapped(item, kind, fn) for key, item in tree.items()}
-    return tree
-
-
 def _slots(tree: Any, kind: Any) -> tuple[Any, list[Any]]:
     """(the tree with slots for its leaves of `kind`, the leaves)."""
     found: list[Any] = []
@@ -82,7 +58,7 @@ def _slots(tree: Any, kind: Any) -> tuple[Any, list[Any]]:
         found.append(leaf)
         return _Slot(len(found) - 1)
 
-    return _mapped(tree, kind, take), found
+    return map_tree(tree, kind, take), found
 
 
 # --- targets of nodes ----------------------------------------------------------------------------------------------
@@ -113,15 +89,15 @@ class Transformed:
 
         def function(*inner: Any, **named: Any) -> Any:
             body = next(runs)
-            outputs = body.gm(*_leaves((inner, named), Tensor), *(captured[i] for i in body.captured))
-            return _mapped(body.result, _Slot, lambda s: outputs[s.index])
+            outputs = body.gm(*walk_tree((inner, named), Tensor), *(captured[i] for i in body.captured))
+            return map_tree(body.result, _Slot, lambda s: outputs[s.index])
 
-        return list(_leaves(self.make(function)(*args, **kwargs), (Tensor, types.FunctionType)))
+        return list(walk_tree(self.make(function)(*args, **kwargs), (Tensor, types.FunctionType)))
 
 
 def call_result(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
     """A node's target: a call of a function that a transform gave."""
-    return list(_leaves(fn(*args, **kwargs), (Tensor, types.FunctionType)))
+    return list(walk_tree(fn(*args, **kwargs), (Tensor, types.FunctionType)))
 
 
 # --- values --------------------------------------------------------------------------------------------------------
@@ -254,17 +230,6 @@ def _follow(
     return fakes[0][0]
 
 
-def _constant(cap: Machine, value: Value) -> Any:
-    """A tree of constants. Raises: NotConstant."""
-    value = cap.realize(value)
-    if isinstance(value, TupleValue | ListValue):
-        items = [_constant(cap, v) for v in value.items]
-        return items if isinstance(value, ListValue) else tuple(items)
-    if isinstance(value, DictValue):
-        return {cap.realize(k).as_constant(): _constant(cap, v) for k, v in value.entries.values()}
-    return value.as_constant()
-
-
 def _factory(fn: Callable[..., Any]) -> Row:
     """grad(f, ...) and the like: a function of a function."""
 
@@ -273,7 +238,7 @@ def _factory(fn: Callable[..., Any]) -> Row:
         function = args[0] if args else named.pop("func", None)
         if function is None:
             raise Unsupported(causes.UNKNOWN_CALL, f"{fn.__name__}() without a function")
-        given, options = [_constant(cap, a) for a in args[1:]], {k: _constant(cap, v) for k, v in named.items()}
+        given, options = [to_host(cap, a) for a in args[1:]], {k: to_host(cap, v) for k, v in named.items()}
         return TransformValue(lambda f: fn(f, *given, **options), fn.__name__, function)
 
     return row

@@ -25,6 +25,7 @@ from dynamo.values.objects import BuiltinValue, ClassValue, UserObject
 from dynamo.values.protocols import Machine, NotConstant, Value
 from dynamo.values.sequences import RangeValue, Sequence, SliceValue, TupleValue
 from dynamo.values.tensor import TensorValue
+from dynamo.values.trees import host_arguments
 from eager._storage.tensor_types import tensortype
 from eager.nn import Module
 
@@ -126,8 +127,7 @@ class Calls:
         cap = self.cap
         if known.folds:
             try:
-                given = [cap.realize(a).as_constant() for a in args]
-                named = {k: cap.realize(v).as_constant() for k, v in kwargs.items()}
+                given, named = host_arguments(cap, args, kwargs)
             except NotConstant:
                 pass
             else:

@@ -32,6 +32,7 @@ from dynamo.values.protocols import Machine, NotConstant, Raised, Value
 from dynamo.values.sequences import ListValue, RangeValue, Sequence, SliceValue, TupleValue
 from dynamo.values.symbolic import SymbolicValue, host_value
 from dynamo.values.tensor import TensorValue
+from dynamo.values.trees import to_host
 from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt
 from fxir.symbols.unbacked import GuardOnDataDependentSymNode
@@ -65,6 +66,8 @@ _MIXED_IN: Final[dict[Any, Callable[[Any], Any]]] = {
     (str.__eq__, str.__hash__): str.__str__, (int.__eq__, int.__hash__): int.__int__, (float.__eq__, float.__hash__): float.__float__,
 }  # fmt: skip
 _SYMBOLS: Final = {operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">="}
+
+_ONLY_DICTS: Final = frozenset({dict})
 
 
 class Operators:
@@ -403,19 +406,15 @@ class Operators:
 
     def object_constant(self, value: Value) -> Any:
         """The host object of a constant, a class or an enum member: operations on it run no user code."""
-        value = self.cap.realize(value)
+        return to_host(self.cap, value, _ONLY_DICTS, self._object_leaf)
+
+    def _object_leaf(self, value: Value) -> Any:
         if isinstance(value, UserObject) and isinstance(value.real, enum.Enum):
             return value.real
-        if isinstance(value, DictValue) and value.cls is dict and value.owner is None:
-            return {self.object_constant(k): self.object_constant(v) for k, v in value.entries.values()}
         try:
             return value_of_scalar(self.cap, value).as_constant()
         except NotConstant:
             raise Unsupported(causes.OPAQUE_OBJECT, f"{value.describe()} as a constant") from None
-
-    def truth(self, value: Value) -> bool:
-        """bool(value)"""
-        return self.cap.realize(value).truth(self.cap)
 
     # -- items -------------------------------------------------------------------------------------------------
     def getitem(self, container: Value, key: Value) -> Value:

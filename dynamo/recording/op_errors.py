@@ -6,10 +6,11 @@ it into the user's handler. So the call is made once more, on zeros: what that r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final
 
 import eager
+from dynamo.values.trees import map_tree, walk_tree
 from eager import Tensor
 from eager.base.symint import SymInt
 from eager.tape.node import attach, meta_of
@@ -22,7 +23,7 @@ def error_in_eager(run: Callable[..., Any], args: list[Any], kwargs: dict[str, A
 
     `error`, what the call raised on the fakes, where that cannot be asked: sizes are symbols, or the tensors are too large.
     """
-    fakes = list(_fakes((args, kwargs)))
+    fakes = [t for t in walk_tree((args, kwargs), Tensor) if t.is_fake]
     if any(_is_unknown(t) for t in fakes) or sum(t.numel() for t in fakes) > _MOST:
         return error
     state = eager.get_rng_state()
@@ -30,24 +31,13 @@ def error_in_eager(run: Callable[..., Any], args: list[Any], kwargs: dict[str, A
     try:
         for t in fakes:
             _zeros_like(t, made)
-        run(*_with(args, made), **_with(kwargs, made))
+        given, named = map_tree((args, kwargs), Tensor, lambda t: made.get(id(t), t))
+        run(*given, **named)
     except Exception as found:  # noqa: BLE001 - it is the answer
         return found
     finally:
         eager.set_rng_state(state)
     return None
-
-
-def _fakes(given: Any) -> Iterator[Tensor]:
-    if isinstance(given, Tensor):
-        if given.is_fake:
-            yield given
-    elif isinstance(given, dict):
-        for item in given.values():
-            yield from _fakes(item)
-    elif isinstance(given, tuple | list):
-        for item in given:
-            yield from _fakes(item)
 
 
 def _is_unknown(t: Tensor) -> bool:
@@ -69,14 +59,3 @@ def _zeros_like(t: Tensor, made: dict[int, Tensor]) -> Tensor:
                 attach([zeros], [zeros.detach().requires_grad_()], lambda gradients: gradients, "History")
             made[id(t)] = zeros
     return made[id(t)]
-
-
-def _with(given: Any, made: dict[int, Tensor]) -> Any:
-    """`given` with the tensors of `made` for fakes."""
-    if isinstance(given, Tensor):
-        return made.get(id(given), given)
-    if isinstance(given, dict):
-        return {k: _with(v, made) for k, v in given.items()}
-    if isinstance(given, tuple) and hasattr(given, "_fields"):
-        return type(given)(*(_with(v, made) for v in given))
-    return type(given)(_with(v, made) for v in given) if type(given) in (tuple, list) else given

@@ -25,6 +25,7 @@ from dynamo.values.protocols import Machine, NotConstant, Raised, Value
 from dynamo.values.sequences import ListValue, RangeValue, SliceValue, TupleValue
 from dynamo.values.symbolic import SymbolicValue
 from dynamo.values.tensor import TensorValue
+from dynamo.values.trees import walk_tree
 from dynamo.world.array_memory import share_memory
 from dynamo.world.wrap import is_named_tuple, refuse_fakes
 from eager import Tensor
@@ -211,7 +212,7 @@ class Recorder:
         both = [self._argument(a) for a in args]
         named = {k: self._argument(v) for k, v in kwargs.items()}
         given = [f for _, f in both], {k: f for k, (_, f) in named.items()}
-        used = list(_tensors_in(given))
+        used = list(walk_tree(given, Tensor))
         before = [t._version for t in used]
         self.mode.effectful = self.mode.made = self.mode.fallible = False
         self.mode.fresh = self.cap.data.fresh_size()
@@ -227,7 +228,7 @@ class Recorder:
             # Whether the error is the user's or the symbol's shows when the numbers are fixed.
             plainly = [self._fixed(a) for a in args]
             return self._record(op, target, plainly, {k: self._fixed(v) for k, v in kwargs.items()}, run)
-        outputs = list(_tensors_in(result))
+        outputs = list(walk_tree(result, Tensor))
         if not any(map(_is_inexact, used)) and (not used or any(map(_is_inexact, outputs))):
             self.depend_on_defaults()
         written = [t for t, v in zip(used, before, strict=True) if t._version != v]
@@ -298,7 +299,7 @@ class Recorder:
     def _refuse_other_history(self, given: Any) -> None:
         """Where a write to an input of a call that failed is forbidden for another reason than one to its fake, the call itself is
         to raise the error."""
-        storages = {id(t.untyped_storage()) for t in _tensors_in(given)}
+        storages = {id(t.untyped_storage()) for t in walk_tree(given, Tensor)}
         for v in self.inputs:
             if id(v.fake.untyped_storage()) in storages and _why_forbidden(v.real) != _why_forbidden(v.fake):
                 _refuse_forbidden(v)
@@ -434,7 +435,7 @@ class Recorder:
 
     def _part(self, item: Any, node: Node, key: Any) -> Value:
         """What a node gives at an index or key."""
-        if isinstance(item, Tensor | tuple | list | dict) and _has_tensor(item):
+        if isinstance(item, Tensor | tuple | list | dict) and any(True for _ in walk_tree(item, Tensor)):
             return self._result(item, self.cap.graphs.graph.call_function(operator.getitem, (node, key)))
         return Constant(item) if type(item) in CONSTANT_TYPES else self.cap.world.wrap_static(item)
 
@@ -486,23 +487,6 @@ def _placeholder_name(source: Source) -> str:
     if isinstance(source, ConstSource):
         return "p_" + source.label.replace(".", "_")
     return source.name
-
-
-def _tensors_in(given: Any) -> Any:
-    if isinstance(given, Tensor):
-        yield given
-    elif isinstance(given, tuple | list):
-        for item in given:
-            yield from _tensors_in(item)
-    elif isinstance(given, dict):
-        for item in given.values():
-            yield from _tensors_in(item)
-    elif isinstance(given, slice):
-        yield from _tensors_in((given.start, given.stop, given.step))
-
-
-def _has_tensor(result: Any) -> bool:
-    return next(iter(_tensors_in(result)), None) is not None
 
 
 def _specs(result: Any) -> Any:

@@ -13,10 +13,10 @@ from dynamo.guards.sources import ConstSource, type_attribute
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
 from dynamo.values.functions import FunctionValue
-from dynamo.values.mappings import DictValue
+from dynamo.values.mappings import DICT_TYPES
 from dynamo.values.objects import ClassValue, UserObject
 from dynamo.values.protocols import Machine, NotConstant, Value
-from dynamo.values.sequences import ListValue, TupleValue
+from dynamo.values.trees import PLAIN, to_host
 from dynamo.values.writer import Writer
 from eager.nn import Module
 from eager.nn._base import REGISTRATION_HOOKS
@@ -60,18 +60,17 @@ def _is_bare(cap: Machine, cls: type) -> bool:
 
 
 def _module_argument(cap: Machine, value: Value, given: list[Module]) -> Any:
-    """The host object that an argument stands for. Modules among them are added to `given`."""
-    value = cap.realize(value)
-    if isinstance(value, UserObject) and isinstance(value.real, Module):
-        given.append(value.real)
-        return value.real
-    if isinstance(value, ListValue | TupleValue) and value.cls in (list, tuple):
-        return value.cls(_module_argument(cap, v, given) for v in value.items)
-    if isinstance(value, DictValue):
-        return {_module_argument(cap, k, given): _module_argument(cap, v, given) for k, v in value.entries.values()}
-    if isinstance(value, FunctionValue) and value.real is not None:
-        return value.real
-    try:
-        return value.as_constant()
-    except NotConstant:
-        raise Unsupported(causes.UNKNOWN_CALL, f"a module made with {value.describe()}") from None
+    """The host object that an argument is. Modules among them are added to `given`."""
+
+    def leaf(value: Value) -> Any:
+        if isinstance(value, UserObject) and isinstance(value.real, Module):
+            given.append(value.real)
+            return value.real
+        if isinstance(value, FunctionValue) and value.real is not None:
+            return value.real
+        try:
+            return value.as_constant()
+        except NotConstant:
+            raise Unsupported(causes.UNKNOWN_CALL, f"a module made with {value.describe()}") from None
+
+    return to_host(cap, value, PLAIN | DICT_TYPES, leaf)

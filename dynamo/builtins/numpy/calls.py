@@ -31,6 +31,7 @@ from dynamo.values.protocols import Machine, Raised, Value
 from dynamo.values.sequences import ListValue, SliceValue, TupleValue
 from dynamo.values.symbolic import SymbolicValue
 from dynamo.values.tensor import TensorValue
+from dynamo.values.trees import to_host, walk_values
 from dynamo.world.array_memory import is_known
 from eager.base import dtypes
 from eager.base.symfloat import SymFloat
@@ -39,6 +40,7 @@ from eager.base.symint import SymInt, hint_of
 Rule: TypeAlias = "Callable[..., Any]"
 _MOST_NUMBERS: Final = 4096  # of a constant array in the graph
 _QUIET: Final[dict[str, Any]] = {"divide": "ignore", "over": "ignore", "under": "ignore", "invalid": "ignore"}
+_CONTAINERS: Final = frozenset({list, tuple, slice, eager.Size})
 _UNUSED: Final = (None, np._NoValue)  # arguments that say nothing
 _error_state: Final = getattr(umath, "_get_extobj_dict", np.geterr)  # the same without Python code
 _signature: Final = functools.lru_cache(maxsize=None)(inspect.signature)
@@ -220,23 +222,20 @@ class Arrays:
         return self.cap.host(asked)
 
     def _host(self, value: Any, stands: dict[int, Any], name: str) -> Any:
-        """What numpy is given for a value; one stand-in for each array."""
-        if not isinstance(value, Value):
-            return value
-        value = self.cap.realize(value)
-        if isinstance(value, NdArrayValue):
-            if id(value) not in stands:
-                stands[id(value)] = value.stand_in()
-            return stands[id(value)]
-        if isinstance(value, SymbolicValue):
-            return hint_of(value.symbolic) if isinstance(value.symbolic, SymInt) else value.value
-        if isinstance(value, ListValue | TupleValue) and value.cls in (list, tuple, eager.Size):
-            return value.cls(self._host(v, stands, name) for v in value.items)
-        if isinstance(value, SliceValue):
-            return slice(*(self._host(p, stands, name) for p in value.parts))
-        if isinstance(value, Constant | ClassValue):
-            return value.as_constant()
-        raise Unsupported(causes.UNKNOWN_CALL, f"numpy.{name}() of {value.describe()}")
+        """The argument that numpy gets for a value; one stand-in for each array."""
+
+        def leaf(value: Value) -> Any:
+            if isinstance(value, NdArrayValue):
+                if id(value) not in stands:
+                    stands[id(value)] = value.stand_in()
+                return stands[id(value)]
+            if isinstance(value, SymbolicValue):
+                return hint_of(value.symbolic) if isinstance(value.symbolic, SymInt) else value.value
+            if isinstance(value, Constant | ClassValue):
+                return value.as_constant()
+            raise Unsupported(causes.UNKNOWN_CALL, f"numpy.{name}() of {value.describe()}")
+
+        return to_host(self.cap, value, _CONTAINERS, leaf) if isinstance(value, Value) else value
 
     def _plain(self, value: Any) -> Any:
         """What a rule is given for a value."""
@@ -254,13 +253,8 @@ class Arrays:
     def _arrays(self, values: Any) -> Iterator[NdArrayValue]:
         """The arrays among the arguments, in order."""
         for value in values:
-            value = self.cap.realize(value) if isinstance(value, Value) else value
-            if isinstance(value, NdArrayValue):
-                yield value
-            elif isinstance(value, ListValue | TupleValue):
-                yield from self._arrays(value.items)
-            elif isinstance(value, SliceValue):
-                yield from self._arrays(value.parts)
+            if isinstance(value, Value):
+                yield from (leaf for leaf in walk_values(self.cap, value) if isinstance(leaf, NdArrayValue))
 
     # -- results -----------------------------------------------------------------------------------------------
     def _settle(self, call: Call, result: Any, expected: Any, arrays: list[tuple[NdArrayValue, Any]]) -> Value:

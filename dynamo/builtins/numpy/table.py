@@ -25,6 +25,7 @@ from dynamo.values.ndarray import NdArrayValue
 from dynamo.values.protocols import Machine, Value
 from dynamo.values.sequences import ListValue, TupleValue
 from dynamo.values.tensor import TensorValue
+from dynamo.values.trees import walk_values
 from eager.base import dtypes
 
 _sum = rules.reduction(rules.over(eager.sum))
@@ -252,13 +253,9 @@ def _with_dtype(cap: Machine, fn: Any, args: Args, kwargs: Kwargs) -> Kwargs:
 
 
 def _host_scalars(cap: Machine, value: Value) -> list[np.generic]:
-    value = cap.realize(value)
-    if isinstance(value, ListValue | TupleValue):
-        return [found for item in value.items for found in _host_scalars(cap, item)]
-    if not issubclass(value.python_type(), np.generic):
-        return []
-    real = value.value if isinstance(value, Constant) else getattr(value, "real", None)
-    return [real] if isinstance(real, np.generic) else []
+    """The scalars of numpy's among constants."""
+    found = (v.value if isinstance(v, Constant) else getattr(v, "real", None) for v in walk_values(cap, value))
+    return [real for real in found if isinstance(real, np.generic)]
 
 
 def _tensor_of(fn: Any) -> None:

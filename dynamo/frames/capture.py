@@ -162,16 +162,6 @@ class Capture:
         assert isinstance(signal, Return)
         return Finished(signal.value)
 
-    def begin_step(self, frame: Frame) -> None:
-        """Called before each instruction: note the state to come back to; break here if a restart asked for it."""
-        self.steps += 1
-        frame.step_number = self.steps
-        frame.stack_before = list(frame.stack)
-        frame.kw_before = frame.kw_names
-        frame.mutations_before = self.effects.mutations
-        if self.restart is not None and self.steps == self.restart.at:
-            self.stop(frame, self.restart.cause, self.restart.detail)
-
     def stop(self, frame: Frame, cause: Cause, detail: str) -> NoReturn:
         """The instruction that `frame` is at cannot be captured. Always raises."""
         running = self.frames.running

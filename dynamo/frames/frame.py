@@ -19,7 +19,7 @@ from dynamo.python.finalizers import drops_iterator, leaves_aloud
 from dynamo.recording.recorder import Recorder
 from dynamo.report import causes
 from dynamo.report.causes import Cause
-from dynamo.report.errors import Unsupported
+from dynamo.report.errors import Restart, Unsupported
 from dynamo.values.base import NULL, Lazy
 from dynamo.values.constant import Constant
 from dynamo.values.functions import FunctionValue
@@ -34,7 +34,10 @@ TRACE_SOURCE: Final = logs.artifact("trace_source")
 
 
 class Executor(Machine, Protocol):
-    """What a frame needs of the capture that it belongs to."""
+    """What a frame needs of the capture that it belongs to. restart: the instruction to break before, if a restart needs it."""
+
+    steps: int
+    restart: Restart | None
 
     @property
     def exceptions(self) -> Exceptions: ...
@@ -42,10 +45,6 @@ class Executor(Machine, Protocol):
     def effects(self) -> Effects: ...
     @property
     def recorder(self) -> Recorder: ...
-    def begin_step(self, frame: Frame) -> None:
-        """Note the state that a break before the next instruction comes back to."""
-        ...
-
     def stop(self, frame: Frame, cause: Cause, detail: str) -> NoReturn:
         """End the graph before the instruction that `frame` is at."""
         ...
@@ -137,7 +136,7 @@ class Frame:
         instructions = self.decoded.instructions
         while True:
             ins = self.ins = instructions[self.pc]
-            cap.begin_step(self)
+            self._begin_step(cap)
             if ins.line != self._line:
                 self._line = ins.line
                 if TRACE_SOURCE.enabled:
@@ -166,6 +165,16 @@ class Frame:
             else:
                 if signal is not None:
                     return signal
+
+    def _begin_step(self, cap: Executor) -> None:
+        """Note the state that a break before this instruction comes back to; break here if a restart needs it."""
+        cap.steps += 1
+        self.step_number = cap.steps
+        self.stack_before = list(self.stack)
+        self.kw_before = self.kw_names
+        self.mutations_before = cap.effects.mutations
+        if cap.restart is not None and cap.steps == cap.restart.at:
+            cap.stop(self, cap.restart.cause, cap.restart.detail)
 
     def _drops_iterators(self) -> bool:
         """Whether the exception that is on its way takes the last hold off an iterator from outside: a generator that

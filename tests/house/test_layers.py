@@ -9,8 +9,8 @@ from .layers import LAYERS, circles, components, unlisted, upward
 
 # What still breaks a law. These numbers only go down.
 UNLISTED = {"eager": 0, "fxir": 0, "dynamo": 0, "inductor": 0}
-UPWARD = {"eager": 2, "fxir": 0, "dynamo": 1, "inductor": 0}
-IN_CIRCLES = {"eager": 0, "fxir": 0, "dynamo": 2, "inductor": 0}
+UPWARD = {"eager": 2, "fxir": 0, "dynamo": 0, "inductor": 0}
+IN_CIRCLES = {"eager": 0, "fxir": 0, "dynamo": 0, "inductor": 0}
 
 
 @pytest.mark.parametrize("package", PACKAGES)

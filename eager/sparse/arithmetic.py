@@ -15,7 +15,7 @@ from eager.base.spec import normalize_dim
 from eager.optable.schema import is_number
 from eager.optable.table import OPS
 from eager.sparse.geometry import result_type_of, sparse_mask, t, to_sparse, unsqueeze, values_at
-from eager.sparse.tensor import SparseTensor
+from eager.sparse.tensor import SparseTensor, linear_positions
 
 # ---- sums ----
 
@@ -324,7 +324,7 @@ def _softmax(input: SparseTensor, dim: int, dtype: Any, log: bool) -> SparseTens
     rows = x.rows()
     others = [k for k in range(d) if k != dim]
     positions = OPS["stack"]([rows[k] for k in others], 0) if others else x._positions[:0]
-    lines = SparseTensor(positions, x._elements, [x.shape[k] for k in others]).linear()
+    lines = linear_positions(SparseTensor(positions, x._elements, [x.shape[k] for k in others]))
     stored, line, _ = OPS["unique"](lines, None)
     blank = OPS["full"]((stored.shape[0], *x._elements.shape[1:]), 0, x.dtype, x.device)
     highest = blank.index_reduce(0, line, x._elements.detach(), "amax", include_self=False)

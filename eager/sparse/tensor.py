@@ -144,22 +144,13 @@ class SparseTensor:
 
     # ---- conversions ----
 
-    def linear(self) -> Any:
-        """The positions in the flattened sparse dims, (n,)."""
-        result, step = None, 1
-        for row, n in zip(reversed(self.rows()), reversed(self.shape[: self.sparse_dim()]), strict=True):
-            part = row * step
-            result = part if result is None else result + part
-            step *= n
-        return OPS["full"]((self._nnz(),), 0, dtypes.int64, self.device) if result is None else result
-
     def coalesce(self) -> SparseTensor:
         """The same tensor with sorted, unique positions."""
         if self._is_coalesced:
             return self
         if not self._nnz():  # also if a dim has size 0, which leaves no positions
             return SparseTensor(self._positions, self._elements, self.shape, True)
-        places, inverse, _ = OPS["unique"](self.linear(), None)
+        places, inverse, _ = OPS["unique"](linear_positions(self), None)
         elements = OPS["full"]((places.shape[0], *self._elements.shape[1:]), 0, self.dtype, self.device)
         elements = OPS["index_add"](elements, 0, inverse, self._elements)
         rows, rest = [], places
@@ -173,14 +164,14 @@ class SparseTensor:
         """The tensor in dense form."""
         count = math.prod(self.shape[: self.sparse_dim()])
         blank = OPS["full"]((count, *self._elements.shape[1:]), 0, self.dtype, self.device)
-        dense = OPS["view"](OPS["index_add"](blank, 0, self.linear(), self._elements), tuple(self.shape))
+        dense = OPS["view"](OPS["index_add"](blank, 0, linear_positions(self), self._elements), tuple(self.shape))
         return dense if dtype is None else OPS["to_dtype"](dense, dtype)
 
     def add_into(self, dense: Any, scale: Any = 1) -> Any:
         """dense += scale * self, in place, for a dense tensor of the same size. Returns: `dense`."""
         count = math.prod(self.shape[: self.sparse_dim()])
         flat = OPS["view"](dense, (count, *self.shape[self.sparse_dim() :]))
-        OPS["index_add_"](flat, 0, self.linear(), self._elements if scale == 1 else self._elements * scale)
+        OPS["index_add_"](flat, 0, linear_positions(self), self._elements if scale == 1 else self._elements * scale)
         return dense
 
     def to(self, *args: Any, **kwargs: Any) -> SparseTensor:
@@ -265,6 +256,16 @@ class SparseTensor:
         grad = ", requires_grad=True" if self.requires_grad else ""
         return (f"tensor(indices=tensor({inner}),\n       values=tensor({values}),\n       {more}size={tuple(self.shape)}, "
                 f"nnz={self._nnz()}{kind}, layout=torch.sparse_coo{grad})")  # fmt: skip
+
+
+def linear_positions(t: SparseTensor) -> Any:
+    """Positions in the flattened sparse dims, int64, (n,)."""
+    result, step = None, 1
+    for row, n in zip(reversed(t.rows()), reversed(t.shape[: t.sparse_dim()]), strict=True):
+        part = row * step
+        result = part if result is None else result + part
+        step *= n
+    return OPS["full"]((t._nnz(),), 0, dtypes.int64, t.device) if result is None else result
 
 
 def _need_coalesced(t: SparseTensor, what: str) -> None:

@@ -144,14 +144,7 @@ def multi_head_attention_forward(
         q, k, v = (linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True))
     else:
         q, k, v = _project(query, key, value, in_proj_weight, in_proj_bias)
-    if mask is not None:
-        mask = mask.unsqueeze(0) if mask.ndim == 2 else mask
-        mask_shapes = {(1, t, key.shape[0]), (n * num_heads, t, key.shape[0])}
-        if tuple(mask.shape) not in mask_shapes:
-            given: Any = attn_mask
-            allowed = (t, key.shape[0]) if given.ndim == 2 else (n * num_heads, t, key.shape[0])
-            raise RuntimeError(f"The shape of the {given.ndim}D attn_mask is {given.shape}, but should be {allowed}.")
-        mask = mask.view(n, num_heads, t, -1) if mask.shape[0] != 1 else mask.unsqueeze(0)
+    mask = None if mask is None else _mask_of_heads(mask, n, num_heads, t, key.shape[0])
     q, k, v = (x.reshape(x.shape[0], n, num_heads, -1).permute(1, 2, 0, 3) for x in (q, k, v))  # (n, h, length, d)
     k, v, mask, padding = _extended(k, v, mask, padding, bias_k, bias_v, add_zero_attn, static_k, static_v)
     if padding is not None:
@@ -188,6 +181,15 @@ def _check_ranks(query: Tensor, key: Tensor, value: Tensor, padding: Tensor | No
     if mask is not None and mask.ndim not in (2, 3):
         raise AssertionError(f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found {mask.ndim}-D tensor "
                              "instead")  # fmt: skip
+
+
+def _mask_of_heads(mask: Tensor, n: int, heads: int, t: int, s: int) -> Tensor:
+    """A mask (t, s) or (n * heads, t, s) as (1, 1, t, s) or (n, heads, t, s). Raises: RuntimeError for any other shape."""
+    stacked = mask.unsqueeze(0) if mask.ndim == 2 else mask
+    if tuple(stacked.shape) not in {(1, t, s), (n * heads, t, s)}:
+        allowed = (t, s) if mask.ndim == 2 else (n * heads, t, s)
+        raise RuntimeError(f"The shape of the {mask.ndim}D attn_mask is {mask.shape}, but should be {allowed}.")
+    return stacked.view(n, heads, t, -1) if stacked.shape[0] != 1 else stacked.unsqueeze(0)
 
 
 def _project(query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, ...]:

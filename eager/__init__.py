@@ -175,7 +175,7 @@ _first_use.register("eager", {
     **{name: f"eager.{name}" for name in (
         "_C __config__ _custom_ops _functorch _ops _higher_order_ops _subclasses _tensor_str accelerator ao as_torch backends library "
         "cpu distributed distributions fft func functional futures hub jit multiprocessing onnx overrides profiler signal "
-        "special storage testing types _utils utils version xpu").split()},
+        "special storage testing types _utils utils version").split()},
     "vmap": "eager.transforms.mapping:vmap", "Future": "eager.futures:Future", "is_storage": "eager.storage:is_storage",
     "TensorType": "eager.jit.annotations:TensorType", "ScriptModule": "eager.jit:ScriptModule",
     "ScriptFunction": "eager.jit:ScriptFunction", "cond": "eager._higher_order_ops:cond",

@@ -6,6 +6,6 @@ read their flags, which have no effect.
 """
 from __future__ import annotations
 
-from eager.backends import cpu, cuda, cudnn, mha, mkl, mkldnn, mps, openmp, opt_einsum
+from eager.backends import cpu, cuda, cudnn, mha, mkldnn, opt_einsum
 
 __all__ = ["cpu", "cuda", "cudnn", "mha", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import enum
 from typing import Any, NoReturn
 
-from eager.distributed import device_mesh
 from eager.startup.absent_names import missing
 
 __all__ = [

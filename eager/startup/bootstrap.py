@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from typing import Any
 
-from eager.startup import absent_names
+from eager.startup import absent_names, hollow_modules
 from eager.startup.places import EAGER_DIR, ROOT
 from eager.startup.torch_names import RENAMED, is_internal, real_name, torch_name
 
@@ -129,7 +129,7 @@ class OwnPackages:
 
 def _of_package(fullname: str, path: Sequence[str]) -> ModuleSpec | None:
     """The spec of a module of ours. Raises: ModuleNotFoundError with the reason for one that only torch has."""
-    spec = PathFinder.find_spec(fullname, path)
+    spec = PathFinder.find_spec(fullname, path) or hollow_modules.spec_of(fullname)
     if spec is None:
         name = f"torch.{fullname.partition('.')[2]}" if fullname.startswith("eager.") else torch_name(fullname)
         if name and absent_names.reason(name):

@@ -30,6 +30,8 @@ RENAMED = {
     "torch.return_types": "eager.base.return_types",
     "torch.cuda.amp": "eager.amp.cuda",
     "torch.autograd.forward_ad": "eager.transforms.forward_ad",
+    "torch.distributed._composable.fsdp": "eager.distributed.fsdp",
+    "torch.distributed._tensor": "eager.distributed.tensor",
     "torch.utils._progress": "eager.base.progress",
     "torch.utils.flop_counter": "eager._ops.flop_counter",
     "torch.autograd.functional": "eager.transforms.functional",

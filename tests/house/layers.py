@@ -19,7 +19,7 @@ LAYERS: dict[str, list[str]] = {
         "backends amp cpu overrides transforms nn func special optim serialization storage version __config__ _C "
         # what stands on these, under torch's names
         "hub _utils utils _higher_order_ops _ops library _custom_ops _functorch _subclasses _tensor_str accelerator ao distributed "
-        "distributions functional futures jit multiprocessing onnx profiler signal testing types xpu as_framejit as_torch"
+        "distributions functional futures jit multiprocessing onnx profiler signal testing types as_framejit as_torch"
     ).split(),
     "fxir": "base expr symbols ir trace autodiff region export torchfx backends".split(),
     "dynamo": (

@@ -1,7 +1,0 @@
-"""OpenMP is not used: CPU kernels are numpy's and this library's."""
-from __future__ import annotations
-
-
-def is_available() -> bool:
-    """Whether OpenMP is used: always False."""
-    return False

@@ -1,1 +1,0 @@
-"""The former package of `fully_shard`."""

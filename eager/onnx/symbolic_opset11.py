@@ -1,1 +1,0 @@
-"""torch.onnx.symbolic_opset11: importable and empty; framejit writes no ONNX."""

@@ -1,1 +1,0 @@
-"""torch.onnx.symbolic_opset9: importable and empty; framejit writes no ONNX."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import eager as torch
-from dynamo.compilation import region
+from dynamo.compilation import attempt
 from tests.dynamic.size_programs import STEPS, Program
 
 FOUND = (40, 98, 286)  # what random programs brought to light
@@ -36,7 +36,7 @@ def _no_help(monkeypatch: pytest.MonkeyPatch) -> None:
     def again(error: Exception, *_: Any) -> Any:
         raise error
 
-    monkeypatch.setattr(region, "_eager_again", again)
+    monkeypatch.setattr(attempt, "_eager_again", again)
 
 
 @pytest.fixture(autouse=True)

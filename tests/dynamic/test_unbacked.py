@@ -9,7 +9,7 @@ import pytest
 
 import dynamo
 import eager as torch
-from dynamo.compilation import region
+from dynamo.compilation import attempt
 from dynamo.report.errors import CaptureError
 from tests.dynamic.support import assert_same
 
@@ -163,7 +163,7 @@ def test_native_code_runs_for_sizes_that_data_tells(name: str, monkeypatch: pyte
     def again(error: Exception, *_: Any) -> Any:
         raise error
 
-    monkeypatch.setattr(region, "_eager_again", again)  # nothing that is assumed fails for these sizes
+    monkeypatch.setattr(attempt, "_eager_again", again)  # nothing that is assumed fails for these sizes
     fn = PROGRAMS[name]
     made = torch.compile(fn, fullgraph=True)
     for n in (8, 9, 12):

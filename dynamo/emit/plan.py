@@ -30,7 +30,6 @@ class OperandKind(Enum):
 
 
 _VARIABLES: Final = frozenset({OperandKind.LOCAL, OperandKind.PARAMETER})
-_SIMPLE: Final = frozenset(OperandKind) - {OperandKind.EXPRESSION}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +43,6 @@ class Operand:
     def is_variable(self) -> bool:
         """Whether the operand is a variable of one call, which the call can let go of."""
         return self.kind in _VARIABLES
-
-    @property
-    def is_simple(self) -> bool:
-        """Whether the expression can be repeated: a name or a literal."""
-        return self.kind in _SIMPLE
 
     @property
     def is_null(self) -> bool:

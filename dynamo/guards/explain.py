@@ -46,14 +46,17 @@ class Failure:
 
 
 def explain_failure(guards: list[Guard], program: GuardProgram, slots: tuple[Any, ...]) -> Failure:
-    """The guard that rejects `slots` in `program`, with the expected and the actual value."""
+    """The guard that rejects `slots` in `program`, with the expected and the actual value.
+
+    guards: the list that `build_program` turned into the program.
+    """
     failed = program.failed(slots)
     if failed is None:
         return Failure("(none)", "", "a match", "a match: the guards hold now", "")
-    note = failed[1]
-    guard = next((g for g in guards if g.note == note), None)
-    if guard is None:
-        return Failure(note or f"guard {failed[0]}", "", "it to hold", "it does not", "")
+    index, number = failed
+    if number is None or not number.isdecimal():  # a watched block, which has no guard
+        return Failure(number or f"guard {index}", "", "it to hold", "it does not", "")
+    guard = guards[int(number)]
     line = str(guard.origin) if guard.origin else ""
     if guard.kind == "shape":
         check = guard.operands[0]

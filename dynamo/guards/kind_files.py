@@ -36,7 +36,7 @@ def _enum(names: Iterable[str], tag: str) -> list[str]:
 
 def header() -> str:
     """The text of `dynamo/native/guard_kinds.h`."""
-    relations = [kind.c_name for kind in _KINDS if kind.is_relation]
+    relations = [kind.c_name for kind in _KINDS if kind.phase is Phase.RELATION]
     ends = [step.c_name for step in STEPS if not step.gives]
     lines = [
         f"/* {_NOTICE} */",

@@ -107,20 +107,6 @@ class Kind:
         """The operand string of `guard_build.c`."""
         return "".join(operand.letters for operand in self.operands)
 
-    @property
-    def is_relation(self) -> bool:
-        return self.phase is Phase.RELATION
-
-    @property
-    def reads_slots(self) -> bool:
-        """Whether the instruction reads a slot; a check that reads none is about the process."""
-        return any(operand.role in (Role.SLOT, Role.SLOTS) for operand in self.operands)
-
-    @property
-    def lists_slots(self) -> bool:
-        """Whether the first operand is a tuple of slots."""
-        return bool(self.operands) and self.operands[0].role is Role.SLOTS
-
     def state(self, operands: Operands) -> str:
         """A fact of this kind in words, without its sources."""
         return self.fact(operands) if self.fact is not None else f"{self.words} {wording.listed(operands)}".strip()
@@ -234,6 +220,12 @@ _TABLE: Final = (
 )  # fmt: skip
 
 KINDS: Final[dict[str, Kind]] = {kind.name: kind for kind in _TABLE}
+
+RANKS: Final = {kind.name: kind.rank for kind in _TABLE}
+RELATIONS: Final = frozenset(kind.name for kind in _TABLE if kind.phase is Phase.RELATION)
+# Checks of the process, which read no slot; and checks whose first operand is a tuple of slots.
+OF_THE_PROCESS: Final = frozenset(kind.name for kind in _TABLE if not any(o.role in (Role.SLOT, Role.SLOTS) for o in kind.operands))
+LISTING: Final = frozenset(kind.name for kind in _TABLE if any(o.role is Role.SLOTS for o in kind.operands))
 
 
 # --- steps of a "shape" check ---------------------------------------------------------------------------------------

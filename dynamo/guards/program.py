@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dynamo._native import META_ALL, GuardProgram
-from dynamo.guards.kinds import KINDS
+from dynamo.guards.kinds import KINDS, LISTING, OF_THE_PROCESS, RANKS, RELATIONS
 from dynamo.guards.shape_guards import ShapeCheck
 from dynamo.guards.sources import AttrSource, ChildSource, ConstSource, Source
 from eager.base import logs
@@ -46,7 +46,7 @@ class Guard:
 
     @property
     def note(self) -> str:
-        """The fact in words, with the user's line. The note identifies the guard in a failed program."""
+        """The fact in words, with the user's line."""
         kind = KINDS[self.kind]
         names = ", ".join(s.name for s in self.sources) if kind.names_sources else ""
         fact = kind.state(self.operands)
@@ -119,7 +119,7 @@ class ProgramBuilder:
         self._next = n_slots
         self._slots: dict[Source, int] = {}
         self._out: list[tuple[Any, ...]] = []
-        self._note: str | None = None
+        self._note = ""  # number of the guard, by which a report finds the guard of a failed instruction
 
     def slot(self, source: Source) -> int:
         """The slot that holds the object at `source`; emits the fetch at the first call for a source."""
@@ -134,11 +134,10 @@ class ProgramBuilder:
         self._out.append((op, *operands, dst, self._note))
         return dst
 
-    def emit(self, guard: Guard) -> None:
-        """Append the check of `guard` and the fetches that the check needs."""
-        self._note = guard.note
-        kind = KINDS[guard.kind]
-        if not kind.reads_slots:
+    def emit(self, number: int, guard: Guard) -> None:
+        """Append the check of `guard` and the fetches that the check needs. number: of the guard in the list of guards."""
+        self._note = str(number)
+        if guard.kind in OF_THE_PROCESS:
             self._out.append((guard.kind, *guard.operands, self._note))
             return
         held = _check_of_held_object(guard)
@@ -147,14 +146,14 @@ class ProgramBuilder:
             return
         slots = tuple(self.slot(s) for s in guard.sources)
         operands = [o.steps if type(o) is ShapeCheck else o for o in guard.operands]
-        self._out.append((guard.kind, *((slots,) if kind.lists_slots else slots), *operands, self._note))
+        self._out.append((guard.kind, *((slots,) if guard.kind in LISTING else slots), *operands, self._note))
 
-    def block(self, op: str, items: tuple[Any, ...], guards: Iterable[Guard]) -> None:
+    def block(self, op: str, items: tuple[Any, ...], guards: Iterable[tuple[int, Guard]]) -> None:
         """Append a watched block. Temporaries of the block are not visible outside it."""
         outer, self._out = self._out, []
         slots, self._slots = self._slots, {}
-        for guard in guards:
-            self.emit(guard)
+        for number, guard in guards:
+            self.emit(number, guard)
         inner, self._out, self._slots = self._out, outer, slots
         self._out.append((op, items, tuple(inner), f"{len(inner)} guards while {len(items)} containers do not change"))
 
@@ -185,26 +184,26 @@ def _depth(source: Source) -> int:
     return depth
 
 
-def order(guards: Iterable[Guard]) -> list[Guard]:
-    """Checks in the order of execution: shallow sources first, then cheap and discriminating kinds."""
-    return sorted(guards, key=lambda g: (max(map(_depth, g.sources), default=0), KINDS[g.kind].rank))
+def _cost(guard: Guard) -> tuple[int, int]:
+    """The order of checks: shallow sources first, then cheap and discriminating kinds."""
+    return max(map(_depth, guard.sources), default=0), RANKS[guard.kind]
 
 
 def build_program(guards: list[Guard], n_slots: int) -> GuardProgram | None:
-    """The native program of `guards`; None for an empty list."""
+    """The native program of `guards`; None for an empty list. The note of an instruction is the number of its guard in the list."""
     if not guards:
         return None
     builder = ProgramBuilder(n_slots)
-    relations = [g for g in guards if KINDS[g.kind].is_relation]
-    others = [g for g in guards if not KINDS[g.kind].is_relation]
-    for guard in order(g for g in others if g.watch is None):
-        builder.emit(guard)
+    relations = [(i, g) for i, g in enumerate(guards) if g.kind in RELATIONS]
+    others = [(i, g) for i, g in enumerate(guards) if g.kind not in RELATIONS]
+    for number, guard in sorted(((i, g) for i, g in others if g.watch is None), key=lambda item: _cost(item[1])):
+        builder.emit(number, guard)
     for op, epoch in (("watch", False), ("epoch", True)):
-        watched = [g for g in others if g.watch is not None and g.epoch is epoch]
+        watched = [(i, g) for i, g in others if g.watch is not None and g.epoch is epoch]
         if watched:
-            builder.block(op, _unique(item for g in watched for item in g.watch or ()), watched)
-    for guard in sorted(relations, key=lambda g: g.kind != "shape"):
-        builder.emit(guard)
+            builder.block(op, _unique(item for _, g in watched for item in g.watch or ()), watched)
+    for number, guard in sorted(relations, key=lambda item: item[1].kind != "shape"):
+        builder.emit(number, guard)
     return builder.build()
 
 

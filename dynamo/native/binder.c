@@ -1,5 +1,5 @@
 /* Binds the arguments of a call to the flat slots of a function, as the interpreter would. */
-#include "native.h"
+#include "binder.h"
 
 void signature_of(Signature *signature, PyCodeObject *code)
 {

@@ -1,9 +1,10 @@
 /* Sees every write to a set of dicts: by dict watchers where the interpreter has them (3.12+), by the
  * dict's version tag on 3.11. Owns the map from watched dicts to the blocks that depend on them. */
+#include "frame_compat.h"
 #include "guards.h"
 #include "ptrmap.h"
 
-#if PY_VERSION_HEX >= 0x030C0000
+#if HAS_DICT_WATCHERS
 
 typedef struct {
     Block **blocks;
@@ -65,11 +66,10 @@ static void unsubscribe(Block *block, PyObject *dict)
     if (PyDict_Unwatch(watcher_id, dict) < 0) PyErr_Clear();
 }
 
-/* From 3.13 an instance's __dict__ may share its values with the instance, and a write through the
- * instance tells no watcher. popitem() gives a dict a table of its own; the item goes back last, where it was. */
+/* Give a dict that shares its values with an instance a table of its own: popitem() does, and the item goes back to the end. */
 static int own_table(PyObject *dict)
 {
-    if (PY_VERSION_HEX < 0x030D0000 || !((PyDictObject *)dict)->ma_values) return 0;
+    if (!HAS_SHARED_DICT_VALUES || !((PyDictObject *)dict)->ma_values) return 0;
     bool empty = PyDict_GET_SIZE(dict) == 0;
     if (empty && PyDict_SetItemString(dict, "__framejit__", Py_None) < 0) return -1;
     PyObject *item = PyObject_CallMethod((PyObject *)&PyDict_Type, "popitem", "O", dict);

@@ -1,6 +1,6 @@
 /* Entries: a guard program and the target it admits; and the ordered table of them that compiled
  * functions, dispatchers and hooked frames share. */
-#include "guards.h"
+#include "entries.h"
 
 static PyObject *entry_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
@@ -225,44 +225,6 @@ EntryObject *entry_table_find(EntryTable *table, PyObject **slots, int n_inputs,
 }
 
 /* --- calls ----------------------------------------------------------------------------------- */
-PyObject *slots_tuple(PyObject **slots, int n)
-{
-    PyObject *tuple = PyTuple_New(n);
-    for (int i = 0; tuple && i < n; i++) PyTuple_SET_ITEM(tuple, i, Py_NewRef(slots[i]));
-    return tuple;
-}
-
-static PyObject *error_callback;
-
-/* An exception leaves a target: the callback may take the frames of generated code out of its traceback. */
-void tidy_error(void)
-{
-    if (!error_callback) return;
-    PyObject *type, *error, *traceback;
-    PyErr_Fetch(&type, &error, &traceback);
-    PyErr_NormalizeException(&type, &error, &traceback);
-    if (traceback) PyException_SetTraceback(error, traceback);
-    Py_XDECREF(traceback);
-    PyObject *done = PyObject_CallOneArg(error_callback, error);
-    /* At the recursion limit there is no room for it: frames further out call it again. */
-    if (!done && PyErr_ExceptionMatches(PyExc_RecursionError)) PyErr_Clear();
-    else if (!done) PyErr_WriteUnraisable(error_callback);
-    Py_XDECREF(done);
-    PyErr_Restore(type, error, PyException_GetTraceback(error));
-}
-
-static PyObject *py_set_error_callback(PyObject *module, PyObject *callback)
-{
-    (void)module;
-    Py_XSETREF(error_callback, callback == Py_None ? NULL : Py_NewRef(callback));
-    Py_RETURN_NONE;
-}
-
-PyMethodDef entry_methods[] = {
-    {"set_error_callback", py_set_error_callback, METH_O, "Set what sees an exception that leaves a target."},
-    {NULL, NULL, 0, NULL},
-};
-
 PyObject *target_call(PyObject *target, PyObject **slots, int n)
 {
     ThreadState *t = &thread_state;
@@ -301,4 +263,24 @@ PyObject *outcome_call(PyObject *outcome, PyObject **slots, int n, PyObject *fun
     }
     Py_DECREF(outcome);
     return result;
+}
+
+PyObject *miss_call(PyObject *miss, PyObject *owner, PyObject **slots, int n)
+{
+    PyObject *tuple = slots_tuple(slots, n);
+    if (!tuple) return NULL;
+    PyObject *args[3] = {NULL, owner, tuple};
+    PyObject *callback = Py_NewRef(miss);
+    PyObject *outcome = target_call(callback, args + 1, 2);
+    Py_DECREF(callback);
+    Py_DECREF(tuple);
+    return outcome;
+}
+
+int require_callable(PyObject *value, const char *who, const char *what, bool none)
+{
+    if (PyCallable_Check(value) || (none && value == Py_None)) return 0;
+    PyErr_Format(PyExc_TypeError, "%s: %s is a %s; expected a callable%s", who, what, Py_TYPE(value)->tp_name,
+                 none ? " or None" : "");
+    return -1;
 }

@@ -10,7 +10,7 @@
 #ifndef FRAMEJIT_FRAME_COMPAT_H
 #define FRAMEJIT_FRAME_COMPAT_H
 
-#include "native.h"
+#include "state.h"
 
 #define Py_BUILD_CORE
 #undef _PyGC_FINALIZED              /* defined by both public and internal headers on 3.11 */
@@ -38,6 +38,19 @@ static inline Frame *thread_frame(PyThreadState *ts) { return ts->current_frame;
 static inline Frame *thread_frame(PyThreadState *ts) { return ts->cframe->current_frame; }
 #define thread_set_frame(ts, f) ((ts)->cframe->current_frame = (f))
 #endif
+
+/* The frame object of the Python frame that called, if it has one: borrowed. */
+static inline PyObject *calling_frame(void)
+{
+    Frame *frame = thread_frame(PyThreadState_Get());
+    return frame ? (PyObject *)frame->frame_obj : NULL;
+}
+
+/* --- writes to dicts ------------------------------------------------------------------------- */
+/* From 3.12 a dict can be watched; before, each write to any dict gives that dict a new version tag. From 3.13 the __dict__ of an
+ * instance may share its values with the instance, and a write through the instance reports to no watcher. */
+#define HAS_DICT_WATCHERS (PY_VERSION_HEX >= 0x030C0000)
+#define HAS_SHARED_DICT_VALUES (PY_VERSION_HEX >= 0x030D0000)
 
 /* --- code extras ----------------------------------------------------------------------------- */
 #if PY_VERSION_HEX >= 0x030C0000
@@ -243,7 +256,7 @@ static inline PyFrameObject *frame_object(PyThreadState *ts, Frame *f)
  * The first instruction (RESUME, which may run signal handlers) is jumped over.
  * `result` is consumed; returns it, or NULL with the error that was set before. */
 #if PY_VERSION_HEX >= 0x030C0000
-extern PyCodeObject *return_none_code;      /* made by frame_compat_init() */
+extern PyCodeObject *return_none_code;      /* made by frame_compat_init(); frame_fill.c defines it */
 static inline int frame_compat_init(void)
 {
     return_none_code = (PyCodeObject *)Py_CompileString("None", "<framejit>", Py_eval_input);

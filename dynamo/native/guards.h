@@ -3,7 +3,7 @@
 #define FRAMEJIT_GUARDS_H
 
 #include "guard_kinds.h"
-#include "native.h"
+#include "state.h"
 
 #define DIM_ANY INT64_MIN
 #define DIM_AT_LEAST_2 (INT64_MIN + 1)
@@ -51,16 +51,17 @@ typedef struct {
     };
 } Guard;
 
-struct ProgramObject {
+typedef struct ProgramObject {
     PyObject_HEAD
     int n_inputs, n_outer, n_slots, count;   /* slots: inputs, temporaries, temporaries of blocks */
     Guard *code;
     PyObject *source;           /* tuple: for each flat instruction its tuple; None for the end of a block */
     PyObject *kept;             /* list: interned names */
-};
+} ProgramObject;
 
 extern PyTypeObject ProgramType;
 
+int guards_init(PyObject *module);
 /* 1: the guards hold; 0: they do not; -1: an error that is not an Exception is set.
  * slots: n_inputs values; the rest up to `capacity` is scratch. */
 int program_run(ProgramObject *program, PyObject **slots, int capacity);
@@ -79,6 +80,7 @@ bool shape_holds(const ShapeProgram *program, PyObject **slots);
 /* --- iterators.c ----------------------------------------------------------------------------- */
 PyObject *iterator_owner(PyObject *iterator);
 PyObject *iterator_state(PyObject *iterator);
+extern PyMethodDef iterator_methods[];
 
 /* --- dictwatch.c ----------------------------------------------------------------------------- */
 int dictwatch_init(void);

@@ -1,44 +1,16 @@
 /* The frame evaluation hook (PEP 523): installed while a region is active or a re-entry waits for its frame, and
- * only then. Owns the thread's mode, the count of reasons to be installed, and the per-code state. */
-#include "frame_compat.h"
+ * only then. Owns the count of reasons to be installed. */
 #include "hook.h"
+#include "binder.h"
+#include "code_state.h"
+#include "frame_fill.h"
+#include "tail.h"
 
 #include <pthread.h>
-
-_Thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
-int stance = STANCE_DEFAULT;
-RegionObject *default_region;
 
 static _PyFrameEvalFunction previous_eval = _PyEval_EvalFrameDefault;
 static Py_ssize_t n_acquired, n_regions;
 static bool buried;             /* someone installed a hook over ours, which may call ours */
-static Py_ssize_t extra_index = -1;
-
-/* --- per-code state -------------------------------------------------------------------------- */
-static void code_state_free(void *extra)
-{
-    CodeState *state = extra;
-    if (!state) return;
-    PyMem_Free(state->resume_points);
-    PyMem_Free(state);
-}
-
-CodeState *code_state(PyCodeObject *code, bool create)
-{
-    void *extra = NULL;
-    if (code_extra_get((PyObject *)code, extra_index, &extra) < 0) {
-        if (!create) PyErr_Clear();
-        return NULL;
-    }
-    if (extra || !create) return extra;
-    CodeState *state = PyMem_Calloc(1, sizeof *state);
-    if (!state) return (CodeState *)PyErr_NoMemory();
-    if (code_extra_set((PyObject *)code, extra_index, state) < 0) {
-        PyMem_Free(state);
-        return NULL;
-    }
-    return state;
-}
 
 /* --- a fresh frame --------------------------------------------------------------------------- */
 /* region.miss(code, func, slots): hook off, untraced, whatever error was set kept aside. */
@@ -148,7 +120,8 @@ static PyObject *hook_eval(PyThreadState *ts, Frame *frame, int throwflag)
         Pending *p = t->pending;
         if (frame_code(frame) == p->code && frame_function(frame) == p->function && frame_is_fresh(frame, p->code)) {
             t->pending = NULL;
-            return pending_run(p, ts, frame);
+            int throwing = frame_fill(p, ts, frame);
+            return previous_eval(ts, frame, throwing);
         }
     }
     if (t->mode == MODE_OFF || throwflag || t->disabled || stance == STANCE_EAGER)
@@ -174,8 +147,6 @@ static PyObject *hook_eval(PyThreadState *ts, Frame *frame, int throwflag)
 
 /* --- installation ---------------------------------------------------------------------------- */
 static bool is_installed(void) { return _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get()) == hook_eval; }
-
-PyObject *eval_plainly(PyThreadState *ts, Frame *frame, int throwflag) { return previous_eval(ts, frame, throwflag); }
 
 void hook_acquire(void)
 {
@@ -319,78 +290,6 @@ static PyObject *py_call_outside(PyObject *module, PyObject *const *args, Py_ssi
     return call_original(NULL, args[0], args + 1, (size_t)(nargs - 1), kwnames);
 }
 
-static PyObject *py_call_disabled(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
-{
-    (void)module;
-    if (nargs < 1) return PyErr_Format(PyExc_TypeError, "call_disabled: expected a callable, then its arguments");
-    bool saved = thread_state.disabled;
-    thread_state.disabled = true;
-    PyObject *result = PyObject_Vectorcall(args[0], args + 1, (size_t)(nargs - 1), kwnames);
-    thread_state.disabled = saved;
-    return result;
-}
-
-static PyObject *py_set_disabled(PyObject *module, PyObject *value)
-{
-    (void)module;
-    int disabled = PyObject_IsTrue(value);
-    if (disabled < 0) return NULL;
-    bool saved = thread_state.disabled;
-    thread_state.disabled = disabled;
-    return PyBool_FromLong(saved);
-}
-
-static PyObject *py_set_stance(PyObject *module, PyObject *value)
-{
-    (void)module;
-    long n = PyLong_AsLong(value);
-    if (n == -1 && PyErr_Occurred()) return NULL;
-    if (n < STANCE_DEFAULT || n > STANCE_RUN_ONLY)
-        return PyErr_Format(PyExc_ValueError, "set_stance: given %ld; expected STANCE_DEFAULT, STANCE_EAGER or STANCE_RUN_ONLY", n);
-    int saved = stance;
-    stance = (int)n;
-    return PyLong_FromLong(saved);
-}
-
-static PyObject *py_set_miss_callback(PyObject *module, PyObject *callback)
-{
-    (void)module;
-    if (PyObject_SetAttrString((PyObject *)default_region, "miss", callback) < 0) return NULL;
-    Py_RETURN_NONE;
-}
-
-static PyObject *set_skip(PyObject *code, bool skip)
-{
-    if (!PyCode_Check(code)) return PyErr_Format(PyExc_TypeError, "expected a code object, given a %s", Py_TYPE(code)->tp_name);
-    CodeState *state = code_state((PyCodeObject *)code, true);
-    if (!state) return NULL;
-    state->skip = skip;
-    Py_RETURN_NONE;
-}
-
-static PyObject *py_mark_skip(PyObject *module, PyObject *code)
-{
-    (void)module;
-    return set_skip(code, true);
-}
-
-static PyObject *py_clear_code(PyObject *module, PyObject *code)
-{
-    (void)module;
-    PyObject *done = set_skip(code, false);
-    if (!done) return NULL;
-    Py_DECREF(done);
-    return PyObject_CallMethod((PyObject *)default_region, "clear", "O", code);
-}
-
-static PyObject *py_is_skipped(PyObject *module, PyObject *code)
-{
-    (void)module;
-    if (!PyCode_Check(code)) return PyErr_Format(PyExc_TypeError, "expected a code object, given a %s", Py_TYPE(code)->tp_name);
-    CodeState *state = code_state((PyCodeObject *)code, false);
-    return PyBool_FromLong(state && state->skip);
-}
-
 static PyObject *py_hook_installed(PyObject *module, PyObject *unused)
 {
     (void)module;
@@ -405,13 +304,6 @@ static PyObject *py_active_regions(PyObject *module, PyObject *unused)
     return PyLong_FromSsize_t(n_regions);
 }
 
-static PyObject *py_thread_mode(PyObject *module, PyObject *unused)
-{
-    (void)module;
-    (void)unused;
-    return PyLong_FromLong(thread_state.mode);
-}
-
 #define CALL_METHOD(name, doc) \
     {#name, (PyCFunction)(void (*)(void))py_##name, METH_FASTCALL | METH_KEYWORDS, doc}
 PyMethodDef hook_methods[] = {
@@ -420,28 +312,7 @@ PyMethodDef hook_methods[] = {
     CALL_METHOD(call_in_region, "call_in_region(region, fn, /, *args, **kwargs): with the hook on."),
     CALL_METHOD(call_plain, "call_plain(region, fn, /, *args, **kwargs): the hook on for callees of fn only."),
     CALL_METHOD(call_outside, "call_outside(fn, /, *args, **kwargs): with this thread's mode OFF."),
-    CALL_METHOD(call_disabled, "call_disabled(fn, /, *args, **kwargs): compiled functions run their originals."),
-    {"set_disabled", py_set_disabled, METH_O, "Disable this thread; returns the old value."},
-    {"set_stance", py_set_stance, METH_O, "Set the process's stance; returns the old one."},
-    {"set_miss_callback", py_set_miss_callback, METH_O, "Set the miss of the default region."},
-    {"mark_skip", py_mark_skip, METH_O, "Run frames of the code plainly in every region."},
-    {"clear_code", py_clear_code, METH_O, "Undo mark_skip, and forget the code in the default region."},
-    {"is_skipped", py_is_skipped, METH_O, "Whether mark_skip holds for the code."},
     {"hook_installed", py_hook_installed, METH_NOARGS, "Whether this module's hook evaluates frames now."},
     {"active_regions", py_active_regions, METH_NOARGS, "Regions entered and not left, in all threads."},
-    {"thread_mode", py_thread_mode, METH_NOARGS, "This thread's mode."},
     {NULL, NULL, 0, NULL},
 };
-
-int hook_init(PyObject *module)
-{
-    (void)module;
-    if (frame_compat_init() < 0) return -1;
-    extra_index = code_extra_request(code_state_free);
-    if (extra_index < 0) {
-        PyErr_SetString(PyExc_RuntimeError, "dynamo: CPython has no free slot for per-code state");
-        return -1;
-    }
-    default_region = region_new();
-    return default_region ? 0 : -1;
-}

@@ -1,11 +1,19 @@
-/* What hook.c and resume.c share beyond native.h: they alone see frames. */
+/* The frame evaluation hook, and the regions that threads are in. */
 #ifndef FRAMEJIT_HOOK_H
 #define FRAMEJIT_HOOK_H
 
-#include "frame_compat.h"
+#include "region.h"
 
-/* Evaluate a frame as if the hook were not there. */
-PyObject *eval_plainly(PyThreadState *ts, Frame *frame, int throwflag);
-/* Fill the fresh frame that a re-entry waited for, and run it. */
-PyObject *pending_run(Pending *pending, PyThreadState *ts, Frame *frame);
+typedef struct {
+    int mode;
+    RegionObject *region;
+} SavedRegion;
+
+void hook_acquire(void);                    /* install the hook at the first reason for it */
+void hook_release(void);
+void region_enter(SavedRegion *saved, RegionObject *region, int mode);
+void region_leave(SavedRegion *saved);
+/* Call fn so that its own frame runs plainly and its callees are captured in `region`; NULL: the hook stays as it is. */
+PyObject *call_original(RegionObject *region, PyObject *fn, PyObject *const *args, size_t nargsf, PyObject *kwnames);
+extern PyMethodDef hook_methods[];
 #endif

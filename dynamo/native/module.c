@@ -1,5 +1,10 @@
 /* dynamo._native: see _native.pyi for what each name means. */
-#include "native.h"
+#include "code_state.h"
+#include "compiled_function.h"
+#include "frame_fill.h"
+#include "hook.h"
+#include "resume.h"
+#include "tail.h"
 
 const EagerAPI *eager_api;
 
@@ -41,10 +46,12 @@ PyMODINIT_FUNC PyInit__native(void)
     if (!eager_api) return NULL;
     PyObject *module = PyModule_Create(&module_def);
     if (!module) return NULL;
-    if (add_types(module) < 0 || add_constants(module) < 0 || guards_init(module) < 0 || resume_init(module) < 0 ||
-        hook_init(module) < 0 || PyModule_AddFunctions(module, hook_methods) < 0 ||
-        PyModule_AddFunctions(module, resume_methods) < 0 || PyModule_AddFunctions(module, tail_methods) < 0 ||
-        PyModule_AddFunctions(module, entry_methods) < 0 || PyModule_AddFunctions(module, iterator_methods) < 0) {
+    PyMethodDef *methods[] = {state_methods, tail_methods, region_methods, frame_fill_methods, hook_methods, resume_methods,
+                              iterator_methods};
+    int failed = add_types(module) < 0 || add_constants(module) < 0 || guards_init(module) < 0 || code_state_init() < 0 ||
+                 region_init() < 0 || frame_fill_init(module) < 0;
+    for (size_t i = 0; !failed && i < Py_ARRAY_LENGTH(methods); i++) failed = PyModule_AddFunctions(module, methods[i]) < 0;
+    if (failed) {
         Py_DECREF(module);
         return NULL;
     }

@@ -1,8 +1,11 @@
 /* Region: the dispatchers of the frames that the hook meets on behalf of one compiled function. Codes are keyed
  * by identity (a code object's own == compares contents), and held. */
-#include "native.h"
+#include "region.h"
+#include "code_state.h"
 #include "ptrmap.h"
 #include <structmember.h>
+
+RegionObject *default_region;
 
 struct RegionObject {
     PyObject_HEAD
@@ -20,7 +23,7 @@ DispatcherObject *region_find(RegionObject *region, PyCodeObject *code, bool *sk
     return item && item->value != Py_None ? item->value : NULL;
 }
 
-RegionObject *region_new(void)
+static RegionObject *region_new(void)
 {
     RegionObject *self = (RegionObject *)RegionType.tp_alloc(&RegionType, 0);
     if (self) self->miss = Py_NewRef(Py_None);
@@ -207,3 +210,58 @@ PyTypeObject RegionType = {
     .tp_as_sequence = &as_sequence,
     .tp_as_number = &as_number,
 };
+
+/* --- Python functions ------------------------------------------------------------------------ */
+static PyObject *py_set_miss_callback(PyObject *module, PyObject *callback)
+{
+    (void)module;
+    if (PyObject_SetAttrString((PyObject *)default_region, "miss", callback) < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_skip(PyObject *code, bool skip)
+{
+    if (!PyCode_Check(code)) return PyErr_Format(PyExc_TypeError, "expected a code object, given a %s", Py_TYPE(code)->tp_name);
+    CodeState *state = code_state((PyCodeObject *)code, true);
+    if (!state) return NULL;
+    state->skip = skip;
+    Py_RETURN_NONE;
+}
+
+static PyObject *py_mark_skip(PyObject *module, PyObject *code)
+{
+    (void)module;
+    return set_skip(code, true);
+}
+
+static PyObject *py_clear_code(PyObject *module, PyObject *code)
+{
+    (void)module;
+    PyObject *done = set_skip(code, false);
+    if (!done) return NULL;
+    Py_DECREF(done);
+    return PyObject_CallMethod((PyObject *)default_region, "clear", "O", code);
+}
+
+static PyObject *py_is_skipped(PyObject *module, PyObject *code)
+{
+    (void)module;
+    if (!PyCode_Check(code)) return PyErr_Format(PyExc_TypeError, "expected a code object, given a %s", Py_TYPE(code)->tp_name);
+    CodeState *state = code_state((PyCodeObject *)code, false);
+    return PyBool_FromLong(state && state->skip);
+}
+
+PyMethodDef region_methods[] = {
+    {"set_miss_callback", py_set_miss_callback, METH_O, "Set the miss of the default region."},
+    {"mark_skip", py_mark_skip, METH_O, "Run frames of the code plainly in every region."},
+    {"clear_code", py_clear_code, METH_O, "Undo mark_skip, and forget the code in the default region."},
+    {"is_skipped", py_is_skipped, METH_O, "Whether mark_skip holds for the code."},
+    {NULL, NULL, 0, NULL},
+};
+
+int region_init(void)
+{
+    if (PyType_Ready(&RegionType) < 0) return -1;
+    default_region = region_new();
+    return default_region ? 0 : -1;
+}

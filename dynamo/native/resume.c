@@ -1,56 +1,10 @@
 /* Re-entry: run a function's own code from any instruction, in a fresh frame with given locals and value stack.
  * CPython makes the frame, for arguments that do not matter; the hook hands it over before it starts. */
+#include "resume.h"
+#include "code_state.h"
+#include "frame_compat.h"
+#include "frame_fill.h"
 #include "hook.h"
-
-PyObject *null_sentinel;
-#if PY_VERSION_HEX >= 0x030C0000
-PyCodeObject *return_none_code;
-#endif
-
-static inline PyObject *value_or_null(PyObject *value) { return value == null_sentinel ? NULL : value; }
-
-static PyObject *adopt_callback;
-
-/* Exceptions passed through the frame when generated code stood for it: the callback gives them the frame itself. */
-static void adopt_exceptions(PyThreadState *ts, Frame *frame, PyObject *shown)
-{
-    PyFrameObject *object = frame_object(ts, frame);
-    bool disabled = thread_state.disabled;
-    thread_state.disabled = true;
-    PyObject *done = object ? PyObject_CallFunctionObjArgs(adopt_callback, object, shown, NULL) : NULL;
-    thread_state.disabled = disabled;
-    if (!done) PyErr_WriteUnraisable(adopt_callback);
-    Py_XDECREF(done);
-    Py_XDECREF(object);
-}
-
-static PyObject *py_set_adopt_callback(PyObject *module, PyObject *callback)
-{
-    (void)module;
-    Py_XSETREF(adopt_callback, callback == Py_None ? NULL : Py_NewRef(callback));
-    Py_RETURN_NONE;
-}
-
-PyObject *pending_run(Pending *p, PyThreadState *ts, Frame *frame)
-{
-    PyCodeObject *code = p->code;
-    int n_locals = code->co_nlocalsplus, depth = (int)PyTuple_GET_SIZE(p->stack);
-    for (int i = 0; i < n_locals; i++) frame_slot_set(frame, i, value_or_null(PyTuple_GET_ITEM(p->locals, i)));
-    for (int i = 0; i < depth; i++) frame_slot_init(frame, n_locals + i, value_or_null(PyTuple_GET_ITEM(p->stack, i)));
-    frame_set_stack_size(frame, n_locals + depth);
-    if (p->exc) frame_set_throwing(frame, code, p->unit);
-    else frame_set_next(frame, code, p->unit);
-    if (p->shown && PyTuple_GET_SIZE(p->shown) && adopt_callback) adopt_exceptions(ts, frame, p->shown);
-    Py_CLEAR(p->locals);        /* the frame alone holds them now */
-    Py_CLEAR(p->stack);
-    Py_CLEAR(p->shown);
-    if (!p->exc) return eval_plainly(ts, frame, 0);
-    /* Restored, not raised: its context and traceback are those it came with; this frame adds its line. */
-    PyObject *exc = p->exc;
-    p->exc = NULL;
-    PyErr_Restore(Py_NewRef((PyObject *)Py_TYPE(exc)), exc, PyException_GetTraceback(exc));
-    return eval_plainly(ts, frame, 1);
-}
 
 /* --- where a re-entry may start -------------------------------------------------------------- */
 static int compute_points(CodeState *state, PyCodeObject *code)
@@ -255,12 +209,6 @@ static PyObject *slots_of_frame(Frame *frame, int from, int to)
     return tuple;
 }
 
-PyObject *calling_frame(void)
-{
-    Frame *frame = thread_frame(PyThreadState_Get());
-    return frame ? (PyObject *)frame->frame_obj : NULL;
-}
-
 static PyObject *py_snapshot(PyObject *module, PyObject *args)
 {
     PyObject *object;
@@ -327,42 +275,9 @@ PyMethodDef resume_methods[] = {
     {"resume", (PyCFunction)(void (*)(void))py_resume, METH_FASTCALL,
      "resume(func, offset, locals, stack, exc=None, handled=NULL, shown=None, /): run func's code from an instruction."},
     {"snapshot", py_snapshot, METH_VARARGS, "snapshot(frame, depth) -> (offset, locals, stack, handled)"},
-    {"set_adopt_callback", py_set_adopt_callback, METH_O, "Set what sees a re-entered frame and what was `shown`."},
     {"localsplus_names", py_localsplus_names, METH_O, "Names of the slots that resume takes."},
     {"localsplus_kinds", py_localsplus_kinds, METH_O, "Kinds of the slots that resume takes."},
     {"resume_points", py_resume_points, METH_O, "The offsets that resume accepts."},
     {"make_cell", py_make_cell, METH_VARARGS, "make_cell(value) -> cell"},
     {NULL, NULL, 0, NULL},
 };
-
-static PyObject *null_repr(PyObject *self)
-{
-    (void)self;
-    return PyUnicode_FromString("NULL");
-}
-
-static PyObject *null_reduce(PyObject *self, PyObject *unused)
-{
-    (void)self;
-    (void)unused;
-    return PyUnicode_FromString("NULL");    /* copies and pickles to itself */
-}
-
-static PyMethodDef null_methods[] = {{"__reduce__", null_reduce, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
-static PyTypeObject NullType = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "dynamo._native.NullType",
-    .tp_basicsize = sizeof(PyObject),
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-    .tp_doc = "Type of NULL: an empty slot.",
-    .tp_repr = null_repr,
-    .tp_methods = null_methods,
-};
-
-int resume_init(PyObject *module)
-{
-    if (PyType_Ready(&NullType) < 0) return -1;
-    null_sentinel = PyObject_New(PyObject, &NullType);
-    if (!null_sentinel || PyModule_AddObjectRef(module, "NULL", null_sentinel) < 0) return -1;
-    return PyModule_AddObjectRef(module, "NullType", (PyObject *)&NullType);
-}

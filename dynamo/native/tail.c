@@ -1,6 +1,7 @@
 /* Tails: a continuation that is to run next, returned instead of called. What the frame that returns it held is gone by
  * then, so objects die when they would in the user's function, and chains of breaks do not grow the stack. A frame object
  * made meanwhile outlives its frame (a traceback of a callee leads to it): it is emptied. */
+#include "tail.h"
 #include "frame_compat.h"
 
 typedef struct {

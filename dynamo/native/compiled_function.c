@@ -1,6 +1,9 @@
-/* The C callables: CompiledFunction (what @compile returns) and Dispatcher (continuations, hooked frames).
- * Both hold an entry table, and differ in how a call becomes slots and what runs when nothing matches. */
-#include "native.h"
+/* CompiledFunction, which @compile returns for a Python function: binds the arguments of a call to slots, and calls the target of the
+ * first entry whose guards hold. With no match it calls the miss callback, then the original function. */
+#include "compiled_function.h"
+#include "binder.h"
+#include "hook.h"
+#include "tail.h"
 #include <structmember.h>
 
 typedef struct {
@@ -28,19 +31,6 @@ static PyObject *run_original(CompiledObject *self, PyObject *const *args, size_
     return call_original(region, (PyObject *)self->fn, args, nargsf, kwnames);
 }
 
-/* miss(self, slots) with the thread's mode off. */
-static PyObject *call_miss(PyObject *miss, PyObject *self, PyObject **slots, int n)
-{
-    PyObject *tuple = slots_tuple(slots, n);
-    if (!tuple) return NULL;
-    PyObject *args[3] = {NULL, self, tuple};
-    PyObject *callback = Py_NewRef(miss);
-    PyObject *outcome = target_call(callback, args + 1, 2);
-    Py_DECREF(callback);
-    Py_DECREF(tuple);
-    return outcome;
-}
-
 /* slots hold the arguments; the function slot is filled here. */
 static PyObject *compiled_dispatch(CompiledObject *self, SlotBuffer *buffer, PyObject *const *args, size_t nargsf,
                                    PyObject *kwnames)
@@ -59,7 +49,7 @@ static PyObject *compiled_dispatch(CompiledObject *self, SlotBuffer *buffer, PyO
     if (PyErr_Occurred()) return NULL;
     self->misses++;
     if (stance == STANCE_RUN_ONLY) return run_original(self, args, nargsf, kwnames);
-    PyObject *outcome = call_miss(self->miss, (PyObject *)self, slots, n);
+    PyObject *outcome = miss_call(self->miss, (PyObject *)self, slots, n);
     if (!outcome) return NULL;
     bool original;
     PyObject *result = tail_drive(outcome_call(outcome, slots, n, fn, &original));
@@ -110,14 +100,6 @@ static PyObject *compiled_bind(CompiledObject *self, PyObject *const *args, Py_s
 }
 
 /* --- construction and collection ------------------------------------------------------------- */
-static int check_callable_or_none(PyObject *value, const char *who, const char *what, bool none)
-{
-    if (PyCallable_Check(value) || (none && value == Py_None)) return 0;
-    PyErr_Format(PyExc_TypeError, "%s: %s is a %s; expected a callable%s", who, what, Py_TYPE(value)->tp_name,
-                 none ? " or None" : "");
-    return -1;
-}
-
 static int check_region(PyObject *value)
 {
     if (value == Py_None || Py_IS_TYPE(value, &RegionType)) return 0;
@@ -135,7 +117,7 @@ static PyObject *compiled_new(PyTypeObject *type, PyObject *args, PyObject *kwar
                             "CompiledFunction: fn is a %s; expected a plain Python function (pass __func__ of a method, "
                             "type(x).__call__ of a callable object)",
                             Py_TYPE(fn)->tp_name);
-    if (check_callable_or_none(miss, "CompiledFunction", "miss", false) < 0 || check_region(region) < 0) return NULL;
+    if (require_callable(miss, "CompiledFunction", "miss", false) < 0 || check_region(region) < 0) return NULL;
     CompiledObject *self = (CompiledObject *)type->tp_alloc(type, 0);
     if (!self) return NULL;
     self->vectorcall = compiled_vectorcall;
@@ -232,7 +214,7 @@ static PyObject *compiled_get_miss(CompiledObject *self, void *closure)
 static int compiled_set_miss(CompiledObject *self, PyObject *value, void *closure)
 {
     (void)closure;
-    if (check_callable_or_none(value ? value : Py_None, "CompiledFunction", "miss", false) < 0) return -1;
+    if (require_callable(value ? value : Py_None, "CompiledFunction", "miss", false) < 0) return -1;
     Py_XSETREF(self->miss, Py_NewRef(value));
     return 0;
 }
@@ -263,52 +245,18 @@ static PyObject *compiled_reduce(CompiledObject *self, PyObject *unused)
     return PyObject_GetAttrString((PyObject *)self, "__qualname__");
 }
 
-/* --- methods of both types: each finds its table through its own struct ---------------------- */
-static EntryTable *table_of(PyObject *self)
-{
-    return Py_IS_TYPE(self, &DispatcherType) ? &((DispatcherObject *)self)->table : &((CompiledObject *)self)->table;
-}
+DEFINE_TABLE_METHODS(CompiledObject)
 
-static PyObject *method_add_entry(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+static PyObject *compiled_add_entry(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
-    int n_inputs = -1;
-    if (!Py_IS_TYPE(self, &DispatcherType)) {
-        CompiledObject *compiled = (CompiledObject *)self;
-        if (compiled->fn->func_code != compiled->code) refresh_signature(compiled);
-        n_inputs = compiled->signature.n_slots + 1;
-    }
-    return parse_add_entry(table_of(self), args, nargs, kwnames, n_inputs);
+    CompiledObject *compiled = (CompiledObject *)self;
+    if (compiled->fn->func_code != compiled->code) refresh_signature(compiled);
+    return parse_add_entry(&compiled->table, args, nargs, kwnames, compiled->signature.n_slots + 1);
 }
-
-static PyObject *method_entries(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    return entry_table_list(table_of(self));
-}
-
-static PyObject *method_remove_entry(PyObject *self, PyObject *entry)
-{
-    return PyBool_FromLong(entry_table_remove(table_of(self), entry));
-}
-
-static PyObject *method_clear_entries(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    entry_table_clear(table_of(self));
-    Py_RETURN_NONE;
-}
-
-#define FASTCALL_KEYWORDS(f) (PyCFunction)(void (*)(void))(f)
-#define ENTRY_METHODS                                                                                          \
-    {"add_entry", FASTCALL_KEYWORDS(method_add_entry), METH_FASTCALL | METH_KEYWORDS,                          \
-     "add_entry(program, target, *, pass_function=False) -> Entry, in front."},                                \
-    {"entries", method_entries, METH_NOARGS, "Entries in the order they are tried."},                          \
-    {"remove_entry", method_remove_entry, METH_O, "Whether the entry was there."},                             \
-    {"clear_entries", method_clear_entries, METH_NOARGS, "Drop all entries."}
 
 static PyMethodDef compiled_methods[] = {
-    ENTRY_METHODS,
-    {"bind", FASTCALL_KEYWORDS(compiled_bind), METH_FASTCALL | METH_KEYWORDS, "The slots of a call."},
+    TABLE_METHODS(compiled_add_entry),
+    {"bind", (PyCFunction)(void (*)(void))compiled_bind, METH_FASTCALL | METH_KEYWORDS, "The slots of a call."},
     {"__reduce__", (PyCFunction)compiled_reduce, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
@@ -347,163 +295,4 @@ PyTypeObject CompiledFunctionType = {
     .tp_methods = compiled_methods,
     .tp_getset = compiled_getset,
     .tp_members = compiled_members,
-};
-
-/* --- Dispatcher ------------------------------------------------------------------------------ */
-static PyObject *dispatcher_fallback(DispatcherObject *self, PyObject *const *args, Py_ssize_t nargs)
-{
-    if (self->fallback == Py_None)
-        return PyErr_Format(PyExc_RuntimeError,
-                            "Dispatcher %R: no entry matches its %zd slots, miss gave no target, and there is no fallback",
-                            self->key, nargs);
-    PyObject *fallback = Py_NewRef(self->fallback);
-    PyObject *result = PyObject_Vectorcall(fallback, args, (size_t)nargs, NULL);
-    Py_DECREF(fallback);
-    return result;
-}
-
-static PyObject *dispatcher_dispatch(DispatcherObject *self, SlotBuffer *buffer, PyObject *const *args, int n)
-{
-    /* A trace function is to see every line from here on. */
-    if (unlikely(thread_is_traced(PyThreadState_Get())) && self->fallback != Py_None)
-        return dispatcher_fallback(self, args, n);
-    EntryObject *entry = entry_table_find(&self->table, buffer->slots, n, buffer->capacity);
-    if (likely(entry != NULL)) {
-        self->hits++;
-        PyObject *result = likely(entry->target != NULL) ? entry_call(entry, buffer->slots, n, NULL)
-                                                         : dispatcher_fallback(self, args, n);
-        Py_DECREF(entry);
-        return result;
-    }
-    if (PyErr_Occurred()) return NULL;
-    self->misses++;
-    if (self->miss == Py_None || stance == STANCE_RUN_ONLY) return dispatcher_fallback(self, args, n);
-    PyObject *outcome = call_miss(self->miss, (PyObject *)self, buffer->slots, n);
-    if (!outcome) return NULL;
-    bool fallback;
-    PyObject *result = outcome_call(outcome, buffer->slots, n, NULL, &fallback);
-    return fallback ? dispatcher_fallback(self, args, n) : result;
-}
-
-static PyObject *dispatcher_vectorcall(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
-{
-    Py_ssize_t n = PyVectorcall_NARGS(nargsf);
-    if (kwnames && PyTuple_GET_SIZE(kwnames))
-        return PyErr_Format(PyExc_TypeError, "Dispatcher: takes no keyword arguments, given %R", kwnames);
-    SlotBuffer buffer;
-    if (slot_buffer_init(&buffer, n) < 0) return NULL;
-    for (Py_ssize_t i = 0; i < n; i++) buffer.slots[i] = args[i];
-    PyObject *result = dispatcher_dispatch((DispatcherObject *)callable, &buffer, args, (int)n);
-    slot_buffer_free(&buffer);
-    return result;
-}
-
-DispatcherObject *dispatcher_new(PyObject *miss, PyObject *fallback, PyObject *key)
-{
-    DispatcherObject *self = (DispatcherObject *)DispatcherType.tp_alloc(&DispatcherType, 0);
-    if (!self) return NULL;
-    self->vectorcall = dispatcher_vectorcall;
-    self->miss = Py_NewRef(miss);
-    self->fallback = Py_NewRef(fallback);
-    self->key = Py_NewRef(key);
-    return self;
-}
-
-static PyObject *dispatcher_tp_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    static char *names[] = {"miss", "fallback", "key", NULL};
-    PyObject *miss, *fallback = Py_None, *key = Py_None;
-    (void)type;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO:Dispatcher", names, &miss, &fallback, &key)) return NULL;
-    if (check_callable_or_none(miss, "Dispatcher", "miss", true) < 0 ||
-        check_callable_or_none(fallback, "Dispatcher", "fallback", true) < 0)
-        return NULL;
-    return (PyObject *)dispatcher_new(miss, fallback, key);
-}
-
-static int dispatcher_traverse(DispatcherObject *self, visitproc visit, void *arg)
-{
-    Py_VISIT(self->miss);
-    Py_VISIT(self->fallback);
-    Py_VISIT(self->key);
-    return entry_table_traverse(&self->table, visit, arg);
-}
-
-static int dispatcher_clear(DispatcherObject *self)
-{
-    entry_table_clear(&self->table);
-    Py_XSETREF(self->miss, Py_NewRef(Py_None));
-    Py_XSETREF(self->fallback, Py_NewRef(Py_None));
-    Py_XSETREF(self->key, Py_NewRef(Py_None));
-    return 0;
-}
-
-static void dispatcher_dealloc(DispatcherObject *self)
-{
-    PyObject_GC_UnTrack(self);
-    entry_table_clear(&self->table);
-    Py_CLEAR(self->miss);
-    Py_CLEAR(self->fallback);
-    Py_CLEAR(self->key);
-    Py_TYPE(self)->tp_free(self);
-}
-
-static int dispatcher_set_callable(PyObject **field, PyObject *value, const char *what)
-{
-    if (!value) value = Py_None;
-    if (check_callable_or_none(value, "Dispatcher", what, true) < 0) return -1;
-    Py_XSETREF(*field, Py_NewRef(value));
-    return 0;
-}
-
-static PyObject *dispatcher_get_miss(DispatcherObject *self, void *closure)
-{
-    (void)closure;
-    return Py_NewRef(self->miss);
-}
-static int dispatcher_set_miss(DispatcherObject *self, PyObject *value, void *closure)
-{
-    (void)closure;
-    return dispatcher_set_callable(&self->miss, value, "miss");
-}
-static PyObject *dispatcher_get_fallback(DispatcherObject *self, void *closure)
-{
-    (void)closure;
-    return Py_NewRef(self->fallback);
-}
-static int dispatcher_set_fallback(DispatcherObject *self, PyObject *value, void *closure)
-{
-    (void)closure;
-    return dispatcher_set_callable(&self->fallback, value, "fallback");
-}
-
-static PyMethodDef dispatcher_methods[] = {ENTRY_METHODS, {NULL, NULL, 0, NULL}};
-static PyGetSetDef dispatcher_getset[] = {
-    {"miss", (getter)dispatcher_get_miss, (setter)dispatcher_set_miss, NULL, NULL},
-    {"fallback", (getter)dispatcher_get_fallback, (setter)dispatcher_set_fallback, NULL, NULL},
-    {NULL, NULL, NULL, NULL, NULL},
-};
-static PyMemberDef dispatcher_members[] = {
-    {"key", T_OBJECT, offsetof(DispatcherObject, key), 0, NULL},
-    {"hits", T_ULONGLONG, offsetof(DispatcherObject, hits), READONLY, NULL},
-    {"misses", T_ULONGLONG, offsetof(DispatcherObject, misses), READONLY, NULL},
-    {NULL, 0, 0, 0, NULL},
-};
-
-PyTypeObject DispatcherType = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "dynamo._native.Dispatcher",
-    .tp_basicsize = sizeof(DispatcherObject),
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
-    .tp_doc = "Dispatcher(miss, fallback=None, key=None): entries over flat slots.",
-    .tp_vectorcall_offset = offsetof(DispatcherObject, vectorcall),
-    .tp_call = PyVectorcall_Call,
-    .tp_new = dispatcher_tp_new,
-    .tp_dealloc = (destructor)dispatcher_dealloc,
-    .tp_traverse = (traverseproc)dispatcher_traverse,
-    .tp_clear = (inquiry)dispatcher_clear,
-    .tp_free = PyObject_GC_Del,
-    .tp_methods = dispatcher_methods,
-    .tp_getset = dispatcher_getset,
-    .tp_members = dispatcher_members,
 };

@@ -33,7 +33,7 @@ def test_every_integer_loop_is_its_rule(loop):
     from eager.optable.loop_api import NUMPY
 
     kind = {"bool": np.dtype(bool), "i32": np.dtype(np.int32), "i64": np.dtype(np.int64)}[loop.suffix]
-    edges = [True, False] if kind == np.dtype(bool) else [0, 1, -1, 7, -7, *([np.iinfo(kind).min, np.iinfo(kind).max])]
+    edges = [True, False] if loop.suffix == "bool" else [0, 1, -1, 7, -7, *([np.iinfo(kind).min, np.iinfo(kind).max])]
     values = np.array([(a, b) for a in edges for b in edges if b or not loop.op.fallible], kind)
     for other in values[:, 1] if "s" in loop.given else [None]:
         columns = [np.ascontiguousarray(values[:, i]) if g == "v" else kind.type(other) for i, g in enumerate(loop.given)]

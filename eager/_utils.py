@@ -46,7 +46,7 @@ class ExceptionWrapper:
             raise ValueError("ExceptionWrapper: no exception is being handled; pass exc_info")
         self.exc_type = kind
         if value is not None and value.__traceback__ is trace:
-            _native.drop_own_frames(value)
+            _native.drop_library_frames(value)
             trace = value.__traceback__
         self.exc_msg = "".join(traceback.format_exception(kind, value, trace))
         self.where = where

@@ -235,13 +235,13 @@ def tidy_traceback(error: BaseException) -> None:
     tidy = fresh[-1] if _is_made(fresh[-1]) else None
     if tidy is not None and len(fresh) > 1:
         fresh[-2].tb_next = None
-        eager_native.drop_own_frames(error)
+        eager_native.drop_library_frames(error)
         fresh = [*_fresh_entries(error), tidy]
         if len(fresh) > 1:
             fresh[-2].tb_next = tidy
         error.__traceback__ = fresh[0]
     elif tidy is None:
-        eager_native.drop_own_frames(error)
+        eager_native.drop_library_frames(error)
         fresh = _fresh_entries(error)
     if any(map(_is_generated, fresh)):
         error.__traceback__ = _tidied(fresh, 0)

@@ -214,7 +214,7 @@ HELPERS: Final[dict[str, Any]] = {
     "switch_autocast": thread_state.switch_autocast,
     "tail": _native.tail,
     "take_view": take_view,
-    "tensor_over": eager_native.tensor_over,
+    "tensor_from_array": eager_native.tensor_from_array,
     "traceback_of": traceback_of,
     "tuple_new": tuple.__new__,
     "type_attribute": type_attribute,

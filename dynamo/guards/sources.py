@@ -371,13 +371,13 @@ class ArrayMemorySource(ChildSource):
         return f"from_numpy({self.parent.name})"
 
     def fetch(self, builder: GuardProgram) -> int:
-        return builder.emit_fetch("made", builder.slot(self.parent), eager_native.tensor_over)
+        return builder.emit_fetch("made", builder.slot(self.parent), eager_native.tensor_from_array)
 
     def reconstruct(self, cg: SourceWriter) -> str:
-        return f"{cg.helper('tensor_over')}({cg.source(self.parent)})"
+        return f"{cg.helper('tensor_from_array')}({cg.source(self.parent)})"
 
     def read(self, slots: tuple[Any, ...]) -> Any:
-        return eager_native.tensor_over(self.parent.read(slots))
+        return eager_native.tensor_from_array(self.parent.read(slots))
 
 
 class ClosureCellSource(ChildSource):

@@ -524,7 +524,7 @@ def _partial(cap: Any, real: Any, source: Source) -> Value:
 
 
 def _ndarray(cap: Any, real: Any, source: Source) -> Value:
-    tensor = eager_native.tensor_over(real)
+    tensor = eager_native.tensor_from_array(real)
     if tensor is None:
         return Opaque(real, source)
     cap.world.guard("type", source, np.ndarray)

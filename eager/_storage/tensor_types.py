@@ -81,7 +81,7 @@ def _over_storage(d: dtype, storage: Any) -> Tensor:
     untyped = storage.untyped() if isinstance(storage, TypedStorage) else storage
     if isinstance(storage, TypedStorage) and storage.dtype is not d:
         raise TypeError(f"expected a storage of {d}, got one of {storage.dtype}")
-    return _native.make(None, untyped, d.code, (untyped.nbytes() // d.itemsize,), (1,))
+    return _native.new_tensor(None, untyped, d.code, (untyped.nbytes() // d.itemsize,), (1,))
 
 
 class _StorageMeta(type):
@@ -312,7 +312,7 @@ def _set(self: Tensor, source: Any = None, storage_offset: int | None = None, si
     if storage_offset < 0 or min(shape, default=0) < 0 or (last + 1) * d.itemsize > storage.nbytes():
         raise RuntimeError(f"set_: size {list(shape)}, strides {list(steps)} and offset {storage_offset} reach past a storage of "
                            f"{storage.nbytes()} bytes")  # fmt: skip
-    self._set_impl(_native.make(None, storage, d.code, shape, steps, storage_offset))
+    self._set_impl(_native.new_tensor(None, storage, d.code, shape, steps, storage_offset))
     return self
 
 

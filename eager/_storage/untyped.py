@@ -18,7 +18,7 @@ UntypedStorage = _native.UntypedStorage
 
 def _bytes(storage: Any) -> Any:
     """The memory as a tensor of uint8."""
-    return _native.make(None, storage, dtypes.uint8.code, (storage.nbytes(),), (1,))
+    return _native.new_tensor(None, storage, dtypes.uint8.code, (storage.nbytes(),), (1,))
 
 
 def _made(*args: Any, device: Any = None) -> Any:
@@ -162,4 +162,4 @@ _METHODS: dict[str, Any] = {
 
 def extend(conversions: dict[str, Any]) -> None:
     """Give the type its methods, with those to storages of one dtype, which stand above it."""
-    _native.storage_extend(_made, _METHODS | conversions)
+    _native.extend_storage_type(_made, _METHODS | conversions)

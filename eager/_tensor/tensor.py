@@ -161,7 +161,7 @@ class Tensor(_native.TensorBase):
         """The same memory without history, and with a version counter of its own."""
         storage = _native.storage_alias(self.untyped_storage())
         flags = self._meta_word & (1 << 33)
-        return _native.make(None, storage, self.dtype.code, tuple(self.shape), self.stride(), self.storage_offset(), flags)
+        return _native.new_tensor(None, storage, self.dtype.code, tuple(self.shape), self.stride(), self.storage_offset(), flags)
 
     @data.setter
     def data(self, value: Tensor) -> None:
@@ -470,7 +470,7 @@ class Tensor(_native.TensorBase):
     def _over(self, storage: Any) -> Any:
         """A leaf of this class, shape, strides, dtype and kind, over `storage`."""
         flags = self._meta_word & FAKE_FLAG
-        made = _native.make(None, storage, self.dtype.code, tuple(self.shape), self.stride(), self.storage_offset(), flags)
+        made = _native.new_tensor(None, storage, self.dtype.code, tuple(self.shape), self.stride(), self.storage_offset(), flags)
         result = made if type(self) is Tensor else _as(type(self), made)
         result._requires_grad = self._requires_grad
         result._is_param = self._is_param
@@ -481,7 +481,7 @@ class Tensor(_native.TensorBase):
         storage = self.untyped_storage()
         key = id(storage.root)
         if key not in memo:
-            whole = _native.make(None, storage, dtypes.uint8.code, (storage.nbytes(),), (1,), 0, self._meta_word & FAKE_FLAG)
+            whole = _native.new_tensor(None, storage, dtypes.uint8.code, (storage.nbytes(),), (1,), 0, self._meta_word & FAKE_FLAG)
             memo[key] = whole.clone().untyped_storage()
         return memo[key]
 
@@ -544,7 +544,7 @@ def _flagged(cls: type, t: Tensor, requires_grad: bool, is_param: bool) -> Any:
     return result
 
 
-_native.register(Tensor, Size, dtypes.ALL, [d.numpy for d in dtypes.ALL], from_codes)
+_native.register_types(Tensor, Size, dtypes.ALL, [d.numpy for d in dtypes.ALL], from_codes)
 
 
 def attach(methods: dict[str, Any]) -> None:

@@ -27,7 +27,7 @@ def fake(spec: TensorSpec, requires_grad: bool = False) -> Any:
         shape, strides = tuple(map(hint_of, shape)), tuple(map(hint_of, strides))
     span = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
     storage = _native.storage_fake(span * spec.dtype.itemsize, d.code, d.index or 0)
-    t = _native.make(None, storage, spec.dtype.code, spec.shape, spec.strides, 0, FAKE_FLAG)
+    t = _native.new_tensor(None, storage, spec.dtype.code, spec.shape, spec.strides, 0, FAKE_FLAG)
     if requires_grad:
         t._requires_grad = True
     return t

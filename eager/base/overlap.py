@@ -7,7 +7,7 @@ from typing import Any, Final
 from eager import _native
 
 TensorBase = _native.TensorBase
-_PARTIAL = 2  # of _native.overlap
+_PARTIAL = 2  # of _native.memory_overlap
 ADVICE: Final = "a single memory location. Please clone() the tensor before performing the operation."
 
 
@@ -24,7 +24,7 @@ def check_no_overlap(written: Any, inputs: tuple[Any, ...], same_allowed: bool =
     same_allowed: an input may have the very same elements, in the same order. As in torch, tensors with gaps between their
     elements are not looked into.
     """
-    found = _native.overlap(written, inputs)
+    found = _native.memory_overlap(written, inputs)
     if found == _PARTIAL or (found and not same_allowed):
         raise RuntimeError(f"unsupported operation: some elements of the input tensor and the written-to tensor refer to {ADVICE}")
 

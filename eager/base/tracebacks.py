@@ -1,7 +1,7 @@
 """Tracebacks that show the user's frames only; FRAMEJIT_FULL_TRACEBACK=1 shows all.
 
 The public Python functions of this library get an exception handler around their whole body, in their bytecode: it takes our
-frames out of the exception's traceback (`_native.drop_own_frames`) and raises it again. A call that raises nothing pays
+frames out of the exception's traceback (`_native.drop_library_frames`) and raises it again. A call that raises nothing pays
 nothing, and the function stays the same object. Calls of ops filter in C (native/calls/traceback_filter.c), compiled calls in
 dynamo/bytecode/tracebacks.py. Frames of user code that this library calls (hooks, custom functions) stay.
 
@@ -128,7 +128,7 @@ def _first_unit(code: bytes) -> int:
 
 
 def has_handler(code: types.CodeType) -> bool:
-    return bool(code.co_consts) and code.co_consts[-1] is _native.drop_own_frames
+    return bool(code.co_consts) and code.co_consts[-1] is _native.drop_library_frames
 
 
 def handler_offset(code: types.CodeType) -> int:
@@ -152,8 +152,8 @@ def with_handler(code: types.CodeType) -> types.CodeType:
             break
     end = len(body) // 2
     return code.replace(
-        co_code=body + _HANDLER.text(len(constants)), co_consts=(*constants, _native.drop_own_frames),
-        co_exceptiontable=_native.cover(code.co_exceptiontable, _first_unit(body), end, _HANDLER.table),
+        co_code=body + _HANDLER.text(len(constants)), co_consts=(*constants, _native.drop_library_frames),
+        co_exceptiontable=_native.extend_exception_table(code.co_exceptiontable, _first_unit(body), end, _HANDLER.table),
         co_stacksize=max(code.co_stacksize, _HANDLER.stack), co_linetable=code.co_linetable + _HANDLER.locations)  # fmt: skip
 
 

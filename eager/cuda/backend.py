@@ -50,7 +50,7 @@ class _Backend:
             memory = self.xp.cuda.alloc(span * spec.dtype.itemsize)
             self.note_use(index)
         storage = _native.storage_from_memory(memory.ptr, span * spec.dtype.itemsize, memory, 1, index)
-        return _native.make(None, storage, spec.dtype.code, spec.shape, spec.strides)
+        return _native.new_tensor(None, storage, spec.dtype.code, spec.shape, spec.strides)
 
     def note_use(self, index: int) -> None:
         """Update the peak figures of a device's pool; called whenever a tensor is created on it."""
@@ -62,7 +62,7 @@ class _Backend:
         d = dtypes.from_numpy(a.dtype)
         a = self.xp.ascontiguousarray(a)
         storage = _native.storage_from_memory(a.data.ptr, a.nbytes, a, 1, a.device.id)
-        return _native.make(None, storage, d.code, a.shape, tuple(s // a.itemsize for s in a.strides))
+        return _native.new_tensor(None, storage, d.code, a.shape, tuple(s // a.itemsize for s in a.strides))
 
     def _array_of(self, t: Any) -> Any:
         """A CuPy array that shares the tensor's memory."""

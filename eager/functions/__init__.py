@@ -58,9 +58,9 @@ FUNCTIONS: dict[str, Any] = {}
 for _family in FAMILIES:
     FUNCTIONS.update(publish(_family.FUNCTIONS, "eager"))
     attach(publish(_family.METHODS, "eager", are_methods=True))
-for _name in _native.FAST_METHODS:  # methods with a fast path in C before the function, under all their names
+for _name in _native.NATIVE_METHODS:  # methods with a fast path in C before the function, under all their names
     _plain = getattr(Tensor, _name)
-    attach(dict.fromkeys([n for n, fn in vars(Tensor).items() if fn is _plain], _native.fast_method(_name, _plain)))
+    attach(dict.fromkeys([n for n, fn in vars(Tensor).items() if fn is _plain], _native.native_method(_name, _plain)))
 for _name in _IN_PLACE:
     _method = getattr(Tensor, _name + "_")
     if not isinstance(_method, _native.OpBase):  # a wrapper whose texts count the tensor among the arguments

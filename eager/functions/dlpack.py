@@ -70,7 +70,7 @@ def _import(source: Any) -> Tensor:
     span = a.itemsize + sum((n - 1) * s for n, s in zip(a.shape, a.strides, strict=True)) if a.size else 0
     storage = _native.storage_from_memory(a.ctypes.data, span, a)
     code = dtypes.from_numpy(a.dtype).code
-    return _native.make(Tensor, storage, code, a.shape, tuple(s // a.itemsize for s in a.strides))
+    return _native.new_tensor(Tensor, storage, code, a.shape, tuple(s // a.itemsize for s in a.strides))
 
 
 def __dlpack__(self: Tensor, *, stream: Any = -1, max_version: tuple[int, int] | None = None,  # noqa: N807 - the method's name

@@ -96,7 +96,7 @@ def share_memory_(self: Any) -> Any:
     storage = SharedFile(nameless_file(source.nbytes()), source.nbytes()).storage()
     memoryview(storage)[:] = memoryview(source)
     for t in moved:
-        t._set_impl(_native.make(Tensor, storage, t.dtype.code, tuple(t.shape), t.stride(), t.storage_offset()))
+        t._set_impl(_native.new_tensor(Tensor, storage, t.dtype.code, tuple(t.shape), t.stride(), t.storage_offset()))
     return self
 
 

@@ -487,7 +487,7 @@ def fill_(input: Any, value: Any) -> Any:  # noqa: A002
         return OPS["fill_"](input, value)
     if value.ndim:
         raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.")
-    return OPS["copy_"](input, OPS["clone"](value, None) if _native.overlap(input, (value,)) else value)
+    return OPS["copy_"](input, OPS["clone"](value, None) if _native.memory_overlap(input, (value,)) else value)
 
 
 def zero_(input: Any) -> Any:  # noqa: A002
@@ -515,7 +515,7 @@ def clone(input: Any, *, memory_format: Any = None) -> Any:
 
 def _fast(name: str, method: Callable[[Any, Any], Any]) -> Any:
     """The operator with a short way in C for plain operands, where there is one."""
-    return _native.fast_operator(OPS[name], method)
+    return _native.native_operator(OPS[name], method)
 
 
 FUNCTIONS["clone"] = METHODS["clone"] = clone

@@ -69,7 +69,7 @@ def reduce_tensor(t: Tensor) -> Any:
 def _rebuild(descriptor: Any, nbytes: int, cls: type, geometry: tuple[Any, ...], requires_grad: bool) -> Any:
     code, shape, strides, offset = geometry
     storage = SharedFile(descriptor.detach(), nbytes).storage()
-    t = _native.make(Tensor, storage, code, shape, strides, offset)
+    t = _native.new_tensor(Tensor, storage, code, shape, strides, offset)
     if cls is Parameter:
         return Parameter(t, requires_grad)
     t.requires_grad = requires_grad

@@ -54,7 +54,7 @@ def _run(fn: Callable[..., Any], i: int, args: tuple[Any, ...], errors: Connecti
     except KeyboardInterrupt:
         return  # Ctrl-C interrupts the parent too, which reports it
     except Exception as error:  # noqa: BLE001 - reported to the parent
-        _native.drop_own_frames(error)
+        _native.drop_library_frames(error)
         errors.send(traceback.format_exc())
         sys.exit(1)
 

@@ -55,7 +55,7 @@ static int fill_module(PyObject *m)
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (PyType_Ready(types[i].type) < 0 || PyModule_AddObjectRef(m, types[i].name, (PyObject *)types[i].type) < 0) return -1;
     PyObject *capsule = PyCapsule_New(&api, EAGER_CAPSULE, NULL), *names = view_method_names();
-    const bool added = capsule && names && PyModule_AddObjectRef(m, "_C_API", capsule) == 0 && PyModule_AddObjectRef(m, "FAST_METHODS", names) == 0;
+    const bool added = capsule && names && PyModule_AddObjectRef(m, "_C_API", capsule) == 0 && PyModule_AddObjectRef(m, "NATIVE_METHODS", names) == 0;
     Py_XDECREF(capsule);
     Py_XDECREF(names);
     return added ? 0 : -1;

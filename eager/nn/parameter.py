@@ -79,7 +79,7 @@ def _alias_as(kind: type[Any], data: Tensor, requires_grad: bool) -> Any:
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     flags = IS_PARAM_FLAG | (data._meta_word & FAKE_FLAG) | (REQUIRES_GRAD_FLAG if requires_grad else 0)
     with subclasses_off():
-        return _native.make(kind, data.untyped_storage(), data.dtype.code, tuple(data.shape), data.stride(),
+        return _native.new_tensor(kind, data.untyped_storage(), data.dtype.code, tuple(data.shape), data.stride(),
                             data.storage_offset(), flags)  # fmt: skip
 
 
@@ -141,7 +141,7 @@ class UninitializedTensorMixin:
 
     def detach(self: Any) -> Tensor:
         """A plain tensor of no elements."""
-        return _native.make(None, self.untyped_storage(), self.dtype.code, (0,), (1,))
+        return _native.new_tensor(None, self.untyped_storage(), self.dtype.code, (0,), (1,))
 
     def __deepcopy__(self: Any, memo: dict[int, Any]) -> Any:
         if id(self) not in memo:
@@ -176,7 +176,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     def __new__(cls, requires_grad: bool = False, device: Any = None, dtype: Any = None,
                 persistent: bool = True) -> UninitializedBuffer:  # fmt: skip
         data = _nothing(device, dtype)
-        t = _native.make(cls, data.untyped_storage(), data.dtype.code, (0,), (1,))
+        t = _native.new_tensor(cls, data.untyped_storage(), data.dtype.code, (0,), (1,))
         t.__dict__["persistent"] = persistent
         t.__dict__["_is_buffer"] = True
         return t

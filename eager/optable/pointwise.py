@@ -532,7 +532,7 @@ def _move(xp: Any, out: Any, x: Any) -> None:
     """out = x, cast and broadcast. Large copies that change the order of elements go by tiles, over the threads."""
     if xp is np and out.size >= _LARGE_COPY and isinstance(x, np.ndarray) and out.shape == x.shape and out.dtype is x.dtype:
         bits = _BITS.get(x.dtype.itemsize)
-        if bits is not None and not np.may_share_memory(out, x) and _native.copy(out.view(bits), x.view(bits)):
+        if bits is not None and not np.may_share_memory(out, x) and _native.copy_array(out.view(bits), x.view(bits)):
             return
     float8.store(xp, out, x)
 

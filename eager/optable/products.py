@@ -20,12 +20,12 @@ def matmul(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
     if out is None:
         out = np.empty((*broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1]), a.dtype)
     # Where BLAS cannot read the strides as they are, numpy would fall back to plain loops: a copy is cheaper.
-    if not _native.product(out, a, b) and not _native.product(out, np.ascontiguousarray(a), np.ascontiguousarray(b)):
+    if not _native.gemm(out, a, b) and not _native.gemm(out, np.ascontiguousarray(a), np.ascontiguousarray(b)):
         np.matmul(a, b, out=out)
     return out
 
 
 def add_matmul(xp: Any, total: Any, a: Any, b: Any) -> None:
     """total += a @ b."""
-    if xp is not np or total.dtype.char not in "fd" or not _native.product(total, a, b, True):
+    if xp is not np or total.dtype.char not in "fd" or not _native.gemm(total, a, b, True):
         total += matmul(xp, a, b)

@@ -87,7 +87,7 @@ def _drawn_natively(xp: Any, out: Any, state: Any, normal: bool) -> bool:
     if xp is not np or out.dtype.char not in "fd":
         return False
     seed, offset = state.tolist()
-    return _native.philox(out, seed, offset, normal)
+    return _native.philox_fill(out, seed, offset, normal)
 
 
 def _uniform(xp: Any, out: Any, state: Any, size: Any, dtype: Any) -> None:

@@ -72,7 +72,7 @@ def _runs_natively(xp: Any, name: str, out: Any, x: Any, dims: Sequence[int], sc
     columns = dims[-1] == count - 1 and dims[-1] != x.ndim - 1
     if not columns and dims[0] != x.ndim - count:
         return False
-    return _native.reduce(out, x, _NATIVE[name], columns, scale)
+    return _native.reduce_array(out, x, _NATIVE[name], columns, scale)
 
 
 def _sum_kernel(xp: Any, out: Any, x: Any, dims: Any, keepdim: bool, dtype: Any) -> None:

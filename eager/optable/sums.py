@@ -44,7 +44,7 @@ def moments(xp: Any, x: Any, dims: Sequence[int]) -> tuple[Any, Any]:
         shape = tuple(1 if d in dims else n for d, n in enumerate(x.shape))
         mean, var = np.empty(shape, x.dtype), np.empty(shape, x.dtype)
         outer, inner = math.prod(x.shape[: kept[0]]), math.prod(x.shape[kept[-1] + 1 :])
-        if _native.moments(mean, var, np.ascontiguousarray(x), outer, inner):
+        if _native.channel_moments(mean, var, np.ascontiguousarray(x), outer, inner):
             return mean, var
     mean = total(xp, x, dims, mean=True)
     d = xp.asarray(x - mean)  # of a 0-d array a number

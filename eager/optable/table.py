@@ -42,7 +42,7 @@ from eager.tape.node import op_node_class
 from eager.tape.record import owned
 
 TensorBase = _native.TensorBase
-_uniform_floats = _native.uniform_floats
+_uniform_floats = _native.uniform_float_tensor
 
 
 class Kind(Enum):
@@ -66,7 +66,7 @@ _ARITHMETIC: Final = (Kind.POINTWISE, Kind.REDUCTION, Kind.COMPOSITE)  # their g
 
 # Where a formula's parameter comes from: an argument, its spec, the cotangent, the output, lists of them, who needs one.
 _ARGUMENT, _SPEC, _COTANGENT, _OUTPUT, _OUTPUTS, _COTANGENTS, _NEEDS = range(7)
-_ON_CPU, _IS_FAKE, _WANTS_GRAD, _FLOAT8 = 1, 8, 16, 32  # of `_native.traits`
+_ON_CPU, _IS_FAKE, _WANTS_GRAD, _FLOAT8 = 1, 8, 16, 32  # of `_native.argument_traits`
 _SMALL: Final = 4096  # elements of which a copy costs less than a call of numpy
 _OUTPUT_NAMES: Final = ("y", *(f"y{i}" for i in range(1, 8)))
 
@@ -168,13 +168,13 @@ class Op(_native.OpBase):
         self._tensor_at = tuple(i for i, p in enumerate(self.schema.params) if p.is_tensor)
         self._lists_at = tuple(i for i, p in enumerate(self.schema.params) if p.is_tensor_list)
         self._flags_at = tuple(i for i, p in enumerate(self.schema.params) if p.type in ("bool", "bool?"))
-        self._flags = sum(1 << i for i in self._flags_at)
-        self._tensors = sum(1 << i for i in self._tensor_at if self.schema.params[i].name not in self.takes_numbers)
+        self._bool_params = sum(1 << i for i in self._flags_at)
+        self._tensor_only_params = sum(1 << i for i in self._tensor_at if self.schema.params[i].name not in self.takes_numbers)
         self._check = _native.ArgumentCheck(self._verify)
         self._inplace = kind is Kind.INPLACE
-        _native.bind_op(self, base.name if base is not None else self.name)
+        _native.bind_native_kernels(self, base.name if base is not None else self.name)
         self._recorded = bool(self.vjp)
-        self._plain = bool(self.vjp) and not self._lists_at
+        self._has_simple_vjp = bool(self.vjp) and not self._lists_at
         self._plans: dict[int, tuple[Any, ...]] = {}
         self._saved_names: dict[tuple[bool, ...], tuple[frozenset[str], frozenset[int]]] = {}
 
@@ -236,7 +236,7 @@ class Op(_native.OpBase):
         return self.tensors((None, *args[1:]))
 
     def wants_grad(self, args: tuple[Any, ...]) -> bool:
-        return bool(_native.traits(args) & _WANTS_GRAD)
+        return bool(_native.argument_traits(args) & _WANTS_GRAD)
 
     def saved_names(self, needs: tuple[bool, ...]) -> tuple[frozenset[str], frozenset[int]]:
         """Parameters that the formulas of the needed inputs name, and the outputs they name."""
@@ -263,7 +263,7 @@ class Op(_native.OpBase):
         """Gradients of the inputs, flattened as the edges are. See `Vjp` for what formulas may name."""
         single = len(output_specs) == 1
         if single and not self._lists_at and grads[0] is not None and not output_specs[0].dtype.is_complex:
-            return _native.plain_vjp(self, grads[0], args, outputs, needed)
+            return _native.apply_gradient_formulas(self, grads[0], args, outputs, needed)
         if all(g is None for g in grads):
             return [None] * len(needed)
         if not single:
@@ -290,10 +290,10 @@ class Op(_native.OpBase):
         flat = self._flatten(results, args)
         return [_conjugated(g) for g in flat] if conjugate else flat
 
-    def _plain_rules(self) -> tuple[bool, int, tuple[tuple[Any, ...], ...]]:
-        """For `_native.plain_vjp`: whether gradients are fitted in shape, the number of tensor parameters, and per formula the
-        function, whether it is joint, which of the tensor parameters it is for, which parameters those are, and where its own
-        parameters come from."""
+    def _gradient_rules(self) -> tuple[bool, int, tuple[tuple[Any, ...], ...]]:
+        """For `_native.apply_gradient_formulas`: whether gradients are fitted in shape, the number of tensor parameters, and one
+        tuple per formula: the function, whether it is joint, the places of its inputs among the tensor parameters and among all
+        parameters, and the sources of its own parameters."""
         at = {p.name: i for i, p in enumerate(self.schema.params)}
         fixed = {"g": (_COTANGENT, 0), "gs": (_COTANGENTS, 0), "y": (_OUTPUT, 0), "ys": (_OUTPUTS, 0), "needs": (_NEEDS, 0)}
         fixed |= {f"{name}_spec": (_SPEC, i) for name, i in at.items()} | {name: (_ARGUMENT, i) for name, i in at.items()}
@@ -402,7 +402,7 @@ class Op(_native.OpBase):
 
     def execute(self, args: tuple[Any, ...]) -> Any:
         """Run on real or fake tensors, with no regard to gradients or modes."""
-        if not self.mutates and (self._direct >= 0 or self._loop >= 0):
+        if not self.mutates and (self._native_kernel >= 0 or self._pointwise_loop >= 0):
             result = _native.run_kernel(self, args)
             if result is not None:
                 return result
@@ -414,7 +414,7 @@ class Op(_native.OpBase):
             return self._execute_inplace(args)
         if self.kind is Kind.VIEW:
             return self.alias(*args)
-        traits = _native.traits(args)
+        traits = _native.argument_traits(args)
         if traits & _FLOAT8:
             self._check_float8(args)
         if traits & _IS_FAKE:
@@ -436,7 +436,7 @@ class Op(_native.OpBase):
 
     def _execute_uniform(self, first: Any, args: tuple[Any, ...]) -> Any:
         """Pointwise over row-major float operands alike in dtype and shape: the result is alike as well."""
-        out = _native.empty_row_major(first)
+        out = _native.empty_like(first)
         values = [a._array if isinstance(a, TensorBase) else a for a in args]
         with np.errstate(all="ignore"):
             if self.kernel is not None:
@@ -553,7 +553,7 @@ class Op(_native.OpBase):
         base = self.base
         assert base is not None
         shared = 0 in target.strides  # an expanded tensor, whose elements are written where they lie
-        if base._direct >= 0 and not shared and target.size <= _SMALL and (made := _native.run_kernel(base, args)) is not None:
+        if base._native_kernel >= 0 and not shared and target.size <= _SMALL and (made := _native.run_kernel(base, args)) is not None:
             float8.store(xp, target, made._array)
         elif base.kind is Kind.POINTWISE and (base.kernel is None or base.over_input):
             with np.errstate(all="ignore"):
@@ -632,7 +632,7 @@ def empty(spec: TensorSpec) -> Any:
 
 def from_array(a: Any) -> Any:
     """A tensor over an array's own memory (copied if its strides are negative or not whole elements)."""
-    made = _native.tensor_over(a)
+    made = _native.tensor_from_array(a)
     if made is not None:
         return made
     if not isinstance(a, np.ndarray):
@@ -644,7 +644,7 @@ def from_array(a: Any) -> Any:
     storage = _native.storage_from_memory(a.ctypes.data, span, a)
     # numpy gives an array of no elements any strides at all
     strides = tuple(s // a.itemsize for s in a.strides) if a.size else contiguous_strides(a.shape)
-    return _native.make(None, storage, d.code, a.shape, strides)
+    return _native.new_tensor(None, storage, d.code, a.shape, strides)
 
 
 def by_kernel(op: Op, *args: Any) -> Any:
@@ -693,7 +693,7 @@ def fit(g: Any, x: Any) -> Any:
     return cast_to(sum_to(g, x.shape), x.dtype)
 
 
-_native.register_engine(None, fit, cast_to)
+_native.register_gradient_helpers(None, fit, cast_to)
 composition: Final = opmath.composition(cast_to)
 
 

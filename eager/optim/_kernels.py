@@ -81,7 +81,7 @@ def adam(p: Tensor, m: Tensor, v: Tensor, g: Tensor, *settings: float) -> None:
     Source: Kingma & Ba, 2015; Loshchilov & Hutter, 2019.
     Raises: RuntimeError for differing sizes (`runs_on_arrays` checks the other conditions).
     """
-    if not _native.adam(p._array, m._array, v._array, g._array, *settings):
+    if not _native.adam_step(p._array, m._array, v._array, g._array, *settings):
         sizes = [list(t.shape) for t in (p, m, v, g)]
         raise RuntimeError(f"adam: the parameter, its averages and its gradient have sizes {sizes}; allowed: the same")
     for t in (p, m, v):

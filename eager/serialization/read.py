@@ -306,7 +306,7 @@ def _legacy_storage(data: Any, at: int, d: dtype | None, order: str, f: Any) -> 
 
 
 def _as_bytes(storage: Any) -> Any:
-    return _native.make(None, storage, 1, (storage.nbytes(),), (1,))
+    return _native.new_tensor(None, storage, 1, (storage.nbytes(),), (1,))
 
 
 def _target(map_location: Any, location: str, storage: Any) -> Any:

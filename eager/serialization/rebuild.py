@@ -59,7 +59,7 @@ def _over(storage: Any, d: Any, offset: Any, size: Any, stride: Any, requires_gr
     if (last + 1) * d.itemsize > storage.nbytes():
         raise pickle.UnpicklingError(f"a tensor of {list(size)} with strides {list(stride)} reaches past its storage of "
                                      f"{storage.nbytes()} bytes: the file is damaged")  # fmt: skip
-    t: Tensor = _native.make(None, storage, d.code, size, stride, offset)
+    t: Tensor = _native.new_tensor(None, storage, d.code, size, stride, offset)
     marks = metadata if isinstance(metadata, dict) else {}
     if marks.get("conj"):
         t = OPS["conj"](t)

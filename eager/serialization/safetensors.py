@@ -43,7 +43,7 @@ def load_safetensors(path: PathLike, device: Any = "cpu", *, mapped: bool = Fals
         d, shape, low, high = _place(path, name, entry, size - start)
         aligned = (start + low) % d.itemsize == 0
         flat = bytes_over(np.frombuffer(data, np.uint8, high - low, start + low), copy=not (mapped and aligned))
-        t: Tensor = _native.make(None, flat, d.code, shape, TensorSpec.contiguous(shape, d).strides, 0)
+        t: Tensor = _native.new_tensor(None, flat, d.code, shape, TensorSpec.contiguous(shape, d).strides, 0)
         tensors[name] = t.to(device)
     return tensors
 

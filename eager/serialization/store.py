@@ -44,7 +44,7 @@ def bytes_over(a: Any, copy: bool) -> Any:
 def bytes_in(storage: Any) -> memoryview:
     """The bytes of a storage, without a copy."""
     n = storage.nbytes()
-    return memoryview(_native.make(None, storage, dtypes.uint8.code, (n,), (1,))._array) if n else memoryview(b"")
+    return memoryview(_native.new_tensor(None, storage, dtypes.uint8.code, (n,), (1,))._array) if n else memoryview(b"")
 
 
 def swapped(storage: Any, width: int) -> Any:

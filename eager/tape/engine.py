@@ -1,6 +1,6 @@
 """The engine: what to run of the reverse graph, and the steps that have hooks or targets around them.
 
-The loop itself is native (`_native.run_graph`): every node runs once, when all gradients of its outputs have been summed,
+The loop itself is native (`_native.run_backward`): every node runs once, when all gradients of its outputs have been summed,
 latest node first. With `inputs`, only the nodes on a path to one of them run.
 """
 from __future__ import annotations
@@ -141,7 +141,7 @@ class _Run:
         if self.targets is not None:
             special = {node for node, _ in self.targets}
             self.needed = _leading_to(reachable(list(dict.fromkeys(node for node, _, _ in deliveries)))[1], special)
-        _native.run_graph(deliveries, self.retain, self.needed, special, self._step)
+        _native.run_backward(deliveries, self.retain, self.needed, special, self._step)
 
     def _step(self, node: Node, grads: list[Any]) -> Sequence[Any]:
         """Deliver what has come to `node` and apply it, if anything beyond is wanted: the steps that are not plain."""

@@ -279,7 +279,7 @@ def first_gradient(g: Any, t: Any) -> Any:
         moved = _laid_out(g, t)
         if moved is not None:
             return moved
-    return g if _native.sole_owner(g, _ENGINE_HOLDS) else g.clone()
+    return g if _native.is_sole_owner(g, _ENGINE_HOLDS) else g.clone()
 
 
 def _laid_out(g: Any, t: Any) -> Any:
@@ -468,5 +468,5 @@ def attach(outputs: Sequence[Any], inputs: Sequence[Any], backward: Callable[...
     return node
 
 
-_native.register_nodes(OpNode, SavedTensor, TensorSpec, AutogradMeta, AccumulateGrad, _sequence, _LAST, _find_edge, NO_GRAD_VIEW)
-_native.register_engine(add_gradient, None, None)
+_native.register_node_types(OpNode, SavedTensor, TensorSpec, AutogradMeta, AccumulateGrad, _sequence, _LAST, _find_edge, NO_GRAD_VIEW)
+_native.register_gradient_helpers(add_gradient, None, None)

@@ -33,7 +33,7 @@ def _edges(op: Any, args: tuple[Any, ...]) -> tuple[list[Any], tuple[bool, ...]]
 
 def apply(op: Any, args: tuple[Any, ...], below: Below) -> Any:
     """Run `op` with recording off and give its differentiable outputs a history."""
-    result = _native.record(op, args, below, op._plans)
+    result = _native.record_op(op, args, below, op._plans)
     if result is not NotImplemented:
         return result
     edges, needs = _edges(op, args)

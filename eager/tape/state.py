@@ -33,7 +33,7 @@ class _PerThread(threading.local):
     @saved_hooks.setter
     def saved_hooks(self, hooks: list[PackHooks]) -> None:
         self._saved_hooks = hooks
-        _native.record_in_python(None, bool(hooks))
+        _native.set_python_recording(None, bool(hooks))
 
 
 class saved_hooks_off:  # noqa: N801 - used like a function
@@ -61,7 +61,7 @@ class _Anomaly:
     @enabled.setter
     def enabled(self, on: bool) -> None:
         self._enabled = on
-        _native.record_in_python(on, None)
+        _native.set_python_recording(on, None)
 
     def note(self) -> dict[str, Any]:
         """Metadata of a node made now: where in the forward, and by which node's backward if by one."""

@@ -103,7 +103,7 @@ class Level(DispatchLevel):
     def make(self, value: Any, shape: Sequence[int], strides: Sequence[int], fake: bool = False) -> Any:
         """A wrapper of `value` that looks like a tensor of this geometry over its storage."""
         flags = FAKE_FLAG if fake else value._meta_word & FAKE_FLAG
-        t = _native.make(self.wrapper, value.untyped_storage(), value.dtype.code, tuple(shape), tuple(strides),
+        t = _native.new_tensor(self.wrapper, value.untyped_storage(), value.dtype.code, tuple(shape), tuple(strides),
                          value.storage_offset(), flags)  # fmt: skip
         t._value, t._level = value, self
         return t

@@ -40,7 +40,7 @@ def bind(call: ExternCall, origin: str = "") -> tuple[Run, tuple[BufferView, ...
     views.extend(v for v in call.outputs if v is not None)
     template = _placed(arguments, len(views)) if ints else arguments
     read = tuple(v is not None for v in call.outputs)
-    has_native = not op.mutates and (op._direct >= 0 or op._loop >= 0)
+    has_native = not op.mutates and (op._native_kernel >= 0 or op._pointwise_loop >= 0)
     direct = op.kernel is not None and op.kind not in (table.Kind.VIEW, table.Kind.POINTWISE)
 
     def run(*given: Any) -> None:

@@ -16,14 +16,14 @@ def test_the_header_is_what_the_table_prints():
 
 @pytest.mark.parametrize("kernel", NATIVE_KERNELS, ids=lambda k: k.op)
 def test_every_declared_kernel_is_bound_to_its_op(kernel):
-    assert (OPS[kernel.op]._direct >= 0) is kernel.makes_results
+    assert (OPS[kernel.op]._native_kernel >= 0) is kernel.makes_results
     if kernel.writes_target:
         assert OPS[f"{kernel.op}_"].base is OPS[kernel.op]
 
 
 def test_ops_without_a_declaration_have_no_kernel():
     declared = {k.op for k in NATIVE_KERNELS if k.makes_results}
-    assert {name for name, op in OPS.items() if op._direct >= 0} == declared
+    assert {name for name, op in OPS.items() if op._native_kernel >= 0} == declared
 
 
 @pytest.mark.parametrize(("method", "args"), [

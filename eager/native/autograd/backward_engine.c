@@ -10,10 +10,10 @@
 
 static PyObject *add_gradient, *fit, *cast_to; /* of Python */
 
-/* register_engine(add_gradient, fit, cast_to); None leaves one as it is */
-static PyObject *py_register_engine(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+/* register_gradient_helpers(add_gradient, fit, cast_to); None leaves one as it is */
+static PyObject *py_register_gradient_helpers(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
 {
-    if (nargs != 3) return PyErr_Format(PyExc_TypeError, "register_engine() takes three functions; got %zd", nargs);
+    if (nargs != 3) return PyErr_Format(PyExc_TypeError, "register_gradient_helpers() takes three functions; got %zd", nargs);
     PyObject **places[] = {&add_gradient, &fit, &cast_to};
     for (int i = 0; i < 3; i++)
         if (args[i] != Py_None) Py_XSETREF(*places[i], Py_NewRef(args[i]));
@@ -136,21 +136,21 @@ static PyObject *plain_gradients(PyObject *rules, PyObject *g, PyObject *args, P
     return results;
 }
 
-/* The rules of an op, kept in its OpBase (`Op._plain_rules`); borrowed. */
+/* The rules of an op, kept in its OpBase (`Op._gradient_rules`); borrowed. */
 static PyObject *rules_of(OpBase *op)
 {
-    if (!op->rules && (op->rules = PyObject_CallMethod((PyObject *)op, "_plain_rules", NULL)) && !PyTuple_Check(op->rules)) {
+    if (!op->rules && (op->rules = PyObject_CallMethod((PyObject *)op, "_gradient_rules", NULL)) && !PyTuple_Check(op->rules)) {
         Py_CLEAR(op->rules);
-        PyErr_SetString(PyExc_TypeError, "_plain_rules gave no tuple");
+        PyErr_SetString(PyExc_TypeError, "_gradient_rules gave no tuple");
     }
     return op->rules;
 }
 
-/* plain_vjp(op, g, args, outputs, needed): gradients of the tensor inputs of an op with one real result and no lists */
-static PyObject *py_plain_vjp(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+/* apply_gradient_formulas(op, g, args, outputs, needed): gradients of the tensor inputs of an op with one real result and no lists */
+static PyObject *py_apply_gradient_formulas(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
 {
     if (nargs != 5 || !PyObject_TypeCheck(args[0], &OpBase_Type))
-        return PyErr_Format(PyExc_TypeError, "plain_vjp() takes an op, a gradient, its arguments, its outputs and who needs one");
+        return PyErr_Format(PyExc_TypeError, "apply_gradient_formulas() takes an op, a gradient, its arguments, its outputs and who needs one");
     PyObject *rules = rules_of((OpBase *)args[0]), *given = PySequence_Tuple(args[2]), *flags = PySequence_Tuple(args[4]), *out = NULL;
     bool needed[EAGER_MAX_NDIM] = {false};
     if (rules && given && flags && PyTuple_GET_SIZE(flags) <= EAGER_MAX_NDIM) {
@@ -532,13 +532,13 @@ static bool pass_on(Graph *g, long at, PyObject *result)
     return ok;
 }
 
-/* run_graph(deliveries, retain, needed, special, step): deliveries are (node, output number, gradient). needed: the set of
+/* run_backward(deliveries, retain, needed, special, step): deliveries are (node, output number, gradient). needed: the set of
  * nodes to run, None for all; special: those among them that gradients are collected at, whose steps, as all steps but
  * plain ones, `step(node, gradients)` does. */
-static PyObject *py_run_graph(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+static PyObject *py_run_backward(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
 {
     if (nargs != 5 || !PyList_Check(args[0]) || !add_gradient || !fit)
-        return PyErr_Format(PyExc_TypeError, "run_graph() takes deliveries, retain, needed, special and step");
+        return PyErr_Format(PyExc_TypeError, "run_backward() takes deliveries, retain, needed, special and step");
     Graph g = {.needed = args[2] == Py_None ? NULL : args[2], .special = args[3] == Py_None ? NULL : args[3], .step = args[4],
                .retain = PyObject_IsTrue(args[1]) == 1};
     bool ok = true;
@@ -563,8 +563,8 @@ static PyObject *py_run_graph(PyObject *Py_UNUSED(self), PyObject *const *args, 
 }
 
 PyMethodDef backward_engine_functions[] = {
-    {"register_engine", (PyCFunction)(void *)py_register_engine, METH_FASTCALL, "register_engine(add_gradient, fit, cast_to)"},
-    {"plain_vjp", (PyCFunction)(void *)py_plain_vjp, METH_FASTCALL, "plain_vjp(op, g, args, outputs, needed) -> gradients"},
-    {"run_graph", (PyCFunction)(void *)py_run_graph, METH_FASTCALL, "run_graph(deliveries, retain, needed, special, step)"},
+    {"register_gradient_helpers", (PyCFunction)(void *)py_register_gradient_helpers, METH_FASTCALL, "register_gradient_helpers(add_gradient, fit, cast_to)"},
+    {"apply_gradient_formulas", (PyCFunction)(void *)py_apply_gradient_formulas, METH_FASTCALL, "apply_gradient_formulas(op, g, args, outputs, needed) -> gradients"},
+    {"run_backward", (PyCFunction)(void *)py_run_backward, METH_FASTCALL, "run_backward(deliveries, retain, needed, special, step)"},
     {NULL, NULL, 0, NULL},
 };

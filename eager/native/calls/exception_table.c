@@ -40,9 +40,9 @@ static unsigned char *write_row(unsigned char *out, const uint32_t row[FIELDS])
     return out;
 }
 
-/* cover(table, begin, end, handler): the table of a body whose units from `begin` to `end` have the rows of `table`, with a
+/* extend_exception_table(table, begin, end, handler): the table of a body whose units from `begin` to `end` have the rows of `table`, with a
  * handler at `end` for every unit that has none; handler: the rows of the handler's own units, counted from 0 */
-static PyObject *py_cover(PyObject *Py_UNUSED(self), PyObject *args)
+static PyObject *py_extend_exception_table(PyObject *Py_UNUSED(self), PyObject *args)
 {
     const char *table, *handler;
     Py_ssize_t length, handler_length;
@@ -71,6 +71,6 @@ static PyObject *py_cover(PyObject *Py_UNUSED(self), PyObject *args)
 }
 
 PyMethodDef exception_table_functions[] = {
-    {"cover", py_cover, METH_VARARGS, "cover(table, begin, end, handler): an exception table with a handler for every unit of a body"},
+    {"extend_exception_table", py_extend_exception_table, METH_VARARGS, "extend_exception_table(table, begin, end, handler): an exception table with a handler for every unit of a body"},
     {NULL, NULL, 0, NULL},
 };

@@ -134,14 +134,14 @@ static void op_dealloc(OpBase *self)
 }
 
 static PyMemberDef op_members[] = {
-    {"_loop", T_INT, offsetof(OpBase, loop), READONLY, "number of the native loop that answers plain calls, or -1"},
-    {"_view", T_INT, offsetof(OpBase, view), READONLY, "number of the native geometry of a view, or -1"},
-    {"_direct", T_INT, offsetof(OpBase, kernel), READONLY, "number of the native kernel over full arguments, or -1"},
+    {"_pointwise_loop", T_INT, offsetof(OpBase, loop), READONLY, "number of the native loop that answers plain calls, or -1"},
+    {"_native_view", T_INT, offsetof(OpBase, view), READONLY, "number of the native geometry of a view, or -1"},
+    {"_native_kernel", T_INT, offsetof(OpBase, kernel), READONLY, "number of the native kernel over full arguments, or -1"},
     {"_inplace", T_INT, offsetof(OpBase, inplace), 0, "whether the loop writes its first argument"},
     {"_recorded", T_INT, offsetof(OpBase, recorded), 0, "whether its loop is recorded natively"},
-    {"_flags", T_INT, offsetof(OpBase, flags), 0, "mask of the parameters that are bools"},
-    {"_tensors", T_INT, offsetof(OpBase, tensors), 0, "mask of the parameters for which no number may stand"},
-    {"_plain", T_INT, offsetof(OpBase, plain), 0, "whether it has formulas and no lists of tensors"},
+    {"_bool_params", T_INT, offsetof(OpBase, flags), 0, "mask of the parameters that are bools"},
+    {"_tensor_only_params", T_INT, offsetof(OpBase, tensors), 0, "mask of the parameters for which no number may stand"},
+    {"_has_simple_vjp", T_INT, offsetof(OpBase, plain), 0, "whether it has formulas and no lists of tensors"},
     {NULL, 0, 0, 0, NULL},
 };
 
@@ -162,8 +162,8 @@ PyTypeObject OpBase_Type = {
     .tp_members = op_members,
 };
 
-/* bind_op(op, name): give `op` the short ways that C has for the op of that name; an in-place op, those of its base */
-static PyObject *py_bind_op(PyObject *Py_UNUSED(self), PyObject *args)
+/* bind_native_kernels(op, name): give `op` the short ways that C has for the op of that name; an in-place op, those of its base */
+static PyObject *py_bind_native_kernels(PyObject *Py_UNUSED(self), PyObject *args)
 {
     OpBase *op;
     const char *name;
@@ -275,22 +275,22 @@ static PyObject *make_fast(PyObject *fallback, OpBase *op, Method method)
     return (PyObject *)made;
 }
 
-/* fast_operator(op, fallback): the fallback itself where the op has neither a native loop nor a kernel */
-static PyObject *py_fast_operator(PyObject *Py_UNUSED(self), PyObject *args)
+/* native_operator(op, fallback): the fallback itself where the op has neither a native loop nor a kernel */
+static PyObject *py_native_operator(PyObject *Py_UNUSED(self), PyObject *args)
 {
     PyObject *op, *fallback;
     if (!PyArg_ParseTuple(args, "O!O", &OpBase_Type, &op, &fallback)) return NULL;
     return ((OpBase *)op)->loop < 0 && ((OpBase *)op)->kernel < 0 ? Py_NewRef(fallback) : make_fast(fallback, (OpBase *)op, NULL);
 }
 
-/* fast_method(name, fallback): the method of that name with a short way in C before the function that it is */
-static PyObject *py_fast_method(PyObject *Py_UNUSED(self), PyObject *args)
+/* native_method(name, fallback): the method of that name with a short way in C before the function that it is */
+static PyObject *py_native_method(PyObject *Py_UNUSED(self), PyObject *args)
 {
     const char *name;
     PyObject *fallback;
     if (!PyArg_ParseTuple(args, "sO", &name, &fallback)) return NULL;
     Method method = view_method(name);
-    return method ? make_fast(fallback, NULL, method) : PyErr_Format(PyExc_ValueError, "fast_method: there is none for %s", name);
+    return method ? make_fast(fallback, NULL, method) : PyErr_Format(PyExc_ValueError, "native_method: there is none for %s", name);
 }
 
 int op_call_init(void)
@@ -300,9 +300,9 @@ int op_call_init(void)
 }
 
 PyMethodDef op_call_functions[] = {
-    {"fast_operator", py_fast_operator, METH_VARARGS, "fast_operator(op, fallback)"},
-    {"fast_method", py_fast_method, METH_VARARGS, "fast_method(name, fallback)"},
-    {"bind_op", py_bind_op, METH_VARARGS, "bind_op(op, name): the short ways that C has for it"},
+    {"native_operator", py_native_operator, METH_VARARGS, "native_operator(op, fallback)"},
+    {"native_method", py_native_method, METH_VARARGS, "native_method(name, fallback)"},
+    {"bind_native_kernels", py_bind_native_kernels, METH_VARARGS, "bind_native_kernels(op, name): the short ways that C has for it"},
     {"run_kernel", (PyCFunction)(void *)py_run_kernel, METH_FASTCALL, "run_kernel(op, args): by the op's native loop or kernel, or None"},
     {NULL, NULL, 0, NULL},
 };

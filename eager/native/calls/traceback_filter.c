@@ -132,8 +132,8 @@ static int keeps_frames(void)
     return keeps;
 }
 
-/* drop_own_frames(error=None): filter the traceback of `error`, or of the exception that is being handled */
-static PyObject *py_drop_own_frames(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+/* drop_library_frames(error=None): filter the traceback of `error`, or of the exception that is being handled */
+static PyObject *py_drop_library_frames(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
 {
     PyObject *error = nargs ? Py_NewRef(args[0]) : PyErr_GetHandledException();
     if (error && PyExceptionInstance_Check(error)) {
@@ -157,7 +157,7 @@ void filter_raised(void)
     PyErr_NormalizeException(&type, &error, &traceback);
     if (traceback) PyException_SetTraceback(error, traceback);
     Py_XDECREF(traceback);
-    PyObject *done = py_drop_own_frames(NULL, &error, 1);
+    PyObject *done = py_drop_library_frames(NULL, &error, 1);
     Py_XDECREF(done);
     PyErr_Restore(type, error, PyException_GetTraceback(error));
 }
@@ -176,7 +176,7 @@ static PyObject *py_set_frame_filter(PyObject *Py_UNUSED(self), PyObject *args)
 }
 
 PyMethodDef traceback_filter_functions[] = {
-    {"drop_own_frames", (PyCFunction)(void *)py_drop_own_frames, METH_FASTCALL, "drop_own_frames(error=the one being handled)"},
+    {"drop_library_frames", (PyCFunction)(void *)py_drop_library_frames, METH_FASTCALL, "drop_library_frames(error=the one being handled)"},
     {"set_frame_filter", py_set_frame_filter, METH_VARARGS, "set_frame_filter(owner_of, shows_all)"},
     {NULL, NULL, 0, NULL},
 };

@@ -32,10 +32,10 @@ typedef struct {
 ADAM(f32, float)
 ADAM(f64, double)
 
-/* adam(p, m, v, g, lr, beta1, beta2, eps, weight_decay, decoupled, step): False for arrays it cannot work on */
-static PyObject *py_adam(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+/* adam_step(p, m, v, g, lr, beta1, beta2, eps, weight_decay, decoupled, step): False for arrays it cannot work on */
+static PyObject *py_adam_step(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
 {
-    if (nargs != 11) return PyErr_Format(PyExc_TypeError, "adam() takes 11 arguments; got %zd", nargs);
+    if (nargs != 11) return PyErr_Format(PyExc_TypeError, "adam_step() takes 11 arguments; got %zd", nargs);
     double x[7];
     for (int i = 0; i < 7; i++) x[i] = PyFloat_AsDouble(args[4 + i]);
     if (PyErr_Occurred()) return NULL;
@@ -56,6 +56,6 @@ static PyObject *py_adam(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ss
 }
 
 PyMethodDef adam_functions[] = {
-    {"adam", (PyCFunction)(void *)py_adam, METH_FASTCALL, "adam(p, m, v, g, lr, beta1, beta2, eps, weight_decay, decoupled, step) -> whether it could run"},
+    {"adam_step", (PyCFunction)(void *)py_adam_step, METH_FASTCALL, "adam_step(p, m, v, g, lr, beta1, beta2, eps, weight_decay, decoupled, step) -> whether it could run"},
     {NULL, NULL, 0, NULL},
 };

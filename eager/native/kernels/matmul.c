@@ -99,13 +99,13 @@ static void of_buffer(Operand *o, const Py_buffer *view)
     }
 }
 
-/* product(out, a, b, accumulate=False): out = a @ b, or out += a @ b, for float32 or float64 arrays of at least two
+/* gemm(out, a, b, accumulate=False): out = a @ b, or out += a @ b, for float32 or float64 arrays of at least two
  * dims; the dims before the last two match those of out or are 1. Returns False, with out unchanged, where the
  * strides are none that BLAS can read, or where there is no BLAS: numpy then has a better product than plain loops. */
-static PyObject *py_product(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+static PyObject *py_gemm(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
 {
     if (nargs != 3 && nargs != 4)
-        return PyErr_Format(PyExc_TypeError, "product() takes out, a, b and accumulate; got %zd arguments", nargs);
+        return PyErr_Format(PyExc_TypeError, "gemm() takes out, a, b and accumulate; got %zd arguments", nargs);
     int accumulate = nargs == 4 ? PyObject_IsTrue(args[3]) : 0;
     if (accumulate < 0) return NULL;
     Py_buffer views[3];
@@ -240,6 +240,6 @@ bool kernel_linear(PyObject *const *args, Results *results)
 }
 
 PyMethodDef matmul_functions[] = {
-    {"product", (PyCFunction)(void *)py_product, METH_FASTCALL, "product(out, a, b, accumulate=False): out (+)= a @ b; False where it cannot"},
+    {"gemm", (PyCFunction)(void *)py_gemm, METH_FASTCALL, "gemm(out, a, b, accumulate=False): out (+)= a @ b; False where it cannot"},
     {NULL, NULL, 0, NULL},
 };

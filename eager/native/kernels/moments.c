@@ -217,10 +217,10 @@ enum { COLUMNS = 128 };
 MOMENTS(f32, float)
 MOMENTS(f64, double)
 
-/* moments(mean, var, x, outer, inner): of each channel of x as (outer, mean.size, inner). False for arrays it cannot work on. */
-static PyObject *py_moments(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+/* channel_moments(mean, var, x, outer, inner): of each channel of x as (outer, mean.size, inner). False for arrays it cannot work on. */
+static PyObject *py_channel_moments(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
 {
-    if (nargs != 5) return PyErr_Format(PyExc_TypeError, "moments() takes mean, var, x, outer and inner");
+    if (nargs != 5) return PyErr_Format(PyExc_TypeError, "channel_moments() takes mean, var, x, outer and inner");
     const long outer = PyLong_AsLong(args[3]), inner = PyLong_AsLong(args[4]);
     if (PyErr_Occurred()) return NULL;
     Arrays a;
@@ -240,6 +240,6 @@ static PyObject *py_moments(PyObject *Py_UNUSED(self), PyObject *const *args, Py
 }
 
 PyMethodDef moments_functions[] = {
-    {"moments", (PyCFunction)(void *)py_moments, METH_FASTCALL, "moments(mean, var, x, outer, inner) -> whether it could run"},
+    {"channel_moments", (PyCFunction)(void *)py_channel_moments, METH_FASTCALL, "channel_moments(mean, var, x, outer, inner) -> whether it could run"},
     {NULL, NULL, 0, NULL},
 };

@@ -134,10 +134,10 @@ static void integers(void *context, long begin, long end)
     }
 }
 
-/* philox(out, seed, offset, normal): fills a row-major float32 or float64 array; False for any other */
-static PyObject *py_philox(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+/* philox_fill(out, seed, offset, normal): fills a row-major float32 or float64 array; False for any other */
+static PyObject *py_philox_fill(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
 {
-    if (nargs != 4) return PyErr_Format(PyExc_TypeError, "philox() takes out, seed, offset and normal");
+    if (nargs != 4) return PyErr_Format(PyExc_TypeError, "philox_fill() takes out, seed, offset and normal");
     uint64_t seed = PyLong_AsUnsignedLongLongMask(args[1]), offset = PyLong_AsUnsignedLongLongMask(args[2]);
     if (PyErr_Occurred()) return NULL;
     Arrays a;
@@ -198,6 +198,6 @@ bool kernel_philox_randint(PyObject *const *args, Results *results)
 }
 
 PyMethodDef philox_functions[] = {
-    {"philox", (PyCFunction)(void *)py_philox, METH_FASTCALL, "philox(out, seed, offset, normal) -> whether it could run"},
+    {"philox_fill", (PyCFunction)(void *)py_philox_fill, METH_FASTCALL, "philox_fill(out, seed, offset, normal) -> whether it could run"},
     {NULL, NULL, 0, NULL},
 };

@@ -333,29 +333,29 @@ PyObject *pointwise_write(int op, PyObject *const *args, Py_ssize_t nargs)
     return out;
 }
 
-/* pointwise(op, args) -> the result, or None where no loop fits */
-static PyObject *py_pointwise(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+/* run_pointwise_loop(op, args) -> the result, or None where no loop fits */
+static PyObject *py_run_pointwise_loop(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
 {
     if (nargs != 2 || !PyLong_Check(args[0]) || !PyTuple_Check(args[1]))
-        return PyErr_Format(PyExc_TypeError, "pointwise() takes an op's number and a tuple of arguments");
+        return PyErr_Format(PyExc_TypeError, "run_pointwise_loop() takes an op's number and a tuple of arguments");
     long op = PyLong_AsLong(args[0]);
-    if (op < 0 || op >= NUM_OPS) return PyErr_Format(PyExc_ValueError, "pointwise: there is no op %ld", op);
+    if (op < 0 || op >= NUM_OPS) return PyErr_Format(PyExc_ValueError, "run_pointwise_loop: there is no op %ld", op);
     PyObject *out = pointwise_call((int)op, &PyTuple_GET_ITEM(args[1], 0), PyTuple_GET_SIZE(args[1]));
     if (!out && !PyErr_Occurred()) Py_RETURN_NONE;
     return out;
 }
 
-/* pointwise_number(name) -> number of the op, or -1 */
-static PyObject *py_pointwise_number(PyObject *Py_UNUSED(self), PyObject *name)
+/* pointwise_loop_number(name) -> number of the op, or -1 */
+static PyObject *py_pointwise_loop_number(PyObject *Py_UNUSED(self), PyObject *name)
 {
     const char *text = PyUnicode_AsUTF8(name);
     return text ? PyLong_FromLong(pointwise_find(text)) : NULL;
 }
 
-/* uniform_floats(args): the first tensor of a tuple in which all tensors are row-major CPU tensors of one
+/* uniform_float_tensor(args): the first tensor of a tuple in which all tensors are row-major CPU tensors of one
  * shape and one of float32 and float64, and all else are Python floats, and ints of 64 bits; otherwise None. Beside a number
  * the strides of dims of size 1 must be row-major too, as they order the result's (`elementwise_strides` in eager/base/spec.py). */
-static PyObject *py_uniform_floats(PyObject *Py_UNUSED(self), PyObject *args)
+static PyObject *py_uniform_float_tensor(PyObject *Py_UNUSED(self), PyObject *args)
 {
     TensorObject *first = NULL;
     bool numbers = false;
@@ -387,8 +387,8 @@ static PyObject *py_uniform_floats(PyObject *Py_UNUSED(self), PyObject *args)
 }
 
 PyMethodDef pointwise_functions[] = {
-    {"pointwise", (PyCFunction)(void *)py_pointwise, METH_FASTCALL, "pointwise(op, args): by the op's native loop, or None"},
-    {"pointwise_number", py_pointwise_number, METH_O, "pointwise_number(name): of the op among those with loops, or -1"},
-    {"uniform_floats", py_uniform_floats, METH_O, "the first tensor, if all are alike and plain"},
+    {"run_pointwise_loop", (PyCFunction)(void *)py_run_pointwise_loop, METH_FASTCALL, "run_pointwise_loop(op, args): by the op's native loop, or None"},
+    {"pointwise_loop_number", py_pointwise_loop_number, METH_O, "pointwise_loop_number(name): of the op among those with loops, or -1"},
+    {"uniform_float_tensor", py_uniform_float_tensor, METH_O, "the first tensor, if all are alike and plain"},
     {NULL, NULL, 0, NULL},
 };

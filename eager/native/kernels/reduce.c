@@ -163,16 +163,16 @@ static bool reduce(int kind, bool is_double, bool columns, void *out, const void
     return true;
 }
 
-/* reduce(out, x, kind, columns, scale): x as (out.size, n) summed over n, or with `columns` as (n, out.size) over n.
+/* reduce_array(out, x, kind, columns, scale): x as (out.size, n) summed over n, or with `columns` as (n, out.size) over n.
  * kind: 0 sum, times scale; 1 maximum; 2 minimum. False for arrays it cannot work on. */
-static PyObject *py_reduce(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+static PyObject *py_reduce_array(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
 {
-    if (nargs != 5) return PyErr_Format(PyExc_TypeError, "reduce() takes out, x, kind, columns and scale");
+    if (nargs != 5) return PyErr_Format(PyExc_TypeError, "reduce_array() takes out, x, kind, columns and scale");
     long kind = PyLong_AsLong(args[2]);
     bool columns = PyObject_IsTrue(args[3]) == 1;
     double scale = PyFloat_AsDouble(args[4]);
     if (PyErr_Occurred()) return NULL;
-    if (kind < 0 || kind >= NUM_KINDS) return PyErr_Format(PyExc_ValueError, "reduce: kind is %ld; allowed: 0, 1, 2", kind);
+    if (kind < 0 || kind >= NUM_KINDS) return PyErr_Format(PyExc_ValueError, "reduce_array: kind is %ld; allowed: 0, 1, 2", kind);
     Arrays a;
     int opened = arrays_open(&a, args, 2, 1);
     if (opened < 0) return NULL;
@@ -303,6 +303,6 @@ bool kernel_amax(PyObject *const *args, Results *results) { return reduce_tensor
 bool kernel_amin(PyObject *const *args, Results *results) { return reduce_tensor(MIN, args, false, results); }
 
 PyMethodDef reduce_functions[] = {
-    {"reduce", (PyCFunction)(void *)py_reduce, METH_FASTCALL, "reduce(out, x, kind, columns, scale) -> whether it could run"},
+    {"reduce_array", (PyCFunction)(void *)py_reduce_array, METH_FASTCALL, "reduce_array(out, x, kind, columns, scale) -> whether it could run"},
     {NULL, NULL, 0, NULL},
 };

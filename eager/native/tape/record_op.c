@@ -44,20 +44,20 @@ static int find_slots(PyObject *type, const char *const *names, int count, Py_ss
         Py_XDECREF(found);
         Py_XDECREF(name);
         if (!slot) {
-            PyErr_Format(PyExc_TypeError, "register_nodes: %R has no slot %s", type, names[i]);
+            PyErr_Format(PyExc_TypeError, "register_node_types: %R has no slot %s", type, names[i]);
             return -1;
         }
     }
     return 0;
 }
 
-/* register_nodes(OpNode, SavedTensor, TensorSpec, AutogradMeta, AccumulateGrad, sequence, leaf_sequence, edge_of,
+/* register_node_types(OpNode, SavedTensor, TensorSpec, AutogradMeta, AccumulateGrad, sequence, leaf_sequence, edge_of,
  * no_grad_view) */
-static PyObject *py_register_nodes(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+static PyObject *py_register_node_types(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
 {
     for (int i = 0; i < 5; i++)
         if (nargs != 9 || !PyType_Check(args[i]))
-            return PyErr_Format(PyExc_TypeError, "register_nodes() takes five classes, an iterator, a number, a function and a text");
+            return PyErr_Format(PyExc_TypeError, "register_node_types() takes five classes, an iterator, a number, a function and a text");
     if (find_slots(args[0], node_names, NUM_NODE, node_at) < 0 || find_slots(args[1], saved_names, NUM_SAVED, saved_at) < 0 ||
         find_slots(args[2], spec_names, NUM_SPEC, spec_at) < 0 || find_slots(args[3], meta_names, NUM_META, meta_at) < 0 ||
         find_slots(args[4], leaf_names, 1, &variable_at) < 0)
@@ -435,13 +435,13 @@ int record_view(TensorObject *view, PyObject *op, PyObject *const *args, Py_ssiz
     return 0;
 }
 
-/* record(op, args, below, plans): run below(op, args) with recording off and give the results a history.
+/* record_op(op, args, below, plans): run below(op, args) with recording off and give the results a history.
  * plans: a dict of the op's, from the mask of wanted gradients to the plan. NotImplemented, with nothing run, where
  * Python has to see the call. */
-static PyObject *py_record(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+static PyObject *py_record_op(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
 {
     if (nargs != 4 || !PyTuple_Check(args[1]) || !PyDict_Check(args[3]))
-        return PyErr_Format(PyExc_TypeError, "record() takes an op, a tuple, a function and a dict");
+        return PyErr_Format(PyExc_TypeError, "record_op() takes an op, a tuple, a function and a dict");
     PyObject *op = args[0], *given = args[1], *const *items = &PyTuple_GET_ITEM(given, 0);
     const Py_ssize_t count = PyTuple_GET_SIZE(given);
     const int wanted = record_needs_python() || count > 30 ? -1 : record_wanted(items, count);
@@ -495,32 +495,32 @@ static int traits_of(PyObject *const *items, Py_ssize_t count, int depth)
     return found;
 }
 
-/* traits(args): of the tensors among arguments and in their lists, together: 1 some on the CPU, 2 CUDA, 4 meta; 8 some
+/* argument_traits(args): of the tensors among arguments and in their lists, together: 1 some on the CPU, 2 CUDA, 4 meta; 8 some
  * are fakes, 16 some want gradients, 32 some are of 8-bit floats */
-static PyObject *py_traits(PyObject *Py_UNUSED(self), PyObject *args)
+static PyObject *py_argument_traits(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    if (!PyTuple_Check(args)) return PyErr_Format(PyExc_TypeError, "traits() takes a tuple");
+    if (!PyTuple_Check(args)) return PyErr_Format(PyExc_TypeError, "argument_traits() takes a tuple");
     return PyLong_FromLong(traits_of(&PyTuple_GET_ITEM(args, 0), PyTuple_GET_SIZE(args), 1));
 }
 
 /* ---- switches ---- */
 
-/* record_in_python(anomaly, hooks): whether anomaly mode is on, and whether hooks on saved tensors are, in this thread;
+/* set_python_recording(anomaly, hooks): whether anomaly mode is on, and whether hooks on saved tensors are, in this thread;
  * None leaves one as it is */
-static PyObject *py_record_in_python(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+static PyObject *py_set_python_recording(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
 {
-    if (nargs != 2) return PyErr_Format(PyExc_TypeError, "record_in_python() takes two arguments; got %zd", nargs);
+    if (nargs != 2) return PyErr_Format(PyExc_TypeError, "set_python_recording() takes two arguments; got %zd", nargs);
     if (args[0] != Py_None) g_anomaly = PyObject_IsTrue(args[0]) == 1;
     if (args[1] != Py_None) tls_saved_hooks = PyObject_IsTrue(args[1]) == 1;
     Py_RETURN_NONE;
 }
 
 PyMethodDef record_op_functions[] = {
-    {"register_nodes", (PyCFunction)(void *)py_register_nodes, METH_FASTCALL, "register_nodes(five classes, sequence, leaf_sequence, edge_of, no_grad_view)"},
-    {"record", (PyCFunction)(void *)py_record, METH_FASTCALL, "record(op, args, below, plans) -> result or NotImplemented"},
-    {"traits", py_traits, METH_O, "traits(args) -> what the tensors among them are"},
+    {"register_node_types", (PyCFunction)(void *)py_register_node_types, METH_FASTCALL, "register_node_types(five classes, sequence, leaf_sequence, edge_of, no_grad_view)"},
+    {"record_op", (PyCFunction)(void *)py_record_op, METH_FASTCALL, "record_op(op, args, below, plans) -> result or NotImplemented"},
+    {"argument_traits", py_argument_traits, METH_O, "argument_traits(args) -> what the tensors among them are"},
     {"edge_of", py_edge_of, METH_O, "edge_of(tensor) -> (node, output number) or None"},
     {"spec_of", py_spec_of, METH_O, "spec_of(tensor) -> TensorSpec"},
-    {"record_in_python", (PyCFunction)(void *)py_record_in_python, METH_FASTCALL, "record_in_python(anomaly, hooks)"},
+    {"set_python_recording", (PyCFunction)(void *)py_set_python_recording, METH_FASTCALL, "set_python_recording(anomaly, hooks)"},
     {NULL, NULL, 0, NULL},
 };

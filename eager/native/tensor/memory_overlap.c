@@ -60,15 +60,15 @@ Overlap overlap_with(const TensorObject *target, PyObject *const *args, Py_ssize
     return most;
 }
 
-/* overlap(target, args) -> how the tensors among `args` lie over `target`, an Overlap */
-static PyObject *py_overlap(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+/* memory_overlap(target, args) -> how the tensors among `args` lie over `target`, an Overlap */
+static PyObject *py_memory_overlap(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
 {
     if (nargs != 2 || !PyObject_TypeCheck(args[0], &TensorBase_Type) || !PyTuple_Check(args[1]))
-        return PyErr_Format(PyExc_TypeError, "overlap() takes a tensor and a tuple");
+        return PyErr_Format(PyExc_TypeError, "memory_overlap() takes a tensor and a tuple");
     return PyLong_FromLong(overlap_with((TensorObject *)args[0], &PyTuple_GET_ITEM(args[1], 0), PyTuple_GET_SIZE(args[1])));
 }
 
 PyMethodDef memory_overlap_functions[] = {
-    {"overlap", (PyCFunction)(void *)py_overlap, METH_FASTCALL, "overlap(target, args): 0 none, 1 the very same elements, 2 in part"},
+    {"memory_overlap", (PyCFunction)(void *)py_memory_overlap, METH_FASTCALL, "memory_overlap(target, args): 0 none, 1 the very same elements, 2 in part"},
     {NULL, NULL, 0, NULL},
 };

@@ -102,9 +102,9 @@ static int code_of_descr(const PyObject *descr)
     return -1;
 }
 
-/* tensor_over(array): a tensor over the memory of an ndarray; None where it is none, or none lies over it: a subclass, memory
+/* tensor_from_array(array): a tensor over the memory of an ndarray; None where it is none, or none lies over it: a subclass, memory
  * that may not be written to, strides that are negative or no whole elements, a dtype that tensors lack or of another order. */
-static PyObject *py_tensor_over(PyObject *Py_UNUSED(self), PyObject *o)
+static PyObject *py_tensor_from_array(PyObject *Py_UNUSED(self), PyObject *o)
 {
     if (!Py_IS_TYPE(o, array_type)) Py_RETURN_NONE;
     const ArrayFields *a = (const ArrayFields *)o;
@@ -137,6 +137,6 @@ static PyObject *py_tensor_over(PyObject *Py_UNUSED(self), PyObject *o)
 }
 
 PyMethodDef numpy_array_functions[] = {
-    {"tensor_over", py_tensor_over, METH_O, "tensor_over(array): a tensor over the memory of an ndarray, or None"},
+    {"tensor_from_array", py_tensor_from_array, METH_O, "tensor_from_array(array): a tensor over the memory of an ndarray, or None"},
     {NULL, NULL, 0, NULL},
 };

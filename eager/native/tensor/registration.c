@@ -3,18 +3,18 @@
 #include "tensor/functions.h"
 #include "tensor/internal.h"
 
-/* sole_owner(t, references): see tensor_sole_owner */
-static PyObject *py_sole_owner(PyObject *Py_UNUSED(m), PyObject *const *args, Py_ssize_t nargs)
+/* is_sole_owner(t, references): see tensor_sole_owner */
+static PyObject *py_is_sole_owner(PyObject *Py_UNUSED(m), PyObject *const *args, Py_ssize_t nargs)
 {
     if (nargs != 2 || !PyObject_TypeCheck(args[0], &TensorBase_Type))
-        return PyErr_Format(PyExc_TypeError, "sole_owner() takes a tensor and a number of references");
+        return PyErr_Format(PyExc_TypeError, "is_sole_owner() takes a tensor and a number of references");
     long references = PyLong_AsLong(args[1]);
     if (references == -1 && PyErr_Occurred()) return NULL;
     return PyBool_FromLong(tensor_sole_owner((const TensorObject *)args[0], references));
 }
 
-/* register(tensor_class, size_class, dtypes, descrs, device_maker) */
-static PyObject *py_register(PyObject *Py_UNUSED(m), PyObject *args)
+/* register_types(tensor_class, size_class, dtypes, descrs, device_maker) */
+static PyObject *py_register_types(PyObject *Py_UNUSED(m), PyObject *args)
 {
     PyObject *tensor_class, *size_class, *dtypes, *descrs, *device_maker;
     if (!PyArg_ParseTuple(args, "O!O!OOO", &PyType_Type, &tensor_class, &PyType_Type, &size_class, &dtypes,
@@ -22,13 +22,13 @@ static PyObject *py_register(PyObject *Py_UNUSED(m), PyObject *args)
         return NULL;
     if (!PyType_IsSubtype((PyTypeObject *)tensor_class, &TensorBase_Type) ||
         !PyType_IsSubtype((PyTypeObject *)size_class, &PyTuple_Type)) {
-        PyErr_SetString(PyExc_TypeError, "register: expected subclasses of TensorBase and of tuple");
+        PyErr_SetString(PyExc_TypeError, "register_types: expected subclasses of TensorBase and of tuple");
         return NULL;
     }
-    PyObject *fast = PySequence_Fast(dtypes, "register: dtypes must be a sequence");
+    PyObject *fast = PySequence_Fast(dtypes, "register_types: dtypes must be a sequence");
     if (!fast) return NULL;
     if (PySequence_Fast_GET_SIZE(fast) != EAGER_NUM_DTYPES) {
-        PyErr_Format(PyExc_ValueError, "register: expected %d dtypes", EAGER_NUM_DTYPES);
+        PyErr_Format(PyExc_ValueError, "register_types: expected %d dtypes", EAGER_NUM_DTYPES);
         Py_DECREF(fast);
         return NULL;
     }
@@ -67,11 +67,11 @@ static PyObject *py_seal_type(PyObject *Py_UNUSED(m), PyObject *cls)
 }
 
 PyMethodDef registration_functions[] = {
-    {"register", py_register, METH_VARARGS, "register(tensor_class, size_class, dtypes, descrs, device_maker)"},
+    {"register_types", py_register_types, METH_VARARGS, "register_types(tensor_class, size_class, dtypes, descrs, device_maker)"},
     {"set_cuda_array_maker", py_set_cuda_array_maker, METH_O, "callable that makes a CuPy array over a tensor"},
     {"epoch", py_epoch, METH_NOARGS, "counter of parameter and module changes"},
     {"bump_epoch", py_bump_epoch, METH_NOARGS, "record such a change"},
     {"seal_type", py_seal_type, METH_O, "seal_type(cls) -> cls, which is immutable from now on"},
-    {"sole_owner", (PyCFunction)(void *)py_sole_owner, METH_FASTCALL, "sole_owner(tensor, references) -> bool"},
+    {"is_sole_owner", (PyCFunction)(void *)py_is_sole_owner, METH_FASTCALL, "is_sole_owner(tensor, references) -> bool"},
     {NULL, NULL, 0, NULL},
 };

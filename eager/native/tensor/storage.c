@@ -242,7 +242,7 @@ PyMethodDef storage_functions[] = {
     {"storage_from_fd", storage_from_fd, METH_VARARGS, "storage_from_fd(fd, nbytes): memory shared with other processes"},
     {"storage_fake", storage_fake, METH_VARARGS, "storage_fake(nbytes, device_type, device_index)"},
     {"storage_empty", storage_empty, METH_O, "storage_empty(nbytes)"},
-    {"storage_extend", storage_extend, METH_VARARGS, "storage_extend(constructor, methods): what UntypedStorage has beside C's methods"},
+    {"extend_storage_type", storage_extend, METH_VARARGS, "extend_storage_type(constructor, methods): what UntypedStorage has beside C's methods"},
     {"storage_alias", storage_alias, METH_O, "same memory, own version counter"},
     {NULL, NULL, 0, NULL},
 };

@@ -171,11 +171,11 @@ void copy_elements(void *to, const int64_t *to_strides, const void *from, const 
     if (elements > 0) run(&c, itemsize, elements);
 }
 
-/* copy(to, from): arrays of one shape and element size, which do not overlap; any strides that are whole elements,
+/* copy_array(to, from): arrays of one shape and element size, which do not overlap; any strides that are whole elements,
  * forwards in `to`. False where that does not hold. */
-static PyObject *py_copy(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+static PyObject *py_copy_array(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
 {
-    if (nargs != 2) return PyErr_Format(PyExc_TypeError, "copy() takes two arrays; got %zd arguments", nargs);
+    if (nargs != 2) return PyErr_Format(PyExc_TypeError, "copy_array() takes two arrays; got %zd arguments", nargs);
     Py_buffer to, from;
     if (PyObject_GetBuffer(args[0], &to, PyBUF_STRIDES | PyBUF_WRITABLE) < 0) return NULL;
     if (PyObject_GetBuffer(args[1], &from, PyBUF_STRIDES) < 0) {
@@ -192,6 +192,6 @@ static PyObject *py_copy(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ss
 }
 
 PyMethodDef strided_copy_functions[] = {
-    {"copy", (PyCFunction)(void *)py_copy, METH_FASTCALL, "copy(to, from) -> whether it could run"},
+    {"copy_array", (PyCFunction)(void *)py_copy_array, METH_FASTCALL, "copy_array(to, from) -> whether it could run"},
     {NULL, NULL, 0, NULL},
 };

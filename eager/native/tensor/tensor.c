@@ -163,31 +163,31 @@ static PyObject *with_symbols(Maker make, PyObject *const *args, Py_ssize_t narg
     return made;
 }
 
-/* make(cls, storage, dtype_code, sizes, strides, offset=0, flags=0) */
+/* new_tensor(cls, storage, dtype_code, sizes, strides, offset=0, flags=0) */
 static PyObject *make_plain(PyObject *const *args, Py_ssize_t nargs)
 {
     int64_t sizes[EAGER_MAX_NDIM], strides[EAGER_MAX_NDIM];
     if (nargs < 5 || nargs > 7) {
-        PyErr_Format(PyExc_TypeError, "make: %zd arguments; allowed 5 to 7", nargs);
+        PyErr_Format(PyExc_TypeError, "new_tensor: %zd arguments; allowed 5 to 7", nargs);
         return NULL;
     }
     PyObject *cls = args[0] == Py_None ? (PyObject *)g_tensor_class : args[0];
     if (!cls || !PyType_Check(cls) || !PyType_IsSubtype((PyTypeObject *)cls, &TensorBase_Type) ||
         !PyObject_TypeCheck(args[1], &Storage_Type)) {
-        PyErr_SetString(PyExc_TypeError, "make: expected a tensor class and a storage");
+        PyErr_SetString(PyExc_TypeError, "new_tensor: expected a tensor class and a storage");
         return NULL;
     }
     StorageObject *storage = (StorageObject *)args[1];
     long code = PyLong_AsLong(args[2]);
     if (code < 0 || code >= EAGER_NUM_DTYPES) {
-        if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "make: dtype code %ld", code);
+        if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "new_tensor: dtype code %ld", code);
         return NULL;
     }
-    int n = parse_dims(args[3], sizes, "make");
-    int m = n < 0 ? -1 : parse_dims(args[4], strides, "make");
+    int n = parse_dims(args[3], sizes, "new_tensor");
+    int m = n < 0 ? -1 : parse_dims(args[4], strides, "new_tensor");
     if (m < 0) return NULL;
     if (n != m) {
-        PyErr_Format(PyExc_ValueError, "make: %d sizes but %d strides", n, m);
+        PyErr_Format(PyExc_ValueError, "new_tensor: %d sizes but %d strides", n, m);
         return NULL;
     }
     int64_t offset = nargs > 5 ? PyLong_AsLongLong(args[5]) : 0;
@@ -197,7 +197,7 @@ static PyObject *make_plain(PyObject *const *args, Py_ssize_t nargs)
     return (PyObject *)tensor_new((PyTypeObject *)cls, storage, meta, n, sizes, strides, offset);
 }
 
-static PyObject *py_make(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
+static PyObject *py_new_tensor(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
 {
     const bool fake = nargs > 6 && (PyLong_AsUnsignedLongLongMask(args[6]) & EAGER_FAKE);
     return fake ? with_symbols(make_plain, args, nargs, 3) : make_plain(args, nargs);
@@ -241,11 +241,11 @@ static PyObject *py_empty(PyObject *Py_UNUSED(self), PyObject *const *args, Py_s
     return (PyObject *)t;
 }
 
-/* empty_row_major(t): t's sizes and dtype, row-major over fresh CPU memory; no autograd, class eager.Tensor. */
-static PyObject *py_empty_row_major(PyObject *Py_UNUSED(self), PyObject *arg)
+/* empty_like(t): t's sizes and dtype, row-major over fresh CPU memory; no autograd, class eager.Tensor. */
+static PyObject *py_empty_like(PyObject *Py_UNUSED(self), PyObject *arg)
 {
     if (!PyObject_TypeCheck(arg, &TensorBase_Type)) {
-        PyErr_SetString(PyExc_TypeError, "empty_row_major: expected a tensor");
+        PyErr_SetString(PyExc_TypeError, "empty_like: expected a tensor");
         return NULL;
     }
     TensorObject *x = (TensorObject *)arg;
@@ -677,9 +677,9 @@ PyTypeObject TensorBase_Type = {
 
 PyMethodDef tensor_functions[] = {
     {"set_symint", py_set_symint, METH_O, "the class of symbolic sizes"},
-    {"make", (PyCFunction)(void *)py_make, METH_FASTCALL, "make(cls, storage, dtype_code, sizes, strides, offset=0, flags=0)"},
+    {"new_tensor", (PyCFunction)(void *)py_new_tensor, METH_FASTCALL, "new_tensor(cls, storage, dtype_code, sizes, strides, offset=0, flags=0)"},
     {"empty", (PyCFunction)(void *)py_empty, METH_FASTCALL, "empty(dtype_code, sizes, strides)"},
-    {"empty_row_major", py_empty_row_major, METH_O, "row-major tensor of t's sizes and dtype"},
+    {"empty_like", py_empty_like, METH_O, "row-major tensor of t's sizes and dtype"},
     {"alias", (PyCFunction)(void *)py_alias, METH_FASTCALL, "alias(t, sizes, strides, offset[, dtype_code])"},
     {NULL, NULL, 0, NULL},
 };

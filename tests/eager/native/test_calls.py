@@ -26,7 +26,7 @@ def _tensor(*shape, dtype="f4"):
 
 # ---- views ----
 
-VIEWS = [op for op in OPS.values() if op._view >= 0]
+VIEWS = [op for op in OPS.values() if op._native_view >= 0]
 BASES = ((2, 3, 4), (1, 6), (5,), (), (0, 3), (2, 1, 3, 1))
 
 
@@ -138,7 +138,7 @@ def test_views_of_integers_and_of_inference_tensors():
 
 # of integers and bools alone: the samples of floats reach none of them
 WHOLE = "floor_divide div_floor remainder logical_and logical_or logical_xor".split()
-DIRECT = [op for op in OPS.values() if op._direct >= 0 and op.name not in ("full", "empty", "rng_state", *WHOLE)]
+DIRECT = [op for op in OPS.values() if op._native_kernel >= 0 and op.name not in ("full", "empty", "rng_state", *WHOLE)]
 
 
 def _close(a, b):
@@ -459,18 +459,18 @@ def test_many_leaves_and_threads():
 
 def test_wrong_calls_of_the_engine():
     with pytest.raises(TypeError):
-        _native.run_graph([(3, 0, torch.ones(1))], False, None, None, print)
+        _native.run_backward([(3, 0, torch.ones(1))], False, None, None, print)
     with pytest.raises(TypeError):
-        _native.run_graph((), False, None, None, print)
+        _native.run_backward((), False, None, None, print)
     node = (torch.ones(1).requires_grad_() * 1).grad_fn
     with pytest.raises(IndexError):
-        _native.run_graph([(node, 3, torch.ones(1))], False, None, None, print)
+        _native.run_backward([(node, 3, torch.ones(1))], False, None, None, print)
     with pytest.raises(TypeError):
-        _native.plain_vjp(3)
+        _native.apply_gradient_formulas(3)
     with pytest.raises(TypeError):
         _native.run_kernel(3, ())
     with pytest.raises(ValueError, match="none for"):
-        _native.fast_method("nothing", print)
+        _native.native_method("nothing", print)
 
 
 # ---- gradients of parts ----

@@ -105,10 +105,10 @@ def test_draws_are_those_of_the_reference(dtype):
     for seed, offset, n in ((0, 0, 1), (12345, 7, 1000), (2**63 + 5, 2**32 - 100, 300), (1, 2**40, 70000)):
         words = philox(np, seed, offset, n)
         out = np.empty(n, dtype)
-        assert _native.philox(out, seed, offset, False)
+        assert _native.philox_fill(out, seed, offset, False)
         want = (words[0] >> 8) * 2.0**-24 if dtype == "f4" else ((words[0] >> 5) * 2.0**26 + (words[1] >> 6)) * 2.0**-53
         np.testing.assert_array_equal(out, want.astype(dtype))
-        assert _native.philox(out, seed, offset, True)
+        assert _native.philox_fill(out, seed, offset, True)
         if dtype == "f4":
             u, v = (words[0] >> 8) * 2.0**-24, (words[1] >> 8) * 2.0**-24
         else:
@@ -123,7 +123,7 @@ def test_adam(decoupled, decay):
         p, m, g = (RNG.standard_normal(1000).astype(dtype) for _ in range(3))
         v = RNG.random(1000).astype(dtype)
         p8, m8, v8, g8 = (a.astype("f8") for a in (p, m, v, g))
-        assert _native.adam(p, m, v, g, 1e-2, 0.9, 0.99, 1e-8, decay, decoupled, 3)
+        assert _native.adam_step(p, m, v, g, 1e-2, 0.9, 0.99, 1e-8, decay, decoupled, 3)
         grad = g8 if decoupled else g8 + decay * p8
         m8, v8 = 0.9 * m8 + 0.1 * grad, 0.99 * v8 + 0.01 * grad * grad
         p8 = p8 * (1 - 1e-2 * decay) if decoupled else p8
@@ -148,7 +148,7 @@ def test_copies_between_any_orders(shape, random, dtype, step):
     source[...] = RNG.integers(0, 255, source.shape)
     if random.random() < 0.3:
         source = np.broadcast_to(source[:1], source.shape)
-    assert _native.copy(target, source)
+    assert _native.copy_array(target, source)
     np.testing.assert_array_equal(target, source)
 
 
@@ -166,14 +166,14 @@ def test_layouts_that_kernels_refuse():
     assert not _native.softmax(out.astype("f8"), x, False)
     assert not _native.softmax(out, x[:5].copy(), False)
     assert not _native.layer_norm(out, np.empty(6, "f4"), np.empty(6, "f4"), x, np.ones(7, "f4"), None, 1e-5)
-    assert not _native.reduce(np.empty(5, "f4"), x, 0, False, 1.0)
-    assert not _native.copy(out, x[:5])
-    assert not _native.copy(out[::-1], x)
-    assert not _native.adam(x, x, x, x[:5].copy(), 1e-2, 0.9, 0.99, 1e-8, 0.0, True, 3)
+    assert not _native.reduce_array(np.empty(5, "f4"), x, 0, False, 1.0)
+    assert not _native.copy_array(out, x[:5])
+    assert not _native.copy_array(out[::-1], x)
+    assert not _native.adam_step(x, x, x, x[:5].copy(), 1e-2, 0.9, 0.99, 1e-8, 0.0, True, 3)
     with pytest.raises(TypeError):
         _native.softmax(out)
     with pytest.raises(ValueError, match="kind"):
-        _native.reduce(out, x, 7, False, 1.0)
+        _native.reduce_array(out, x, 7, False, 1.0)
 
 
 def test_kernels_of_ops_agree_with_their_decompositions():

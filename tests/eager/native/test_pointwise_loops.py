@@ -39,7 +39,7 @@ def test_every_integer_loop_is_its_rule(loop):
         columns = [np.ascontiguousarray(values[:, i]) if g == "v" else kind.type(other) for i, g in enumerate(loop.given)]
         if loop.op.fallible and not np.all(columns[1]):
             continue
-        args = [torch.from_numpy(np.atleast_1d(c)) if g == "v" or loop.op._tensors >> i & 1 else c.item()
+        args = [torch.from_numpy(np.atleast_1d(c)) if g == "v" or loop.op._tensor_only_params >> i & 1 else c.item()
                 for i, (c, g) in enumerate(zip(columns, loop.given, strict=True))]  # fmt: skip
         got = _native.run_kernel(loop.op, tuple(args))
         with np.errstate(all="ignore"):
@@ -81,9 +81,9 @@ def test_every_loop_is_its_rule(name):
     op = OPS[name]
     for way, (dtype, tolerance) in itertools.product(_given(name), (("f4", 2e-6), ("f8", 1e-13))):
         arrays = [RNG.uniform(0.2, 2.0, 37).astype(dtype) if g == "v" else np.dtype(dtype).type(1.25) for g in way]
-        args = [torch.from_numpy(np.array(a)) if g == "v" or op._tensors >> i & 1 else float(a)
+        args = [torch.from_numpy(np.array(a)) if g == "v" or op._tensor_only_params >> i & 1 else float(a)
                 for i, (g, a) in enumerate(zip(way, arrays, strict=True))]  # fmt: skip
-        got = _native.pointwise(_native.pointwise_number(name), tuple(args))
+        got = _native.run_pointwise_loop(_native.pointwise_loop_number(name), tuple(args))
         want = op.scalar(NUMPY, *arrays)
         assert got.dtype is op.infer(*args).dtype
         np.testing.assert_allclose(got.numpy(), want, rtol=tolerance, atol=tolerance, err_msg=f"{way} {dtype}")

@@ -71,14 +71,14 @@ def test_what_does_not_fit_is_refused_and_unchanged():
     out = np.ones((2, 2))
     for a, b in [(np.ones((2, 3)), np.ones((2, 2))), (np.ones((2, 3), "f4"), np.ones((3, 2))), (np.ones(2), np.ones((2, 2))),
                  (np.ones((3, 2, 2)), np.ones((2, 2))), (np.ones((2, 3), "i8"), np.ones((3, 2), "i8"))]:  # fmt: skip
-        assert _native.product(out, a, b) is False
+        assert _native.gemm(out, a, b) is False
         assert (out == 1).all()
-    with pytest.raises(TypeError, match="product"):
-        _native.product(out, out)
+    with pytest.raises(TypeError, match="gemm"):
+        _native.gemm(out, out)
     locked = np.ones((2, 2))
     locked.flags.writeable = False
     with pytest.raises((ValueError, BufferError)):
-        _native.product(locked, out, out)
+        _native.gemm(locked, out, out)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -114,7 +114,7 @@ def test_without_a_blas_numpy_multiplies():
     code = (
         "import eager as torch; x = torch.arange(6.0).reshape(2, 3); "
         "assert not torch._native.has_blas() and torch._native.run_kernel(torch.optable.table.OPS['matmul'], (x, x.t())) is None; "
-        "assert torch._native.product(torch.ones(2, 2).numpy(), x.numpy(), x.t().numpy()) is False; "
+        "assert torch._native.gemm(torch.ones(2, 2).numpy(), x.numpy(), x.t().numpy()) is False; "
         "assert (x @ x.t()).tolist() == [[5, 14], [14, 50]]; "
         "assert torch.nn.functional.linear(x, x, torch.ones(2)).tolist() == [[6, 15], [15, 51]]"
     )

@@ -14,7 +14,7 @@ from eager.optable.table import OPS
 from eager.tape.node import SavedTensor
 
 RNG = np.random.default_rng(8)
-RECORDED = [op for op in OPS.values() if op._recorded and op._loop >= 0 and not op.mutates and not op.underived]
+RECORDED = [op for op in OPS.values() if op._recorded and op._pointwise_loop >= 0 and not op.mutates and not op.underived]
 
 
 def _leaf(*shape, dtype="f8"):
@@ -169,7 +169,7 @@ def test_wrong_calls_of_the_native_functions():
     with pytest.raises(TypeError):
         _native.spec_of(3)
     with pytest.raises(TypeError):
-        _native.sole_owner(torch.ones(2))
+        _native.is_sole_owner(torch.ones(2))
     with pytest.raises(TypeError, match="no slot"):
-        _native.register_nodes(object, SavedTensor, TensorSpec, object, object, iter(()), 0, print, "")
+        _native.register_node_types(object, SavedTensor, TensorSpec, object, object, iter(()), 0, print, "")
     assert _native.edge_of(3) is None and _native.edge_of(torch.ones(2)) is None

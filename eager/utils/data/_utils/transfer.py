@@ -164,7 +164,7 @@ def _reduce(t: Tensor) -> Any:
 def _rebuild(memory: Any, cls: type, code: int, shape: tuple[int, ...], strides: tuple[int, ...], requires_grad: bool) -> Any:
     a = np.frombuffer(memory, np.uint8)
     storage = _native.storage_from_memory(a.ctypes.data, a.nbytes, a)
-    t = _native.make(Tensor, storage, code, shape, strides)
+    t = _native.new_tensor(Tensor, storage, code, shape, strides)
     if cls is Parameter:
         return Parameter(t, requires_grad)
     t.requires_grad = requires_grad

@@ -28,10 +28,11 @@ def without(graph: Graph, absent: Collection[int], tangents: Collection[int]) ->
     _settle(graph, gone, {placeholders[i] for i in tangents})
     positions: list[int | None] = []
     left: list[Node] = []
-    for y in graph.outputs:
+    outputs: list[Node] = list(graph.outputs)
+    for y in outputs:
         positions.append(None if y in gone else len(left))
         if y not in gone:
-            left.append(y)  # type: ignore[arg-type]
+            left.append(y)
     graph.erase_node(graph.output_node)
     graph.output(tuple(left))
     graph.signature = GraphSignature(n_user_outputs=len(left))

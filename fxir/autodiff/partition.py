@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -150,10 +151,10 @@ def is_view(node: Node) -> bool:
     return isinstance(node.target, Op) and node.target.kind is Kind.VIEW
 
 
-def ancestors(nodes: object) -> set[Node]:
+def ancestors(nodes: Iterable[Node]) -> set[Node]:
     """The nodes and all nodes that they depend on."""
     seen: set[Node] = set()
-    stack: list[Node] = list(nodes)  # type: ignore[call-overload]
+    stack = list(nodes)
     while stack:
         n = stack.pop()
         if n not in seen:

@@ -44,7 +44,8 @@ def _over_shared(t: Tensor, stated: TensorSpec, storages: dict[int, Tensor]) -> 
         flat = storages[id(root)] = fake(spec)
     if flat.dtype is not t.dtype:
         raise NotImplementedError("fakes_like: two inputs share memory as different dtypes; clone() one of them")
-    return _native.alias(flat, stated.shape, stated.strides, t.storage_offset())  # type: ignore[no-any-return]
+    view: Tensor = _native.alias(flat, stated.shape, stated.strides, t.storage_offset())
+    return view
 
 
 def _like(t: Tensor, spec: TensorSpec, stand_in: Tensor) -> Tensor:

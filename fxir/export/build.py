@@ -110,7 +110,8 @@ class _Export:
                                 f"{known.hint}")  # fmt: skip
             return known
         made = self.shapes.create(n, where, max(size.lo, 2), size.hi)
-        self.open[made.expr] = size, where  # type: ignore[index]
+        assert isinstance(made.expr, Sym)
+        self.open[made.expr] = size, where
         if size.name:
             self.named[size.name] = made
         return made
@@ -189,7 +190,7 @@ class _Export:
             else:
                 arg = ConstantArgument(self.leaf_names.get(id(leaf), ""), leaf)
             inputs.append(InputSpec(InputKind.USER_INPUT, arg))
-        names = iter([n.name for n in graph.outputs])  # type: ignore[union-attr]
+        names = iter([n.name for n in graph.outputs])
         held = [*self.parameters, *self.buffers]
         outputs: list[OutputSpec] = []
         for i in written:

@@ -176,7 +176,9 @@ def _place(root: Module, name: str) -> Module:
     for part in name.split(".")[:-1]:
         if part not in root._modules:
             root.add_module(part, Module())
-        root = root._modules[part]  # type: ignore[assignment]
+        child = root._modules[part]
+        assert child is not None
+        root = child
     return root
 
 

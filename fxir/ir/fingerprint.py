@@ -87,7 +87,9 @@ def canonical_symbols(graph: Graph) -> dict[Sym, Sym]:
     near = tightened(graph.symbols, relied_upon(graph)) if graph.symbols else {}
     for k, (s, _) in enumerate(sorted(graph.symbols.items(), key=place)):
         lo, hi = near.get(s, (s.lo, s.hi))
-        found[s] = sym(f"n{k}", lo, hi, s.multiple)  # type: ignore[assignment]
+        canonical = sym(f"n{k}", lo, hi, s.multiple)
+        assert isinstance(canonical, Sym)
+        found[s] = canonical
     return found
 
 

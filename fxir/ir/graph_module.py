@@ -39,8 +39,10 @@ class _Carried(dict[str, Any]):
         return value
 
     def __contains__(self, key: object) -> bool:
+        if not isinstance(key, str):
+            return False
         try:
-            self[key]  # type: ignore[index]
+            self[key]
         except KeyError:
             return False
         return True
@@ -101,7 +103,8 @@ class GraphModule(Module):
 
     @property
     def graph(self) -> Graph:
-        return self.__dict__["_graph"]  # type: ignore[no-any-return]
+        graph: Graph = self.__dict__["_graph"]
+        return graph
 
     @graph.setter
     def graph(self, graph: Graph) -> None:
@@ -120,7 +123,8 @@ class GraphModule(Module):
     def code(self) -> str:
         """The source of the compiled function."""
         self._compiled()
-        return self._code.source  # type: ignore[no-any-return]
+        code: PythonCode = self._code
+        return code.source
 
     @property
     def forward(self) -> Callable[..., Any]:  # type: ignore[override]
@@ -130,7 +134,8 @@ class GraphModule(Module):
     def _compiled(self) -> Callable[..., Any]:
         if self._forward is None or self._version != self.graph.version:
             self.recompile()
-        return self._forward  # type: ignore[no-any-return]
+        forward: Callable[..., Any] = self._forward
+        return forward
 
     def recompile(self) -> PythonCode:
         """Print and compile the current graph."""

@@ -480,7 +480,7 @@ def _compile_training(
     cut = partition(joint)
     forward = _compile(cut.forward, GraphKind.FORWARD, compile_graph, options)
     backward = Backward(
-        tuple(n.info.spec for n in joint.tangents),  # type: ignore[misc]
+        tuple(map(spec, joint.tangents)),
         _backward_compiler(cut, known, compile_graph, options),
         known.conflicts,
         second,

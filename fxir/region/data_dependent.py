@@ -129,7 +129,8 @@ class _Cut:
         self.steps: list[_Step] = []
         self.results = list(walk_nodes(gm.graph.output_node.args))
         parts = set(calls.nodes)
-        grad, autocast = None, None
+        grad: bool | None = None
+        autocast: int | None = None
         for n in gm.graph.nodes:
             if n.op in ("placeholder", "output", "get_attr"):
                 continue
@@ -140,9 +141,9 @@ class _Cut:
                 self.steps.append(_Step([], data, grad, autocast))
             self.steps[-1].nodes.append(n)
             if n.target is _native.set_grad_enabled:
-                grad = n.args[0]  # type: ignore[assignment]
+                grad = n.args[0]
             elif n.target is thread_state.switch_autocast:
-                autocast = n.args[0]  # type: ignore[assignment]
+                autocast = n.args[0]
         self._connect()
 
     def _connect(self) -> None:
@@ -256,7 +257,8 @@ def _run(n: Node, env: Mapping[Node, Any], values: Mapping[Sym, Any], root: Mapp
     kwargs = map_nodes(bound(n.kwargs, values), value)
     if n.op == "call_method":
         return getattr(args[0], str(n.target))(*args[1:], **kwargs)
-    return n.target(*args, **kwargs)  # type: ignore[operator]
+    assert callable(n.target)
+    return n.target(*args, **kwargs)
 
 
 @contextmanager

@@ -107,7 +107,7 @@ def _guarded(call: Callable[[], Any], gm: GraphModule, args: Sequence[Any], back
             event = "gives results that differ from eager's" if is_wrong else f"raised {type(error).__name__}"
             path = _write_or_warn(gm, args, backend, options, f"the compiled {kind} graph {event}", is_wrong)
             if path is not None:
-                error.minifier_path = str(path)  # type: ignore[attr-defined] # torch's attribute
+                error.__dict__["minifier_path"] = str(path)  # torch's attribute
         raise
 
 

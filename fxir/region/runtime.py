@@ -210,7 +210,7 @@ class Call:
             if t._version != version:
                 s = SavedTensor(t, False)
                 s.version = version
-                s.unpack(_Name())  # type: ignore[arg-type]
+                _raise_modified(s)
         return kept
 
 
@@ -223,11 +223,17 @@ class _Name:
 
 
 def _unpack(s: SavedTensor) -> Tensor:
+    t: Tensor = s.tensor
     if s.unpack_hook is not None:
-        return s.unpack_hook(s.tensor)  # type: ignore[no-any-return]
-    if s.tensor._version != s.version:
-        s.unpack(_Name())  # type: ignore[arg-type]  # raises, with eager's text
-    return s.tensor  # type: ignore[no-any-return]
+        t = s.unpack_hook(t)
+    elif t._version != s.version:
+        _raise_modified(s)
+    return t
+
+
+def _raise_modified(s: SavedTensor) -> None:
+    """Raise eager's RuntimeError about a saved tensor that was written to."""
+    s.unpack(_Name())  # type: ignore[arg-type]
 
 
 def _keep(t: Tensor) -> Tensor | SavedTensor:
@@ -237,9 +243,10 @@ def _keep(t: Tensor) -> Tensor | SavedTensor:
 
 def _tangent(g: Any, s: TensorSpec) -> Tensor:
     """A gradient in the layout that the graph was compiled for: copied if its layout differs."""
-    if tuple(g.stride()) == s.strides and g.dtype is s.dtype:
-        return g  # type: ignore[no-any-return]
-    return OPS["copy_"](empty(s), g)  # type: ignore[no-any-return]
+    tangent: Tensor = g
+    if tuple(tangent.stride()) != s.strides or tangent.dtype is not s.dtype:
+        tangent = OPS["copy_"](empty(s), g)
+    return tangent
 
 
 def _refuse(result: Tensor, text: str) -> None:
@@ -272,7 +279,8 @@ def _with_history(view: Tensor, result: Tensor) -> Tensor:
 
 
 def _base(x: Tensor, low: int, span: int) -> Tensor:
-    return _native.alias(x, (span,), (1,), x.storage_offset() - low)  # type: ignore[no-any-return]
+    flat: Tensor = _native.alias(x, (span,), (1,), x.storage_offset() - low)
+    return flat
 
 
 def _number(value: float) -> Tensor:

@@ -100,10 +100,12 @@ def compute(e: Operand, values: Mapping[Any, Any]) -> float:
     if not isinstance(e, FloatExpr):
         return e
     if e.op == "symbol":
-        return values[e.args[0]]  # type: ignore[no-any-return]
+        value: float = values[e.args[0]]
+        return value
     if e.op == "int":
         return evaluate(e.args[0], values)  # Python's operators convert the int, and exactly
-    return OPERATIONS[e.op].run(*(compute(a, values) for a in e.args))  # type: ignore[no-any-return]
+    result: float = OPERATIONS[e.op].run(*(compute(a, values) for a in e.args))
+    return result
 
 
 def rebuilt(e: Operand, at_leaf: Callable[[FloatExpr], Operand]) -> Operand:
@@ -113,7 +115,10 @@ def rebuilt(e: Operand, at_leaf: Callable[[FloatExpr], Operand]) -> Operand:
     if e.op in ("symbol", "int"):
         return at_leaf(e)
     args = tuple(rebuilt(a, at_leaf) for a in e.args)
-    return FloatExpr(e.op, args) if any(isinstance(a, FloatExpr) for a in args) else OPERATIONS[e.op].run(*args)  # type: ignore[no-any-return]
+    if any(isinstance(a, FloatExpr) for a in args):
+        return FloatExpr(e.op, args)
+    result: float = OPERATIONS[e.op].run(*args)
+    return result
 
 
 def to_text(e: Operand, name: Callable[[Sym], str] = lambda s: s.name) -> str:
@@ -217,7 +222,8 @@ class Floats:
         if isinstance(x, SymInt):
             e = self.shapes.simplify(x.expr)
             return FloatExpr("int", (e,)) if e.symbols else evaluate(e, {})
-        return x  # type: ignore[no-any-return]
+        number: float = x
+        return number
 
     def _number(self, x: Any) -> Any:
         return float(x) if isinstance(x, SymFloat) else int(x) if isinstance(x, SymInt) else x
@@ -273,7 +279,8 @@ def bound_float(e: FloatExpr, values: Mapping[Sym, Any]) -> Any:
     def leaf(x: FloatExpr) -> Operand:
         if x.op == "symbol":
             v = values[x.args[0]]
-            return v.expr if isinstance(v, SymFloat) else v  # type: ignore[no-any-return]
+            operand: Operand = v.expr if isinstance(v, SymFloat) else v
+            return operand
         i = substitute(x.args[0], {s: v.expr if isinstance(v := values[s], SymInt) else v for s in x.symbols})
         return FloatExpr("int", (i,)) if i.symbols else evaluate(i, {})
 

@@ -322,7 +322,8 @@ def plain(x: Any) -> Any:
         e = x.env.simplify(x.expr)
         return e.value if isinstance(e, Int) else e
     if isinstance(x, SymFloat):
-        return x.env.simplify(x.expr)  # type: ignore[attr-defined]
+        assert isinstance(x.env, Floats)
+        return x.env.simplify(x.expr)
     return map_ints(x, plain)
 
 
@@ -377,7 +378,8 @@ def environment_of(x: Any) -> ShapeEnv | None:
         assert isinstance(x.env, ShapeEnv)
         return x.env
     if isinstance(x, SymFloat):
-        return x.env.shapes  # type: ignore[attr-defined,no-any-return]
+        assert isinstance(x.env, Floats) and isinstance(x.env.shapes, ShapeEnv)
+        return x.env.shapes
     found: list[ShapeEnv] = []
 
     def look(i: Any) -> Any:

@@ -35,6 +35,11 @@ class PHBase:
 PH = PHBase()  # a value in `concrete_args`: this argument stays an input
 
 
+def _set_methods(cls: type, **methods: Callable[..., Any]) -> None:
+    for name, method in methods.items():
+        setattr(cls, name, method)
+
+
 def check_concrete(given: Any, traced: Any, name: str) -> None:
     """Raises: AssertionError if an argument differs from its value in the trace (`concrete_args`)."""
     if given is not traced and (type(given) is not type(traced) or given != traced):
@@ -150,13 +155,11 @@ class Tracer(TracerBase):
         before = [space.get(name, _MISSING) for space, name in places]
         for (space, name), old in zip(places, before, strict=True):
             space[name] = self._keeping_whole(getattr(builtins, name, None) if old is _MISSING else old)
-        Module.__call__ = module_call  # type: ignore[method-assign, assignment]
-        Module.__getattr__ = module_getattr  # type: ignore[method-assign, assignment]
+        _set_methods(Module, __call__=module_call, __getattr__=module_getattr)
         try:
             yield
         finally:
-            Module.__call__ = call  # type: ignore[method-assign]
-            Module.__getattr__ = read  # type: ignore[method-assign]
+            _set_methods(Module, __call__=call, __getattr__=read)
             for (space, name), old in zip(places, before, strict=True):
                 if old is _MISSING:
                     del space[name]

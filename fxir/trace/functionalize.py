@@ -163,7 +163,10 @@ class Memory:
 
     def _geometry(self, t: Tensor) -> Geometry:
         at: Geometry = geometry(t)
-        return at if self.graph.shapes is None else plain(at)  # type: ignore[no-any-return]
+        if self.graph.shapes is None:
+            return at
+        settled: Geometry = plain(at)
+        return settled
 
     def _find(self, buffer: Buffer, t: Tensor) -> View:
         self._settle(buffer)

@@ -104,7 +104,8 @@ class TraceMode(Mode):
         """A 0-d float64 input of the graph for `x`, which the graph's caller computes in Python."""
         e = plain(x)
         if not isinstance(e, FloatExpr):
-            return e  # type: ignore[no-any-return]
+            number: float = e
+            return number
         if e not in self.float_inputs:
             t: Tensor = fake(TensorSpec((), dtypes.float64, (), device("cpu")))
             first = next(iter(self.graph.nodes), self.graph._sentinel)
@@ -215,7 +216,7 @@ class TraceMode(Mode):
             return self._new(specs, node)
         results = []
         for i, s in enumerate(specs):
-            info = NodeInfo(node.info.spec[i], self.origin)  # type: ignore[index]
+            info = NodeInfo(held[i], self.origin)
             results.append(self._new(s, self.graph.call_function(operator.getitem, (node, i), info=info)))
         return tuple(results)
 
@@ -260,7 +261,7 @@ class TraceMode(Mode):
         new = self._copied(stand_in, args[1]) if base is OPS["copy"] else None
         if new is None:
             new = self.memory.value(self._functional(base, (stand_in, *args[1:])))
-        if new.info.spec.dtype is not stand_in.dtype:  # type: ignore[union-attr]
+        if spec(new).dtype is not stand_in.dtype:
             new = self.memory.emit(OPS["to_dtype"], new, stand_in.dtype)
         self.memory.write(stand_in, new)
         target._bump_version()

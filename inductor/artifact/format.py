@@ -32,7 +32,7 @@ its version is part of every cache key.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, TypeAlias
 
 from fxir.expr import nodes as E
@@ -89,9 +89,11 @@ class Spec:
 
     def fixed(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """(shape, strides) of a layout without symbols. Raises: TypeError for a layout with symbols."""
-        if any(isinstance(n, Expr) for n in (*self.shape, *self.strides)):
+        shape = tuple(n for n in self.shape if not isinstance(n, Expr))
+        strides = tuple(n for n in self.strides if not isinstance(n, Expr))
+        if (len(shape), len(strides)) != (len(self.shape), len(self.strides)):
             raise TypeError(f"{self} has symbolic sizes; allowed: a layout without symbols")
-        return self.shape, self.strides  # type: ignore[return-value]
+        return shape, strides
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,10 +376,10 @@ def _encode(value: Any) -> Any:
     if isinstance(value, Expr):
         # An expression is in normal form, so `intern` with its fields restores it.
         return {"": name, "expr": [_encode(field) for field in value.__reduce__()[1][1]]}
-    if _CLASSES.get(name) is not type(value):
+    if _CLASSES.get(name) is not type(value) or not is_dataclass(value):
         raise TypeError(f"ArtifactPlan.to_json: cannot store a {name} ({value!r}); allowed: numbers, strings, None, "
                         "tuples and the classes of inductor.artifact.format")
-    return {"": name, **{f: _encode(getattr(value, f)) for f in value.__dataclass_fields__}}  # type: ignore[attr-defined]
+    return {"": name, **{f.name: _encode(getattr(value, f.name)) for f in fields(value)}}
 
 
 def _decode(value: Any) -> Any:

@@ -66,12 +66,12 @@ def loop_nest(nest: Nest) -> LoopNest:
 def _looks_up_its_own(members: list[ir.Buffer]) -> bool:
     """Whether a member reads another member at an indirect position: the other member must then be in memory."""
     made = {m.name for m in members}
-    values = [m.definition.value for m in members]  # type: ignore[union-attr]
+    values = [ir.pointwise_of(m).value for m in members]
     return any(isinstance(v, ir.Load) and v.indirect and v.buffer in made for v in ir.walk(values))
 
 
 def _pointwise_nest(members: list[ir.Buffer]) -> LoopNest:
-    ranges, values = collapse(members[0].definition.ranges, [m.definition.value for m in members])  # type: ignore[union-attr]
+    ranges, values = collapse(ir.pointwise_of(members[0]).ranges, [ir.pointwise_of(m).value for m in members])
     flat = len(ranges) <= 1
     rows, inner = ((), ranges) if flat else (ranges[:-1], ranges[-1:])
     bundle = Bundle(inner or (1,))

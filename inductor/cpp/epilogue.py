@@ -122,7 +122,7 @@ def print_epilogue(ep: Epilogue, places: Mapping[str, Place], stored: set[str]) 
 
     inner: list[str] = []
     outer: list[str] = []
-    scope = Scope(outer, inner, [ir.axis(_COLUMN, ep.cut)], load, {}, [0])  # type: ignore[list-item]
+    scope = Scope(outer, inner, [ir.axis(_COLUMN, ep.cut)], load, {}, [0])
     # All values before any store: a store may overwrite the product, which a later value still reads.
     values = [scope.print(s.value) for s in ep.stores]
     for s, value in zip(ep.stores, values, strict=True):

@@ -255,7 +255,7 @@ class _Printer:
 
     def _scope(self, outer: list[str], inner: list[str], first: int, sizes: tuple[Size, ...]) -> Scope:
         axes = [ir.axis(first + j, n) for j, n in enumerate(sizes) if n != 1]
-        return Scope(outer, inner, axes, self._load, self.known, self.counter)  # type: ignore[arg-type]
+        return Scope(outer, inner, axes, self._load, self.known, self.counter)
 
     def _position(self, ranges: tuple[Size, ...]) -> str:
         return index_source(ir.linear_position(ranges, [ir.axis(k, n) if n != 1 else 0 for k, n in enumerate(ranges)]), {})
@@ -347,7 +347,7 @@ class _Printer:
         inner: list[str] = []
         saved = dict(self.known)
         axes = [ir.axis(k + extra + j, n) for j, n in enumerate(reduced) if n != 1]
-        scope = Scope(middle, inner, axes, self._load, self.known, self.counter)  # type: ignore[arg-type]
+        scope = Scope(middle, inner, axes, self._load, self.known, self.counter)
         lanes = _lanes(reduced, [m])
         a = _Accumulator(f"a_{m.buffer.name}", m, lanes)
         inner.append(a.step(scope.print(m.value)))
@@ -371,7 +371,7 @@ class _Printer:
         inner: list[str] = []
         body: list[str] = []
         axes = [ir.axis(k + j, n) for j, n in enumerate(bundle.inner) if n != 1]
-        scope = Scope(body, inner, axes, self._load, self.known, self.counter)  # type: ignore[arg-type]
+        scope = Scope(body, inner, axes, self._load, self.known, self.counter)
         a = _Accumulator("acc", m, COLUMN_BLOCK, "c")
         step = a.step(scope.print(m.value))
         sweep = ["#pragma omp simd", "for (i64 c = 0; c < width; c++) {", f"  const i64 i{k} = start + c;",

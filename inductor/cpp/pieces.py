@@ -149,8 +149,9 @@ def _decided(name: str, args: tuple[ir.Value, ...], v: ir.Op) -> ir.Value:
             return joined
     made = v if args == v.args else ir.make_op(name, args, v.dtype)
     if name in _COMPARE:
-        if all(isinstance(a, ir.Const) and isinstance(a.value, int) for a in args):
-            return ir.const(_COMPARE[name](args[0].value, args[1].value), dtypes.bool_)  # type: ignore[attr-defined]
+        numbers = [a.value for a in args if isinstance(a, ir.Const) and isinstance(a.value, int)]
+        if len(numbers) == len(args):
+            return ir.const(_COMPARE[name](*numbers), dtypes.bool_)
         found = _comparison(made)
         if found is not None:
             truth = _always(*found)

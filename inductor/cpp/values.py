@@ -72,7 +72,7 @@ class Scope:
     inner_axes: loop variables of the inner loops. load: C++ source of a load, given its index source.
     """
 
-    def __init__(self, outer: list[str], inner: list[str], inner_axes: Collection[E.Sym],
+    def __init__(self, outer: list[str], inner: list[str], inner_axes: Collection[E.Expr],
                  load: Callable[[ir.Load, str], str], known: dict[ir.Value, str], counter: list[int]) -> None:  # fmt: skip
         self.outer, self.inner, self.load, self.counter = outer, inner, load, counter
         self.inner_axes = frozenset(inner_axes)

@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -205,7 +206,7 @@ def _tune_gemm(request: Request, tools: Toolchain, winners: Winners, objects: Pa
             if not same:
                 _COMPONENT.warning(f"{_describe(request)}: {choice} computes a product that differs from {choices[0]}'s; not used")
                 continue
-            variants[str(i)] = lambda graph=graph: graph(*inputs)  # type: ignore[misc]
+            variants[str(i)] = partial(graph, *inputs)
         seconds = measure(variants, deadline)
     order = sorted(map(int, seconds), key=lambda i: seconds[str(i)])
     winners.remember(request, choices[int(_clearly_fastest(seconds))])
@@ -335,7 +336,7 @@ def tune_knobs(
             continue
         if graph is None:
             continue
-        runs[str(i)] = lambda graph=graph: graph(*inputs)  # type: ignore[misc]
+        runs[str(i)] = partial(graph, *inputs)
     state = get_rng_state()
     try:
         seconds = measure(runs, deadline)

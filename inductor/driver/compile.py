@@ -171,9 +171,11 @@ class _Compiler:
         loaded = {v.buffer for s in self.made.steps if isinstance(s, Single) and s.member.definition is not None
                   for v in ir.walk(ir.operands(s.member.definition)) if isinstance(v, ir.Load)}  # fmt: skip
         for step in self.made.steps:
-            d = step.member.definition if isinstance(step, Single) else None
+            if not isinstance(step, Single):
+                continue
+            d = step.member.definition
             if isinstance(d, ir.Scatter) and readers[d.target] == 1 and d.target not in self.places and d.target not in loaded:
-                self.taken[d.target] = step.member.name  # type: ignore[union-attr]
+                self.taken[d.target] = step.member.name
 
     def _holder(self, name: str) -> str:
         """The buffer whose memory `name` is in."""
@@ -426,7 +428,7 @@ class _Compiler:
         outer: list[str] = []
         inner: list[str] = []
         axes = [ir.axis(last, d.ranges[last])] if split else [ir.axis(k, n) for k, n in enumerate(d.ranges)]
-        scope = Scope(outer, inner, axes, self._body(pointers), {}, [0])  # type: ignore[arg-type]
+        scope = Scope(outer, inner, axes, self._body(pointers), {}, [0])
         bound = {s.name: scope.print(v) for s, v in d.indirect}
         value = scope.print(d.value)
         inner.append(f"p_{b.name}[{index_source(d.index, bound)}] {'+=' if d.mode == 'add' else '='} {value};")

@@ -41,7 +41,7 @@ import math
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
 from eager.base import dtypes
@@ -140,7 +140,8 @@ class Op(Value):
         return f"{name}({', '.join(map(repr, self.args))})"
 
 
-_table: WeakValueDictionary[tuple[Any, ...], Value] = WeakValueDictionary()
+V = TypeVar("V", bound=Value)
+_table: WeakValueDictionary[tuple[Any, ...], Any] = WeakValueDictionary()
 _lock = threading.Lock()
 _FIELDS: Final[dict[type[Value], tuple[str, ...]]] = {
     Const: ("value", "dtype"),
@@ -150,8 +151,8 @@ _FIELDS: Final[dict[type[Value], tuple[str, ...]]] = {
 }
 
 
-def _intern(cls: type[Any], key: tuple[Any, ...], fields: tuple[Any, ...]) -> Any:
-    v = _table.get(key)
+def _intern(cls: type[V], key: tuple[Any, ...], fields: tuple[Any, ...]) -> V:
+    v: V | None = _table.get(key)
     if v is None:
         with _lock:
             v = _table.get(key)
@@ -175,7 +176,7 @@ def const(value: Any, of: dtype) -> Const:
     else:
         v = float(value)
     # repr distinguishes 0.0 from -0.0 and 1 from True, and gives one text for all nans.
-    return _intern(Const, (Const, repr(v), of.code), (v, of))  # type: ignore[no-any-return]
+    return _intern(Const, (Const, repr(v), of.code), (v, of))
 
 
 def _whole(value: float, of: dtype) -> int:
@@ -198,7 +199,7 @@ def index(e: E.IntLike) -> Value:
     e = E.as_expr(e)
     if isinstance(e, E.Int):
         return const(e.value, dtypes.int64)
-    return _intern(Index, (Index, e), (e, dtypes.int64))  # type: ignore[no-any-return]
+    return _intern(Index, (Index, e), (e, dtypes.int64))
 
 
 def load(buffer: str, at: E.IntLike, of: dtype, mask: Value | None = None,
@@ -210,14 +211,14 @@ def load(buffer: str, at: E.IntLike, of: dtype, mask: Value | None = None,
         if not mask.value:
             raise ValueError(f"load: the mask of {buffer}[{at}] is constantly False; use the other value instead")
         mask = None
-    return _intern(Load, (Load, buffer, at, of.code, mask, bound), (buffer, at, of, mask, bound))  # type: ignore[no-any-return]
+    return _intern(Load, (Load, buffer, at, of.code, mask, bound), (buffer, at, of, mask, bound))
 
 
 def make_op(name: str, args: tuple[Value, ...], of: dtype) -> Op:
     """The node name(*args), not simplified. Raises: ValueError for an unknown name."""
     if name not in OPS:
         raise ValueError(f"ir: {name!r} is not an operation of loop values; allowed: {', '.join(sorted(OPS))}")
-    return _intern(Op, (Op, name, args, of.code), (name, args, of))  # type: ignore[no-any-return]
+    return _intern(Op, (Op, name, args, of.code), (name, args, of))
 
 
 def counter(name: str, size: Size) -> E.Expr:
@@ -455,6 +456,12 @@ class Buffer:
     def ref(self) -> Ref:
         """The whole buffer as a tensor."""
         return Ref(self.name, self.layout)
+
+
+def pointwise_of(b: Buffer) -> Pointwise:
+    """The definition of a buffer that is computed pointwise."""
+    assert isinstance(b.definition, Pointwise)
+    return b.definition
 
 
 def linear_position(ranges: Sequence[Size], point: Sequence[E.IntLike]) -> E.Expr:

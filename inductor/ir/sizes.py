@@ -8,8 +8,9 @@ made for the `nominal` value. Sizes are independent of loops and buffers.
 
 from __future__ import annotations
 
-import math
+import operator
 from collections.abc import Iterable
+from functools import reduce
 from typing import Any, Final, TypeAlias
 
 from fxir.expr import rules as E
@@ -28,7 +29,7 @@ def plain(n: E.IntLike) -> Size:
 
 def product(sizes: Iterable[Size]) -> Size:
     """The product of all sizes (1 without sizes)."""
-    return plain(math.prod(sizes))  # type: ignore[arg-type]
+    return plain(reduce(operator.mul, sizes, 1))
 
 
 def ceildiv(n: Size, k: Size) -> Size:
@@ -49,10 +50,10 @@ def is_symbolic(*sizes: Any) -> bool:
 def fixed(sizes: Iterable[Size], who: str) -> tuple[int, ...]:
     """The sizes as ints. Raises: NeedsStatic, naming the stage `who`, if one of them is an expression."""
     found = tuple(sizes)
-    symbols = [s for n in found if isinstance(n, E.Expr) for s in n.symbols]
-    if symbols:
-        raise NeedsStatic(symbols, f"{who} needs fixed sizes; got {list(found)}")
-    return found  # type: ignore[return-value]
+    ints = tuple(n for n in found if not isinstance(n, E.Expr))
+    if len(ints) < len(found):
+        raise NeedsStatic([s for n in found if isinstance(n, E.Expr) for s in n.symbols], f"{who} needs fixed sizes; got {list(found)}")
+    return ints
 
 
 def nominal(n: E.IntLike) -> int:

@@ -53,13 +53,14 @@ class ViewRule:
     def __init__(self, r: ir.Ref, facts: Facts) -> None:
         self.shape, self.dtype = facts.lift(r.layout.shape), r.dtype
         self.ndim = len(self.shape)
-        self._strides, self._offset = facts.lift(r.layout.strides), facts.lift(r.offset)
+        self._strides: tuple[int, ...] = facts.lift(r.layout.strides)
+        self._offset: int = facts.lift(r.offset)
 
     def stride(self) -> tuple[int, ...]:
-        return self._strides  # type: ignore[no-any-return]
+        return self._strides
 
     def storage_offset(self) -> int:
-        return self._offset  # type: ignore[no-any-return]
+        return self._offset
 
     def numel(self) -> int:
         return math.prod(self.shape)
@@ -154,10 +155,12 @@ class Builder:
             found = self._constants[name] = isinstance(d, ir.Pointwise) and all(map(self._is_constant, ir.reads(d)))
         return found
 
-    def symbol(self, n: Size) -> E.Expr:
+    def symbol(self, n: Size) -> E.Sym:
         """A new symbol for a data-dependent position in 0..n-1 (never a constant, so that its check stays)."""
         self._symbols += 1
-        return ir.counter(f"s{self._symbols - 1}", max(n, 2) if isinstance(n, int) else n)
+        made = ir.counter(f"s{self._symbols - 1}", max(n, 2) if isinstance(n, int) else n)
+        assert isinstance(made, E.Sym)
+        return made
 
     def check(self, error: str, text: str, size: Size) -> int:
         """The number of a check of the program (see `ir.Program.checks`)."""

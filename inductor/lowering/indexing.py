@@ -35,7 +35,7 @@ def _position(b: Builder, index: ir.Ref, point: Point, n: Size, check: Check, ne
     value = cast_value(b.load(index, point), dtypes.int64)
     operands = (value, ir.index(n), ir.const(b.check(*check), dtypes.int64))
     symbol = b.symbol(n)
-    return symbol, ((symbol, ir.make_op("wrap_index" if negative else "check_index", operands, dtypes.int64)),)  # type: ignore[return-value]
+    return symbol, ((symbol, ir.make_op("wrap_index" if negative else "check_index", operands, dtypes.int64)),)
 
 
 def _empty(*refs: Any) -> bool:

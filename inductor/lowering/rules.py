@@ -204,8 +204,8 @@ def lower_mm(b: Builder, spec: TensorSpec, x: ir.Ref, other: ir.Ref) -> ir.Ref |
     return ir.Ref(made.buffer, layout_of(spec), made.offset)
 
 
-RULES["mm"] = lower_mm  # type: ignore[assignment]
-RULES["bmm"] = lower_bmm  # type: ignore[assignment]
+RULES["mm"] = lower_mm
+RULES["bmm"] = lower_bmm
 
 
 # ---- scans ----
@@ -232,7 +232,7 @@ def _running(kind: str) -> Rule:
         made = b.define(layout, ir.Scan(tuple(spec.shape[i] for i in others), spec.shape[d], kind, value))
         return made if layout.strides == layout_of(spec).strides else b.copy(made, layout_of(spec))
 
-    return lower  # type: ignore[return-value]
+    return lower
 
 
 RULES["cumsum"] = _running("sum")

@@ -199,7 +199,8 @@ def _same_row(load: ir.Load, producer: ir.Buffer, rows: Sequence[Size]) -> int:
     """The number of leading axes of `producer` that the load reads at the reader's own coordinates."""
     if load.indirect and any(s in load.index.symbols for s, _ in load.indirect):
         return 0
-    point = ir.split_position(load.index, producer.definition.ranges)  # type: ignore[union-attr]
+    assert isinstance(producer.definition, ir.Pointwise | ir.Reduction)
+    point = ir.split_position(load.index, producer.definition.ranges)
     n = 0
     while n < len(rows) and (rows[n] == 1 or point[n] is ir.axis(n, rows[n])):
         n += 1

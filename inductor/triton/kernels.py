@@ -115,9 +115,9 @@ class _Settled:
         self._kernel = kernel
         self._made: dict[str, ir.Buffer] = {}
         for m in members:
-            held = _positions(m.definition)
-            settle = partial(self._settle, held=held)
-            self._made[m.name] = replace(m, definition=with_value(m.definition, settle))  # type: ignore[arg-type]
+            assert m.definition is not None
+            settle = partial(self._settle, held=_positions(m.definition))
+            self._made[m.name] = replace(m, definition=with_value(m.definition, settle))
         self.members = tuple(self._made.values())
 
     def _settle(self, value: ir.Value, held: tuple[E.Expr, ...]) -> ir.Value:
@@ -157,7 +157,8 @@ class _Kernel:
         own = {m.name for m in members}
         read = dict.fromkeys(n for m in members for n in ir.reads(m.definition) if n not in own)
         self.inputs = tuple(read)
-        self.checks = any(isinstance(v, ir.Op) and v.name in CHECKS for m in members for v in ir.walk(ir.operands(m.definition)))  # type: ignore[arg-type]
+        values = ir.walk([v for m in members if m.definition is not None for v in ir.operands(m.definition)])
+        self.checks = any(isinstance(v, ir.Op) and v.name in CHECKS for v in values)
         self.values: dict[str, str] = {}  # members computed so far, by name
 
     def address(self, buffer: str) -> str:
@@ -211,8 +212,8 @@ def _axes(lines: list[str], ranges: Sequence[int], position: str, symbol: str, o
 
 class _PointwiseKernel(_Kernel):
     def build(self) -> TritonKernel:
-        ranges = fixed(self.members[0].definition.ranges, self.name)  # type: ignore[union-attr]
-        if any(m.definition.ranges != ranges for m in self.members):  # type: ignore[union-attr]
+        ranges = fixed(ir.pointwise_of(self.members[0]).ranges, self.name)
+        if any(ir.pointwise_of(m).ranges != ranges for m in self.members):
             raise NotImplementedError(f"triton: members of {self.name} have different ranges")
         xnumel = math.prod(ranges)
         block = self.xblock or min(1024, max(64, 1 << max(xnumel - 1, 1).bit_length()))
@@ -326,11 +327,11 @@ class _RowKernel(_Kernel):
                 self.values[m.name] = name
                 self._store_row(lines, m, name)
             elif self._spans_columns(m):
-                value = printers["pointwise"].print(d.value)  # type: ignore[union-attr]
+                value = printers["pointwise"].print(ir.pointwise_of(m).value)
                 self.values[m.name] = value
                 self._store_full(lines, m, value)
             else:
-                value = printers["row"].print(d.value)  # type: ignore[union-attr]
+                value = printers["row"].print(ir.pointwise_of(m).value)
                 self.values[m.name] = value
                 self._store_row(lines, m, value)
 
@@ -354,7 +355,7 @@ class _RowKernel(_Kernel):
                 spanning.append(m)
             else:
                 printer = ValuePrinter(lines, self.row_names, self.loader("xmask"), "xmask", f"{m.name}_t")
-                self.values[m.name] = printer.print(d.value)  # type: ignore[union-attr]
+                self.values[m.name] = printer.print(ir.pointwise_of(m).value)
                 self._store_row(lines, m, self.values[m.name])
         if any(m.name in self.stored for m in spanning):
             inner = self._open_loop(lines)

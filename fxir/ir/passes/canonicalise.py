@@ -93,10 +93,11 @@ def _view(graph: Graph, node: Node) -> Node | None:
 
 
 def _permute(graph: Graph, node: Node) -> Node | None:
-    x, dims = node.args
+    x: Node = node.args[0]
+    dims = node.args[1]
     n = len(dims)
     if [d % n for d in dims] == list(range(n)):
-        return x  # type: ignore[no-any-return]
+        return x
     if not _is(x, "permute"):
         return None
     return emit(graph, OPS["permute"], x.args[0], tuple(x.args[1][d % n] for d in dims), origin=node.info.origin)

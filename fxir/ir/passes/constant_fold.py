@@ -26,8 +26,9 @@ def constant_fold(graph: Graph) -> int:
     for node in graph.nodes:
         if not _foldable(node):
             continue
+        assert isinstance(node.target, Op)
         with no_grad():
-            value = node.target(*map_nodes(node.args, lambda n: graph.root[str(n.target)]))  # type: ignore[operator]
+            value = node.target(*map_nodes(node.args, lambda n: graph.root[str(n.target)]))
         if not isinstance(value, Tensor) or value.nbytes > MAX_BYTES or spec_of(value) != node.info.spec:
             continue
         key = graph.add_constant(value, FRESH)

@@ -38,7 +38,8 @@ def cse(graph: Graph) -> int:
 
 def _maker(node: Node) -> Node:
     """The call that creates the memory of `node`, which may be one of several results of that call."""
-    return node.args[0] if node.target is operator.getitem else node  # type: ignore[return-value]
+    maker: Node = node.args[0] if node.target is operator.getitem else node
+    return maker
 
 
 def _key(node: Node) -> Any:

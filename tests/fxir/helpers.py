@@ -1,4 +1,4 @@
-"""What the tests of this area share: capturing a function as one call, fakes, and comparing two worlds."""
+"""Helpers of this folder's tests: capturing a function as one call, fakes, and comparing eager with compiled results."""
 
 from __future__ import annotations
 

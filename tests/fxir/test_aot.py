@@ -1,4 +1,4 @@
-"""aot: gradients, what is kept for backward, random numbers, buffers, tangents, errors, and the bare fast case."""
+"""aot: gradients, values saved for backward, random numbers, buffers, tangents, errors, and programs that need no wrapper."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_the_forward_is_compiled_at_once_and_the_backward_at_its_first_call():
     assert kinds == [GraphKind.FORWARD, GraphKind.BACKWARD]
 
 
-def test_without_wanted_gradients_it_is_inference():
+def test_without_required_gradients_it_is_inference():
     kinds = []
 
     def look(graph, kind, options):
@@ -180,7 +180,7 @@ def test_tangents_of_every_layout(use):
 
 
 # ---- rules of autograd ----
-def test_gradients_of_gradients_are_those_of_eager():
+def test_gradients_of_gradients_equal_eagers():
     x = param(3)
     y = compile_like(lambda x: x * x * x, [x])(x)
     (g,) = eager.autograd.grad(y.sum(), [x], create_graph=True)
@@ -216,7 +216,7 @@ def test_an_absent_gradient_adds_nothing_not_even_nan():
         np.testing.assert_allclose(array(a), array(b), rtol=1e-6)
 
 
-def test_outputs_with_graphs_of_their_own_are_freed_one_by_one():
+def test_outputs_with_separate_graphs_are_freed_one_by_one():
     def fn(x, y):
         return x.exp(), y.sin(), x * 2, x.exp() * y
 
@@ -272,7 +272,7 @@ def test_dropping_the_result_frees_everything_without_a_collection():
 
 
 @pytest.mark.parametrize("which", ["input", "output"])
-def test_a_kept_tensor_that_is_written_to_is_told_as_in_eager(which):
+def test_a_write_to_a_saved_tensor_raises_as_in_eager(which):
     def fn(x, y):
         return (x * y).exp()
 
@@ -316,7 +316,7 @@ def test_an_input_that_eager_does_not_keep_may_be_written_to():
     assert_same_tensors(grads[1:], grads[:1])
 
 
-def test_a_written_input_is_kept_as_it_was_before():
+def test_the_former_value_of_a_written_input_is_saved():
     def fn(b, x):
         y = x * b.clone()
         b.add_(1)
@@ -336,10 +336,10 @@ def dropout(x):
     return eager.where(eager.rand(*x.shape) > 0.3, x * 2, x * 0)
 
 
-def test_random_numbers_are_those_of_eager_and_the_generator_ends_in_the_same_state():
+def test_random_numbers_and_the_final_generator_state_equal_eagers():
     def fn(x):
         a = dropout(x)
-        unused = eager.randn(3)  # noqa: F841 - draws nobody looks at advance the generator too
+        unused = eager.randn(3)  # noqa: F841 - an unused draw advances the generator too
         return a, eager.randn(2, 2), dropout(a)
 
     x = param(3, 4)
@@ -425,7 +425,7 @@ def test_a_carried_tensor_is_read_at_call_time():
     assert_same_tensors([compiled(x)], [x + 10])
 
 
-def test_a_carried_tensor_that_is_written_or_returned_or_wants_grad_becomes_an_input():
+def test_a_carried_tensor_that_is_written_or_returned_or_requires_grad_becomes_an_input():
     c, w = eager.zeros(3), param(3)
 
     def fn(x, c, w):
@@ -475,7 +475,7 @@ def backward_only_broken(graph, kind, options):
     return interpret(graph, kind, options)
 
 
-def test_a_failing_backward_compile_is_told_or_falls_back_as_the_setting_says():
+def test_a_failing_backward_compile_raises_or_falls_back_by_setting():
     x = param(3)
     y = compile_like(lambda x: x * x, [x], backward_only_broken)(x)
     with pytest.raises(ValueError, match="no backward today"):
@@ -499,7 +499,7 @@ def test_absolute_places_in_an_inputs_storage(begin):
 
 
 def test_inputs_that_lie_otherwise_than_when_compiled():
-    """Compiled for one constellation of shared memory, called in others, and back."""
+    """Compiled for one sharing of memory, called with others, and with the first again."""
 
     def fn(x, y):
         x.mul_(2)

@@ -134,7 +134,7 @@ def test_a_large_constant_counts_by_its_spec_only():
     assert of(1, n) == of(2, n) and of(1, n) != of(1, n + 1) and of(1, 3) != of(2, 3)
 
 
-def test_local_functions_count_by_what_they_do():
+def test_local_functions_count_by_their_content():
     def of(fn):
         g = Graph()
         g.output(g.call_function(fn, (g.placeholder("x"),)))
@@ -147,7 +147,7 @@ def test_local_functions_count_by_what_they_do():
     assert of(lambda x: x * 2) != of(lambda x: x * 3) != of(lambda x: x - 3)
 
 
-def test_what_has_no_stable_text_is_refused():
+def test_values_without_stable_text_raise():
     g = Graph()
     g.output(g.call_function(max, (object(),)))
     with pytest.raises(NotImplementedError, match="no stable text"):

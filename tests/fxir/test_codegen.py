@@ -73,7 +73,7 @@ def test_a_transformer_of_the_code_is_in_force_until_its_block_ends() -> None:
     module = symbolic_trace(Model())
     x, y = arguments()
     ran: list[str] = []
-    torch.nowhere = ran.append  # what the inserted line calls
+    torch.nowhere = ran.append  # the inserted line calls it
     with module.graph.on_generate_code(lambda _: lambda body: ["import eager; eager.nowhere('first')\n", *body]):
         module.recompile()
         assert module.code.partition("forward(self, x, y):\n    ")[2].startswith("import eager; eager.nowhere('first')\n    first")

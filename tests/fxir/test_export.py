@@ -88,7 +88,7 @@ def test_every_argument_kind_and_dtype_survives(tmp_path):
     assert canonical_form(again.graph) == canonical_form(g)
 
 
-def test_what_has_no_name_is_refused(tmp_path):
+def test_targets_without_a_name_raise(tmp_path):
     with pytest.raises(ExportError, match="Trace the graph to ops first"):
         save(capture(lambda x: x, 1), tmp_path / "g")
     g = Graph()
@@ -107,7 +107,7 @@ def _rewrite(path, change):
             z.writestr(n, data)
 
 
-def test_damage_is_told(tmp_path):
+def test_damaged_files_raise(tmp_path):
     gm, *_ = traced()
     path = tmp_path / "m.fx"
 
@@ -150,7 +150,7 @@ def test_damage_is_told(tmp_path):
         load(tmp_path / "nowhere")
 
 
-def test_a_save_replaces_what_was_there_in_one_step(tmp_path):
+def test_a_save_replaces_the_former_file_in_one_step(tmp_path):
     gm, x, w = traced()
     path = tmp_path / "m.fx"
     path.write_text("old")

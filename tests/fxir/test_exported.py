@@ -35,7 +35,7 @@ def make(*shape: int) -> torch.Tensor:
     return torch.linspace(-1.0, 1.0, int(torch.tensor(shape).prod())).reshape(shape)
 
 
-def test_an_exported_module_gives_what_the_module_gives_and_writes_what_it_writes() -> None:
+def test_an_exported_module_has_the_modules_results_and_writes() -> None:
     mod, args = Net(), (make(5, 3, 8), make(5, 1))
     program = torch.export.export(mod, args, {"factor": 2.0})
     theirs = {k: v.clone() for k, v in mod.state_dict().items()}
@@ -93,7 +93,7 @@ class Rolls(nn.Module):
         return (x[: y.shape[0]] + y).reshape(-1, 2) if x.shape[0] > y.shape[0] else x.sum()
 
 
-def test_what_was_decided_about_open_sizes_is_checked_at_calls() -> None:
+def test_decisions_about_open_sizes_are_checked_at_calls() -> None:
     ours = torch.export.export(Rolls(), (make(8), make(6)), dynamic_shapes=({0: Dim.DYNAMIC}, {0: Dim.DYNAMIC})).module()
     assert ours(make(9), make(4)).shape == (2, 2)
     for x, y in ((3, 4), (9, 5)):

@@ -178,7 +178,7 @@ def test_interned_identity_survives_copy_pickle_and_a_fresh_build(tree):
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["i", "j", "n"]), st.integers(-5, 5)), max_size=6), st.integers(-9, 9))
-def test_sums_have_one_form_whatever_the_order(terms, const):
+def test_sums_have_one_form_for_every_order(terms, const):
     forward = integer(const)
     for n, c in terms:
         forward = forward + SYMS[n] * c
@@ -189,7 +189,7 @@ def test_sums_have_one_form_whatever_the_order(terms, const):
     assert E.linear(const, [(SYMS[n], c) for n, c in terms]) is forward
 
 
-# Every law, at least once: (expression, what it must become).
+# Every law, at least once: (expression, its simplified form).
 i, j, k, n, t = (SYMS[x] for x in "ijknt")
 x = sym("x", 0, 1000)
 y = sym("y", 0, 1000)
@@ -230,7 +230,7 @@ LAWS = [
     (maximum(i, 5), integer(5)),
     (ceildiv(4 * x, 4), x),
     ((x + 1) * (y - 1), x * y - x + y - 1),
-    # divisors that are sums: what was multiplied out with them is found again, whatever sign they may have
+    # divisors that are sums: their multiples are recognised after multiplying out, for either sign
     (((y - 1) * (16 * x + j) + i) // (y - 1), 16 * x + j + i // (y - 1)),
     (((y - 1) * (16 * x + j) + i) % (y - 1), i % (y - 1)),
     ((x + y + 2) // (y - 1), 1 + (x + 3) // (y - 1)),

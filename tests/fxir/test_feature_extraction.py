@@ -1,4 +1,4 @@
-"""What libraries build on torch.fx's private names: tracers that follow nodes, graph modules with two graphs."""
+"""Uses of torch.fx's private names in libraries: tracers that follow nodes, graph modules with two graphs."""
 from __future__ import annotations
 
 import copy
@@ -75,7 +75,7 @@ def test_a_tracer_sees_every_node_made() -> None:
     assert ("call_function", "_assert") in tracer.made and ("get_attr", "scale") in tracer.made
 
 
-def test_what_is_computed_of_parameters_alone_is_in_the_graph() -> None:
+def test_computations_on_parameters_alone_are_in_the_graph() -> None:
     net = Net()
     gm = fx.GraphModule(net, Paths().trace(net, {"twice": False}))
     x = torch.randn(2, 3)
@@ -97,7 +97,7 @@ def test_a_module_of_two_graphs() -> None:
     assert torch.equal(again.eval()(x), net.eval()(x)) and torch.equal(again.train()(x), net.train()(x))
 
 
-def test_nodes_that_nobody_reads_go_unless_their_module_says_no() -> None:
+def test_unread_nodes_are_erased_unless_their_module_is_impure() -> None:
     net = Net()
     graph = fx.Graph()
     x = graph.placeholder("x")

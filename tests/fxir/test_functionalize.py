@@ -71,7 +71,7 @@ def history(ts):
 
 
 def outcome(run, tensors, roots):
-    """What calling run does: (results, inputs, gradients of the roots), or the error's class and text."""
+    """The effects of calling `run`: (results, inputs, gradients of the roots), or the error's class and text."""
     try:
         results = as_list(run(*tensors))
         total = 0
@@ -120,7 +120,7 @@ def test_gradients_are_eagers(name, prepare):
     assert aliasing([*got[1], *got[0]]) == aliasing([*want[1], *want[0]])
 
 
-def test_shared_memory_that_is_written_and_wants_grad_is_refused_not_wrong():
+def test_written_shared_memory_that_requires_grad_raises():
     base = eager.randn(10).requires_grad_() * 1
     x, y = base[:6], base[4:]
 

@@ -188,7 +188,7 @@ class Twice(nn.Module):
         return torch.relu(self.a(x)) + torch.relu(self.b(x)) * 2
 
 
-def test_patterns_are_replaced_wherever_they_stand() -> None:
+def test_patterns_are_replaced_at_every_match() -> None:
     def pattern(x, w):
         return torch.relu(x) * w
 
@@ -202,7 +202,7 @@ def test_patterns_are_replaced_wherever_they_stand() -> None:
 
     gm = fx.symbolic_trace(f)
     matches = fx.replace_pattern(gm, pattern, replacement)
-    assert [m.anchor.op for m in matches] == ["call_function"] * 2, "the one whose relu is read twice is left alone"
+    assert [m.anchor.op for m in matches] == ["call_function"] * 2, "a match whose relu has two readers is left alone"
     y = torch.sigmoid(X) - 3
     want = y + torch.relu(y) * 3, torch.sigmoid(X + 1) - X
     assert all(torch.allclose(a, b) for a, b in zip(gm(X), want, strict=True))
@@ -271,7 +271,7 @@ def test_a_graph_by_hand_is_well_formed_before_it_has_its_values() -> None:
     graph.lint()
     assert isinstance(tracer, fx.proxy.TracerBase) and isinstance(fx.Tracer(), fx.proxy.TracerBase)
     assert [n.type for n in graph.nodes] == [torch.Tensor, torch.Tensor, torch.Tensor, None, torch.Tensor, torch.Tensor]
-    y.in_a_chain = True  # whoever rewrites graphs may mark nodes
+    y.in_a_chain = True  # code that rewrites graphs may mark nodes
     root = torch.nn.Module()
     root.w = torch.ones(3)
     gm = fx.GraphModule(root, graph)

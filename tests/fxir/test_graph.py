@@ -161,7 +161,7 @@ def test_interpreter_and_graph_module_agree_and_free_values():
     assert Watch(g).run(1) == 11 and max(live) <= 1
 
 
-def test_wrong_argument_counts_are_told():
+def test_wrong_argument_counts_raise():
     with pytest.raises(TypeError, match="2 arguments, 3"):
         Interpreter(small()).run(1, 2, 3)
     with pytest.raises(TypeError, match="'y'"):

@@ -23,7 +23,7 @@ def joint_of(fn, *tensors):
 
 
 def both(fn, *tensors):
-    """(partition as it is, partition that keeps whatever backward reads)."""
+    """(the partition, a partition that saves every value that backward reads)."""
     return partition(joint_of(fn, *tensors)), partition(joint_of(fn, *tensors), recompute=False)
 
 
@@ -146,7 +146,7 @@ def test_each_kept_value_is_returned_once():
     x = param(4, 4)
     y = aot.aot_compile(capture(lambda x: x.exp(), 1), fakes_of([x]), look)(x)
     y.sum().backward()
-    assert len(kinds[GraphKind.FORWARD].outputs) == 1, "exp's own result is what its backward needs"
+    assert len(kinds[GraphKind.FORWARD].outputs) == 1, "backward needs only exp's result"
 
 
 # ---- maximum flow ----
@@ -176,7 +176,7 @@ def test_flow_equals_the_least_of_all_cuts(seed):
     assert flow == sum(c for a, b, c in edges if a not in late and b in late)
 
 
-def test_no_finite_cut_is_told():
+def test_a_missing_finite_cut_raises():
     net = FlowNetwork(3)
     net.add_edge(0, 1, INFINITE)
     net.add_edge(1, 2, INFINITE)

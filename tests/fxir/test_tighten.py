@@ -1,4 +1,4 @@
-"""Bounds from relations: no value that satisfies them is lost, and those of monotone relations are as close as they can be."""
+"""Bounds from relations: they exclude no value that satisfies the relations, and are exact for monotone relations."""
 
 from __future__ import annotations
 

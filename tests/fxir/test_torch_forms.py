@@ -1,4 +1,4 @@
-"""What programs that rewrite graphs pass by the names of torch.fx."""
+"""Argument forms of torch.fx that programs use to rewrite graphs."""
 from __future__ import annotations
 
 from typing import Any
@@ -18,7 +18,7 @@ def _traced() -> Any:
     return fx.symbolic_trace(_f)
 
 
-def test_an_interpreter_keeps_values_where_it_is_told_to() -> None:
+def test_an_interpreter_keeps_values_on_request() -> None:
     m, x = _traced(), torch.randn(3)
     run = fx.Interpreter(m, garbage_collect_values=False)
     assert torch.equal(run.run(x), _f(x))
@@ -32,7 +32,7 @@ def test_an_interpreter_keeps_values_where_it_is_told_to() -> None:
     assert torch.equal(fx.Interpreter(m, graph=_traced().graph).run(x), _f(x))
 
 
-def test_only_the_users_that_are_asked_for_are_changed() -> None:
+def test_only_the_selected_users_are_changed() -> None:
     m, x = _traced(), torch.randn(3)
     relu = next(n for n in m.graph.nodes if n.name == "relu")
     relu.meta["mark"] = 1

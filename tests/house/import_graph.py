@@ -1,4 +1,4 @@
-"""Reads every import of the product with `ast`: who imports whom, at module level or inside a function."""
+"""Reads every import of the product with `ast`: importer and target, at module level or inside a function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The layers of each package, from the ground up, and who breaks their order.
+"""The layers of each package, from the ground up, and the imports that break their order.
 
 A layer is a folder or a module at the package's root. A file imports from its own layer and from layers before it; imports for
 type checkers and imports by name count like any other. The package's `__init__` comes last.
@@ -17,7 +17,7 @@ LAYERS: dict[str, list[str]] = {
     "eager": (
         "startup base tape dispatch optable _tensor autograd random cuda public linalg functions fft _storage sparse compiler "
         "backends amp cpu overrides transforms nn func special optim serialization storage version __config__ _C "
-        # what stands on these, under torch's names
+        # layers above these, under torch's names
         "hub _utils utils _higher_order_ops _ops library _custom_ops _functorch _subclasses _tensor_str accelerator ao distributed "
         "distributions functional futures jit multiprocessing onnx profiler signal testing types as_framejit as_torch"
     ).split(),

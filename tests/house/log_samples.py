@@ -1,8 +1,8 @@
-"""The programs whose logs TORCH_LOGS.md shows, and the writing of that document's samples.
+"""The programs whose logs TORCH_LOGS.md shows, and a command that rewrites that document's samples.
 
     python -m tests.house.log_samples          # runs them and rewrites the samples in place
 
-Every artifact has one program. A sample is what the program really printed, shortened in the middle.
+Every artifact has one program. A sample is the program's real output, shortened in the middle.
 """
 
 from __future__ import annotations
@@ -124,8 +124,8 @@ def printed(program: str, logs: str) -> tuple[str, ...]:
 def lines_of(name: str) -> list[str]:
     """The lines that the artifact or component `name` logs in its program.
 
-    Lines of an artifact carry its name, so that one run with all artifacts of a program serves them all. Lines of a component
-    carry no name: each component has a run of its own.
+    Lines of an artifact contain its name, so that one run with all artifacts of a program serves them all. Lines of a component
+    contain no name: each component has a separate run.
     """
     program, components = PROGRAM_OF[name], {c.name for c in _logging.components()}
     if name in components:
@@ -144,7 +144,7 @@ def sections() -> dict[str, tuple[str, str]]:
 
 
 def shape(line: str) -> str:
-    """A line without what differs from run to run: time, numbers, hashes."""
+    """A line without the parts that differ from run to run: time, numbers, hashes."""
     words = re.sub(r"0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\d+(\.\d+)?", "#", line)
     return re.sub(r"\s+", " ", words)
 
@@ -158,8 +158,14 @@ def _shortened(lines: list[str]) -> list[str]:
 
 def causes_text() -> str:
     """The section on the causes of graph breaks, from the catalogue; each has the anchor that its message names."""
-    entries = [f"#### {c.id}\n{c.title[0].upper()}{c.title[1:]}. What to do: {c.hint}.\n" for c in CAUSES.values()]
+    entries = [f"#### {c.id}\n{_sentence(c.title)}. What to do: {c.hint}.\n" for c in CAUSES.values()]
     return CAUSES_HEADING + "\n" + "\n".join(entries)
+
+
+def _sentence(title: str) -> str:
+    """The title with a capital letter, unless it begins with a name of code."""
+    is_code = "." in title.partition(" ")[0] or "(" in title.partition(" ")[0]
+    return title if is_code else title[0].upper() + title[1:]
 
 
 def programs_text() -> str:
@@ -168,7 +174,7 @@ def programs_text() -> str:
 
 
 def rewrite() -> None:
-    """Put fresh samples into the document."""
+    """Write new samples into the document."""
     text = DOCUMENT.read_text().partition("\n" + CAUSES_HEADING)[0] + "\n" + causes_text()
     text = re.sub(r"(?<=shortened \(`\.\.\.`\):\n\n).*?(?=^## Components)", lambda _: programs_text(), text, flags=re.M | re.S)
     for name in PROGRAM_OF:

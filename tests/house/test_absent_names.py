@@ -1,4 +1,4 @@
-"""Every public name of torch 2.13, and every private one that programs import, resolves or says why it is not here: one table."""
+"""Every public name of torch 2.13, and every private name that programs import, resolves or raises with the reason from one table."""
 from __future__ import annotations
 
 import functools
@@ -41,7 +41,7 @@ def _wrong(module: str) -> list[str]:
         found = _found(module)
     except ModuleNotFoundError as error:
         why = absent_names.reason(module)
-        if why and (why in str(error) or "is not a package" in str(error)):  # what Python says of the parent
+        if why and (why in str(error) or "is not a package" in str(error)):  # Python's message about the parent
             return []
         return [f"{module}: {error}"]
     wrong = []

@@ -12,7 +12,7 @@ import pytest
 from eager import as_torch
 from eager.as_torch.coverage import Row, read_census, reason_to_exclude
 
-as_torch.uninstall()  # importing it installs the alias, which is for programs of their own: see `run`
+as_torch.uninstall()  # importing it installs the alias, so that each test runs a separate program: see `run`
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -56,7 +56,7 @@ def test_functorch_has_the_transforms_of_torch_func() -> None:
     """) == ["True [2.0, 2.0]", "('weight', 'bias')"]
 
 
-def test_what_is_missing_is_named() -> None:
+def test_missing_names_are_listed() -> None:
     lines = output("""
         import torch
         for name in ("torch.nowhere", "torch.nn.nowhere", "torch.tensor", "torch.nowhere.deeper"):
@@ -107,7 +107,7 @@ def test_the_alias_can_be_taken_back_and_put_back() -> None:
     """) == ["True 1", "False []", "No module named 'torch'", "True"]
 
 
-def test_libraries_that_ask_for_torchs_version_get_it() -> None:
+def test_libraries_get_torchs_version() -> None:
     pytest.importorskip("packaging")
     assert output("""
         import importlib.metadata, importlib.util, torch

@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md: its worked examples apply to the code as it is, and their tests pass; its commands exist."""
+"""CONTRIBUTING.md: its worked examples apply to the current code, and their tests pass; its commands exist."""
 from __future__ import annotations
 
 import os
@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 PACKAGES = ("eager", "fxir", "dynamo", "inductor", "tests")
-# Generated tests that pick the examples up without being told.
+# Generated tests that include the examples without a change.
 GENERATED = ("tests/ops/test_table.py", "tests/ops/test_gradients.py", "tests/fxir/test_passes.py")
 
 

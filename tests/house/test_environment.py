@@ -1,4 +1,4 @@
-"""The environment that the project makes for itself: no torch, a build that ships what it needs."""
+"""The environment that the project builds: without torch, and with every file that the package needs."""
 
 from __future__ import annotations
 

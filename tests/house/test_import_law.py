@@ -26,7 +26,7 @@ LAZY = {
     ("eager", "dynamo"): "eager.compile: the upper package, when it is first called",
     ("inductor", "triton"): "the gpu extra, only when Triton code is compiled",
     ("inductor", "cupy"): "the gpu extra, only when a kernel is loaded on a GPU",
-    ("fxir", "inductor"): "the backend, by name, when it is first asked for",
+    ("fxir", "inductor"): "the backend, by name, at its first lookup",
 }
 
 # Modules that import by name at run time.
@@ -34,17 +34,17 @@ BY_NAME = {
     "eager._ops": "the module that torch.ops.import_module names, for the operators that it declares",
     "eager.startup.absent_names": "a submodule of the module whose attribute it is, or a module with another name in torch",
     "eager.startup.first_use": "the modules of its table",
-    "eager.startup.bootstrap": "whatever module of ours the user imports under another name",
+    "eager.startup.bootstrap": "the module of this project that the user imports under another name",
     "eager.as_torch.coverage": "the modules that a census names",
     "dynamo": "its modules under torch's names that few programs need",
     "dynamo.frames.opcodes.access": "on behalf of captured code, what its own import statement names",
     "eager.cuda.backend": "cupy",
     "eager.utils.tensorboard.protocol": "tensorboard or tensorboardX, whichever is installed",
-    "fxir": "its classes, which most of its modules stand on",
+    "fxir": "its classes, which most of its modules import",
     "fxir.ir.graph_file": "the public functions that a saved graph calls, of eager and operator only",
     "fxir.backends": "the backend, by name",
     "inductor": "its config, which few programs touch",
-    "inductor.driver.backend": "the compiler and the autotuner, which a cache hit does without",
+    "inductor.driver.backend": "the compiler and the autotuner, which a cache hit does not need",
     "inductor.triton.compile": "triton",
 }
 
@@ -75,12 +75,12 @@ def _allowed(i: Import) -> bool:
     return (_top(i.importer), _top(i.target)) in LAZY and _top(i.importer) != _top(i.target)
 
 
-def test_function_level_imports_stand_in_the_allow_list() -> None:
+def test_function_level_imports_are_in_the_allow_list() -> None:
     wrong = [str(i) for i in imports() if i.lazy and not i.typing and not _allowed(i)]
     assert not wrong, "move these to the top of their file, or add a reason to LAZY:\n" + "\n".join(wrong)
 
 
-def test_imports_by_name_stand_in_the_allow_list() -> None:
+def test_imports_by_name_are_in_the_allow_list() -> None:
     by_name: dict[str, int] = {}
     for name, call in imports_by_name():
         by_name[name] = call.lineno

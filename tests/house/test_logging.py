@@ -65,7 +65,7 @@ def test_a_misspelt_name_is_refused_with_the_nearest_and_changes_nothing() -> No
     assert _on() == {"fusion"}
 
 
-def test_set_logs_replaces_what_was_set() -> None:
+def test_set_logs_replaces_the_earlier_choice() -> None:
     logs.set_logs(fusion=True)
     logs.set_logs(dynamo=logging.DEBUG, guards=False)
     assert "graph_breaks" in _on() and not {"fusion", "guards"} & _on()

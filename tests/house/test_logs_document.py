@@ -18,14 +18,14 @@ def test_the_document_lists_exactly_what_exists() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_section_asks_the_question_of_its_artifact(name: str) -> None:
+def test_a_section_has_the_question_of_its_artifact(name: str) -> None:
     text, _ = log_samples.sections()[name]
     assert HELP[name] in " ".join(text.split())
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_sample_is_what_the_program_prints(name: str) -> None:
-    """The first and the last line of the sample come out of its program again, but for times and numbers."""
+def test_the_program_still_prints_the_sample(name: str) -> None:
+    """The program still prints the first and the last line of the sample, except for times and numbers."""
     _, sample = log_samples.sections()[name]
     lines = [line for line in sample.splitlines() if line != "..."]
     assert lines, "the sample is empty: run python -m tests.house.log_samples"
@@ -36,7 +36,7 @@ def test_the_sample_is_what_the_program_prints(name: str) -> None:
         assert any(s.startswith(head.rstrip()) for s in shapes), f"no longer printed: {line}"
 
 
-def test_the_programs_in_the_document_are_the_ones_that_run() -> None:
+def test_the_document_shows_the_programs_that_run() -> None:
     text = log_samples.DOCUMENT.read_text()
     for name, source in log_samples.PROGRAMS.items():
         assert f"`{name}`" in text and source in text

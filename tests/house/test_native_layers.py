@@ -58,7 +58,7 @@ def test_headers_form_no_circle():
         visit(path, ())
 
 
-def test_a_header_declares_functions_of_its_own_layer():
+def test_a_header_declares_functions_in_the_same_layer():
     """With the includes held, this holds every use of a function of another file: C knows it by a header only."""
     defined = {name: _layer(p) for p in FILES if p.suffix == ".c" for name in _DEFINITION.findall(_code(p))}
     elsewhere = {f"{p.name}: {name}": LAYERS[defined[name]] for p in FILES if p.suffix == ".h" for name in _PROTOTYPE.findall(_code(p))
@@ -66,7 +66,7 @@ def test_a_header_declares_functions_of_its_own_layer():
     assert not elsewhere
 
 
-def test_sources_declare_nothing_of_other_files():
+def test_sources_declare_no_function_in_other_files():
     found = {p.name: names for p in FILES if p.suffix == ".c" if (names := _PROTOTYPE.findall(_code(p)))}
     found |= {p.name: ["extern"] for p in FILES if p.suffix == ".c" and re.search(r"^\s*extern\b", _code(p), re.M)}
     assert not found

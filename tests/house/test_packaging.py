@@ -1,4 +1,4 @@
-"""What an installed framejit says of itself: license, supported Pythons, types."""
+"""The metadata of an installed framejit: license, supported Pythons, types."""
 from __future__ import annotations
 
 import re
@@ -18,7 +18,7 @@ def test_the_license_is_named_and_included() -> None:
     assert (ROOT / "LICENSE").read_text().startswith("BSD 3-Clause License")
 
 
-def test_the_installed_metadata_are_those_of_the_project() -> None:
+def test_the_installed_metadata_equal_the_projects() -> None:
     installed = metadata("framejit")
     assert installed["License-Expression"] == PROJECT["license"]
     assert installed["Summary"] == PROJECT["description"]

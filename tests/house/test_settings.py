@@ -70,7 +70,7 @@ def test_the_environment_is_read(expression: str, variable: str, given: str, rea
     assert _child(expression, **environment).stdout.strip() == read
 
 
-def test_a_malformed_variable_is_refused_with_what_is_allowed() -> None:
+def test_a_malformed_variable_raises_and_lists_allowed_values() -> None:
     done = _child("1", FRAMEJIT_RECOMPILE_LIMIT="many")
     assert done.returncode != 0
     assert "FRAMEJIT_RECOMPILE_LIMIT='many' is not understood; allowed: a whole number, 0 or more" in done.stderr

@@ -17,7 +17,7 @@ ALIAS = ROOT / "eager" / "as_framejit"
 
 
 def run(code: str, cwd: Path, *path: Path) -> subprocess.CompletedProcess[str]:
-    """Run a program in `cwd`, which stands first on sys.path, and then `path`."""
+    """Run a program in `cwd`, which is first on sys.path, and then `path`."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path or (ROOT,)))}
     return subprocess.run([sys.executable, "-c", textwrap.dedent(code)], cwd=cwd, env=environment, capture_output=True, text=True,
                           check=False, timeout=120)  # fmt: skip
@@ -61,7 +61,7 @@ def test_a_path_that_is_added_later_changes_nothing(tmp_path: Path) -> None:
     assert output(program, tmp_path) == ["8.0", "['import dynamo', 'import fxir', 'import inductor']", "True"]
 
 
-def test_data_folders_of_these_names_are_no_packages(tmp_path: Path) -> None:
+def test_data_folders_of_these_names_are_not_packages(tmp_path: Path) -> None:
     (tmp_path / "inductor" / "cpp").mkdir(parents=True)
     (tmp_path / "dynamo").mkdir()
     program = "import warnings; warnings.simplefilter('error'); import eager, dynamo, inductor; print(dynamo.__file__)"

@@ -1,4 +1,4 @@
-"""The disk cache: what is found again is what was stored, and what cannot be trusted is not used."""
+"""The disk cache: a lookup returns the stored entry, and a damaged entry is not used."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _remove(name: str) -> Callable[[Path], None]:
 
 
 def _rewrite_plan(folder: Path) -> None:
-    """Change what the plan allocates, as someone would who wants a write out of bounds."""
+    """Change the plan's allocations, as an attacker would to write out of bounds."""
     path = folder / "plan.json"
     text = path.read_text()
     assert '"nbytes":32' in text

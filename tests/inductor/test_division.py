@@ -18,7 +18,7 @@ SIGNIFICANDS = np.arange(1 << 23, 1 << 24, 61, dtype=np.float64)  # every 61st o
 
 @settings(max_examples=40, deadline=None)
 @given(st.floats(2.0**-20, 2.0**20, width=32), st.booleans())
-def test_what_is_split_divides_every_significand_as_a_division_does(size: float, negative: bool) -> None:
+def test_split_constants_divide_every_significand_as_a_division_does(size: float, negative: bool) -> None:
     c = -size if negative else size
     parts = split_inverse(c, dtypes.float32)
     if parts is None:
@@ -57,7 +57,7 @@ def test_a_constant_whose_split_rounds_otherwise_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize("of", [torch.float32, torch.float64], ids=["float32", "float64"])
-def test_compiled_divisions_are_those_of_eager(of: torch.dtype) -> None:
+def test_compiled_divisions_equal_eagers(of: torch.dtype) -> None:
     constants = (5.656854249492381, 3.0, 0.7, -0.1, 255.0, 1e25)
     rng = np.random.default_rng(0)
     values = np.concatenate([rng.standard_normal(3000), np.exp(rng.uniform(-60, 60, 3000)),

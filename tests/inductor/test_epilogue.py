@@ -35,7 +35,7 @@ CASES = {
                           (torch.randn(6, 33, 20), torch.randn(6, 20, 48)), True),
     "float64": (lambda x, w: (F.relu(x @ w),), (X.double(), W.double()), True),
     "read whole as well": (lambda x, w, b: ((x @ w).sum(), F.relu(x @ w + b)), (X, W, B), None),
-    "what it adds comes later": (lambda x, w, b: (F.relu(x @ w) + (x @ w).sum(),), (X, W, B), None),
+    "its addend comes later": (lambda x, w, b: (F.relu(x @ w) + (x @ w).sum(),), (X, W, B), None),
     "softmax": (lambda x, w, b: (F.softmax(x @ w + b, -1),), (X, W, B), False),
     "flipped": (lambda x, w, b: ((x @ w).flip(1) + b,), (X, W, B), False),
     "part of it": (lambda x, w, b: ((x @ w)[:, ::2] * 2,), (X, W, B), False),

@@ -1,4 +1,4 @@
-"""Extern calls run the same kernel as eager: the native one where there is one."""
+"""Extern calls run the same kernel as eager: the native kernel if there is one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No result of a kernel depends on what else is in the kernel, on its length, or on where an element stands in it."""
+"""The result of a kernel depends neither on other code in it, nor on its length, nor on the position of an element."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def accepts(op: Op, d: dtypes.dtype) -> bool:
 
 
 def special(d: dtypes.dtype, seed: int) -> Tensor:
-    """Numbers of every kind in an order of their own: ordinary, huge, subnormal, zeros, infinities, nan."""
+    """Numbers of every kind in a fixed random order: ordinary, huge, subnormal, zeros, infinities, nan."""
     rng = np.random.default_rng(seed)
     info = np.finfo(d.numpy)
     tiny, least, huge = (float(x) for x in (info.tiny, info.smallest_subnormal, info.max))
@@ -81,7 +81,7 @@ def test_each_pointwise_op_alone_and_together(d: dtypes.dtype) -> None:
 
 
 @pytest.mark.parametrize("exponent", [0.5, -0.5, 2, 3, -1, -2, 1, 0, 1.5])
-def test_a_power_by_a_number_is_that_of_eager_beside_other_results(exponent: float) -> None:
+def test_a_power_by_a_number_equals_eagers_beside_other_results(exponent: float) -> None:
     x = torch.tensor([0.0, -0.0, 1.0, -1.0, 2.0, -3.0, 0.25, math.inf, -math.inf, math.nan, 1e-42, -1e-42] * 3)
     want = x**exponent
     alone = torch.compile(lambda x: x**exponent, fullgraph=True)(x)

@@ -41,7 +41,7 @@ def winners(folder: Path) -> Winners:
 
 
 class Clock:
-    """`time` for `autotune`: it advances by what a variant is said to take, and by what a neighbour takes from it."""
+    """`time` for `autotune`: it advances by a variant's declared time, plus the time that another process takes."""
 
     def __init__(self) -> None:
         self.now, self.disturbance_s = 0.0, 0.0
@@ -214,7 +214,7 @@ def test_spent_budget_leaves_the_rule_of_thumb(tmp_path: Path) -> None:
     assert not list(store) and "budget" in records[0].message
 
 
-def test_winners_decide_what_is_emitted(tmp_path: Path) -> None:
+def test_winners_decide_the_emitted_kernel(tmp_path: Path) -> None:
     tools, store = toolchain.toolchain(), winners(tmp_path)
     store.remember(Request(SMALL, False), GemmChoice("blas"))
     assert gemm.emit(SMALL, "f", None, tools) is not None

@@ -179,7 +179,7 @@ def test_outputs_are_aligned(tmp_path: Path) -> None:
 # --------------------------------------------------------------------------- kept outputs (reduce-overhead)
 
 
-def test_kept_output_is_used_again_only_when_nobody_holds_it(tmp_path: Path) -> None:
+def test_kept_output_is_reused_only_without_references(tmp_path: Path) -> None:
     graph = affine(tmp_path, single=True, keep_outputs=True)
     first = graph(eager.ones(8)).data_ptr()
     assert graph(eager.ones(8)).data_ptr() == first  # the first one was dropped: written again

@@ -211,12 +211,12 @@ def test_blas_of_numpy_gets_its_threads_back(tmp_path: Path, four_threads: None)
     get = next((getattr(library, n) for n in ("scipy_openblas_get_num_threads64_", "openblas_get_num_threads64_")
                 if hasattr(library, n)), None)  # fmt: skip
     if get is None:
-        pytest.skip("this OpenBLAS cannot be asked for its threads")
+        pytest.skip("this OpenBLAS does not report its number of threads")
     before = get()
     assert _check_gemm(tmp_path, "float32", 0, 0, 1, 300, 200, 130)
     assert get() == before
 
 
-def test_library_that_is_no_blas_is_refused(tmp_path: Path) -> None:
+def test_library_that_is_not_blas_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="no BLAS"):
         _native.load_blas(str(tmp_path / "none.so"))

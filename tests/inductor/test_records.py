@@ -1,4 +1,4 @@
-"""Small answers on disk: what is read is what was written for that question, or nothing."""
+"""Small results on disk: a read returns the answer written for that question, or None."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_every_flipped_bit_and_every_truncation_is_found(path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["[]", "1", "null", '{"question": "which kernel?"}', "[" * 100_000])
-def test_other_json_is_no_answer(path: Path, text: str) -> None:
+def test_other_json_is_not_an_answer(path: Path, text: str) -> None:
     path.write_text(text)
     assert records.read(path, "which kernel?") is None
 
@@ -46,7 +46,7 @@ def test_write_that_fails_leaves_the_old_answer_and_nothing_else(path: Path, mon
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    records.write(path, "which kernel?", {"rows": 1})  # it only saves time, so that it is no error
+    records.write(path, "which kernel?", {"rows": 1})  # a record only saves time, so a failed write is not an error
     assert [p.name for p in path.parent.iterdir()] == [path.name]
     assert records.read(path, "which kernel?") == ANSWER
 

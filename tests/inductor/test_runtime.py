@@ -311,7 +311,7 @@ def test_logs_show_code_and_times_for_compiled_and_cached_graphs() -> None:
         assert origin in times and "lookup" in times and ("g++" in times) == (origin == "compiled")
 
 
-def test_explain_tells_key_steps_memory_and_notes() -> None:
+def test_explain_lists_key_steps_memory_and_notes() -> None:
     text = native(affine, X).artifact.explain()
     for expected in ("float32[2, 3]", "eager exp", "bytes of outputs", "every op is an extern call", "toolchain"):
         assert expected in text
@@ -341,7 +341,7 @@ def test_saved_artifact_runs_again_with_its_constants(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*"))
 
 
-def test_saved_artifact_runs_where_there_is_neither_cache_nor_compiler(tmp_path: Path) -> None:
+def test_saved_artifact_runs_without_cache_and_compiler(tmp_path: Path) -> None:
     constant_graph().artifact.save(tmp_path / "a.fj")
     code = f"""
 import sys
@@ -413,7 +413,7 @@ def test_truncated_file_is_refused(tmp_path: Path) -> None:
 # --------------------------------------------------------------------------- modes
 
 
-def test_max_autotune_is_an_entry_of_its_own_and_returns_the_same(tmp_path: Path) -> None:
+def test_max_autotune_is_a_separate_entry_and_returns_the_same(tmp_path: Path) -> None:
     native(affine, X)
     with logs.capture("autotuning") as records, settings.scope(cpu_autotune_budget_s=2):
         tuned = native(affine, X, options=CompileOptions(mode="max-autotune"))

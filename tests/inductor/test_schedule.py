@@ -62,7 +62,7 @@ def test_every_read_comes_after_its_definition():
 
 
 def _calls(fn, *args):
-    """How many calls of Python functions `fn(*args)` makes: its work, whatever the machine does beside it."""
+    """The number of Python function calls in `fn(*args)`: a measure of work that does not depend on the machine's load."""
     count = 0
 
     def seen(frame, event, arg):

@@ -200,7 +200,7 @@ def test_memory_is_used_again() -> None:
     assert len(set(offsets.values())) == 2 and E.evaluate(total, {"n0": 1024}) == 8192
 
 
-# --------------------------------------------------------------------------- what is generated
+# --------------------------------------------------------------------------- generated code
 
 
 def test_no_kernel_relies_on_a_stride_that_may_be_one() -> None:
@@ -229,7 +229,7 @@ def _without_relations(graph: Any) -> Any:
     return graph
 
 
-def test_what_the_capture_relies_on_is_used() -> None:
+def test_relations_of_the_capture_are_used() -> None:
     run = compiled(lambda x: x[:5] * 2, ("n", 3), hints={"n": 9})
     assert run(eager.ones(11, 3))[0].shape == (5, 3)
 
@@ -247,7 +247,7 @@ def test_facts_follow_from_relations() -> None:
 
 
 def test_facts_look_only_at_relations_that_can_say_something_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A model with hundreds of relations took minutes: every question went through all of them, each time it was asked."""
+    """A model with hundreds of relations took minutes, because every query searched all of them."""
     sizes = [E.sym(f"n{i}", 2, 1 << 62) for i in range(200)]
     facts = Facts([Relation("<", E.as_expr(5), n) for n in sizes for _ in range(3)])
     asked: list[Any] = []

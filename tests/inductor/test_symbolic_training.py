@@ -49,7 +49,7 @@ def test_training_steps_of_all_sizes_run_the_same_code() -> None:
     model = Encoder()
     run = torch.compile(model)
     examples = [tuple(torch.randint(0, 11, size) for _ in range(2)) for size in ((2, 5), (3, 8), (7, 33), (2, 2), (5, 64))]
-    for ids, targets in examples[:2]:  # the second one makes symbols of what changed
+    for ids, targets in examples[:2]:  # the second call makes symbols of the changed sizes
         _step(model, run, ids, targets)
     with torch.compiler.set_stance("fail_on_recompile"):
         for ids, targets in examples:
@@ -78,7 +78,7 @@ def test_inputs_are_written_and_views_returned() -> None:
         assert product == rows * n and view.shape == (columns - 1, rows) and view.data_ptr() == mine.data_ptr() + 4
 
 
-def test_what_needs_a_number_is_made_static_and_right() -> None:
+def test_code_that_needs_a_number_is_made_static_and_right() -> None:
     @torch.compile
     def fn(x: Any) -> Any:
         return torch.arange(0, x.shape[0], 1.5).sum() + F.adaptive_avg_pool2d(x, 3).sum()

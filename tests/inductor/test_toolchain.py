@@ -114,11 +114,11 @@ def test_one_unit_becomes_a_library_that_can_be_loaded(tmp_path: Path) -> None:
 
 def test_several_units_are_linked_into_one_library(tmp_path: Path) -> None:
     callee = SourceUnit("callee", 'extern "C" __attribute__((visibility("hidden"))) int answer() { return 42; }')
-    caller = SourceUnit("caller", PRELUDE + 'extern "C" int answer(); EXPORT int ask() { return answer(); }')
+    caller = SourceUnit("caller", PRELUDE + 'extern "C" int answer(); EXPORT int query() { return answer(); }')
     target = tmp_path / "k.so"
     toolchain.build([callee, caller], target, toolchain.toolchain())
     library = _native.Library(target)
-    assert library.address("ask")
+    assert library.address("query")
     with pytest.raises(LookupError, match="answer"):  # hidden: graphs cannot see each other's functions
         library.address("answer")
 

@@ -40,7 +40,7 @@ def test_a_unit_never_grows_past_what_a_compiler_is_given_time_for() -> None:
     assert len(found) == 6 and all(len(u.text) < 1.5 * units.MOST_CHARS for u in found)
 
 
-@pytest.mark.parametrize("rows", [7, 40_000])  # kernels called where they stand, and from the thread pool
+@pytest.mark.parametrize("rows", [7, 40_000])  # kernels called directly, and from the thread pool
 def test_a_graph_in_several_units_computes_what_eager_does(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(units, "LEAST_CHARS", 200)
     monkeypatch.setattr(units, "MOST_CHARS", 400)

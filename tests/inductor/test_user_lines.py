@@ -26,7 +26,7 @@ def f(x, i):
 
 
 def program(source: str, path: Path, before: int = 0) -> Callable[..., Any]:
-    """The function `f` of a source text that stands in the file `path`, after some empty lines."""
+    """The function `f` of a source text in the file `path`, after some empty lines."""
     text = "\n" * before + source
     path.write_text(text)
     names: dict[str, Any] = {"torch": torch}
@@ -54,7 +54,7 @@ def test_a_program_served_from_the_cache_reads_its_own_lines(tmp_path: Path) -> 
     assert header == f"buf2: mul ({two}:10), add ({two}:11), exp ({two}:12)"
 
 
-def test_the_calls_of_a_cached_plan_are_those_of_the_program_that_runs(tmp_path: Path) -> None:
+def test_a_cached_plan_names_the_calls_of_the_program_that_runs(tmp_path: Path) -> None:
     for name, before in (("one.py", 0), ("two.py", 5)):
         with logs.capture("output_code") as records:
             program(LOOKUP, tmp_path / name, before)(torch.eye(3), torch.ones(3))

@@ -130,7 +130,7 @@ def _traced():
 
 
 def _other_elements():
-    """Members that read other elements of a member than the ones that their program holds."""
+    """Members that read elements of a member other than the elements that their program holds."""
     rng = np.random.default_rng(5)
     for rows, cols in ((4, 30), (3, 9000)):
         a = rng.standard_normal((rows, cols)).astype(np.float32)

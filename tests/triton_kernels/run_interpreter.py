@@ -1,5 +1,6 @@
-"""Run Triton kernels in Triton's interpreter against numpy: a program of its own, since TRITON_INTERPRET=1
-must be set before triton is imported. Prints one JSON line: kernel name -> largest error over its outputs."""
+"""Run Triton kernels in Triton's interpreter against numpy. A separate program, since TRITON_INTERPRET=1 must be set before
+triton is imported. Prints one JSON line: kernel name -> largest error over its outputs.
+"""
 import json
 import math
 import sys
@@ -36,7 +37,7 @@ class Storage:
 
 
 class Host:
-    """What the interpreter asks of a tensor, over an ndarray."""
+    """The tensor methods that the interpreter uses, over an ndarray."""
 
     def __init__(self, array):
         self.array, self.dtype, self.shape = array, TRITON_NAME[array.dtype.name], array.shape

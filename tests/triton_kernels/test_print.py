@@ -1,4 +1,4 @@
-"""The Triton text of a kernel, without Triton: it parses, names its buffers and says what it cannot print."""
+"""The Triton text of a kernel, without Triton: it parses, names its buffers, and a definition without Triton form raises."""
 import ast
 
 import pytest
@@ -34,7 +34,7 @@ def _kernel(name):
     return next(c.kernel for c in programs.cases() if c.name == name)
 
 
-def test_another_element_of_a_member_is_computed_anew():
+def test_another_element_of_a_member_is_recomputed():
     kernel = _kernel("flipped_30")
     assert "29 - " in kernel.source or "* -1 + 29" in kernel.source or "29 + " in kernel.source, kernel.source
 

@@ -6,6 +6,8 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,16 +16,21 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 PACKAGES = ("eager", "fxir", "dynamo", "inductor", "tests")
-# Generated tests that include the examples without a change.
-GENERATED = ("tests/ops/test_table.py", "tests/ops/test_gradients.py", "tests/fxir/test_passes.py")
+# Tests that are generated from the tables to which the examples add.
+GENERATED = (
+    "tests/ops/test_table.py", "tests/ops/test_gradients.py", "tests/fxir/test_passes.py", "tests/dynamo/guards/test_guard_kinds.py",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Block:
-    """One code block of a worked example. path: the file that its first line names."""
+    """One code block of a worked example.
+
+    path: the file that its first line names. mark: "append", "as it is", or "" for a new file or a diff.
+    """
 
     path: str
-    append: bool
+    mark: str
     diff: bool
     body: str
 
@@ -36,8 +43,10 @@ class Block:
             text = file.read_text()
             assert text.count(old) == 1, f"{self.path} has no such lines, or has them twice:\n{old}"
             file.write_text(text.replace(old, new))
-        elif self.append:
+        elif self.mark == "append":
             file.write_text(f"{file.read_text()}\n\n{self.body}")
+        elif self.mark == "as it is":
+            assert self.body in file.read_text(), f"{self.path} no longer has these lines:\n{self.body}"
         else:
             assert not file.exists(), f"{self.path} exists: mark the block with (append)"
             file.write_text(self.body)
@@ -46,41 +55,58 @@ class Block:
 def blocks() -> list[Block]:
     """The blocks of the worked examples, in the order of the document."""
     examples = TEXT.partition("\n## Worked examples\n")[2].partition("\n## ")[0]
-    found = re.findall(r"^```(python|diff)\n# (\S+\.py)( \(append\))?\n(.*?)^```$", examples, re.M | re.S)
+    found = re.findall(r"^```(python|diff)\n# (\S+\.(?:py|c))(?: \((append|as it is)\))?\n(.*?)^```$", examples, re.M | re.S)
     assert len(found) == examples.count("```") // 2, "a block does not name its file"
-    return [Block(path, bool(append), kind == "diff", body) for kind, path, append, body in found]
+    return [Block(path, mark, kind == "diff", body) for kind, path, mark, body in found]
 
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the checkout, built extensions included, with every block applied."""
+    """A copy of the checkout, built extensions included, with every block applied and the guard kinds built."""
     root = tmp_path_factory.mktemp("checkout")
     for package in PACKAGES:
-        shutil.copytree(ROOT / package, root / package, ignore=shutil.ignore_patterns("native"))
+        shutil.copytree(ROOT / package, root / package)
     shutil.copy(ROOT / "pyproject.toml", root)
     for block in blocks():
         block.apply(root)
+    run(root, sys.executable, "-m", "dynamo.guards.kind_files")
+    build(root)
     return root
+
+
+def run(root: Path, *command: str) -> str:
+    """The output of a command in the copy; fails with the output if the command fails."""
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    done = subprocess.run(command, cwd=root, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def build(root: Path) -> None:
+    """Build `dynamo._native` as `make native` does, without optimisation, which would take most of the time."""
+    modules = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]["ext-modules"]
+    module = next(m for m in modules if m["name"] == "dynamo._native")
+    flags = [flag for flag in module["extra-compile-args"] if not flag.startswith("-O")]
+    folders = [f"-I{folder}" for folder in (*module["include-dirs"], sysconfig.get_paths()["include"])]
+    target = root / f"dynamo/_native{sysconfig.get_config_var('EXT_SUFFIX')}"
+    target.unlink()  # it may be linked to the checkout's own
+    run(root, *sysconfig.get_config_var("CC").split(), "-shared", "-fPIC", "-O0", *flags, *folders, *module["sources"], "-o", str(target))
 
 
 def test_every_example_passes_its_tests_and_the_generated_ones(checkout: Path) -> None:
     own = [b.path for b in blocks() if b.path.startswith("tests/")]
-    ops = [name for b in blocks() for name in re.findall(r'^\w+ = unary\(\s*"(\w+)"', b.body, re.M)]
+    rows = [name for b in blocks() for name in re.findall(r'^(?:\w+ = unary|\+ +_check)\(\s*"(\w+)"', b.body, re.M)]
     passes = [Path(b.path).stem for b in blocks() if b.path.startswith("fxir/ir/passes/") and not b.diff]
-    assert own and ops and passes
-    wanted = " or ".join([*(Path(path).stem for path in own), *ops, *passes])
-    done = subprocess.run([sys.executable, "-m", "pytest", "-p", "no:xdist", "-k", wanted, *own, *GENERATED], cwd=checkout,
-                          env={**os.environ, "PYTHONPATH": str(checkout)}, capture_output=True, text=True, check=False)  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    passed = re.search(r"(\d+) passed", done.stdout)
-    assert passed and int(passed[1]) > 20, done.stdout
+    assert len(own) >= 4 and len(rows) == 2 and passes
+    wanted = " or ".join([*(Path(path).stem for path in own), *rows, *passes, "header", "native_code", "every_kind"])
+    output = run(checkout, sys.executable, "-m", "pytest", "-p", "no:xdist", "-k", wanted, *own, *GENERATED)
+    passed = re.search(r"(\d+) passed", output)
+    assert passed and int(passed[1]) > 100, output
 
 
-def test_every_example_is_formatted_as_the_code_is(checkout: Path) -> None:
+def test_every_example_follows_the_rules_of_ruff(checkout: Path) -> None:
     pytest.importorskip("ruff")
-    files = sorted({b.path for b in blocks()})
-    done = subprocess.run([sys.executable, "-m", "ruff", "check", *files], cwd=checkout, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
+    run(checkout, sys.executable, "-m", "ruff", "check", *sorted({b.path for b in blocks() if b.path.endswith(".py")}))
 
 
 def test_every_file_and_target_that_is_named_exists() -> None:

@@ -37,7 +37,7 @@ def pytest_unconfigure() -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def _short_collections() -> None:
-    """The garbage collector looks only at objects that this file makes: pytest's own hundreds of thousands are frozen."""
+    """The garbage collector visits only objects that this file makes: the hundreds of thousands of pytest's are frozen."""
     gc.collect()
     gc.freeze()
 

@@ -230,6 +230,7 @@ def check(program: Program, force: str = "none", backend: str = "eager", traced:
     dynamo.reset()
     eager_fn, captured_fn = program.make(), program.make()
     compiled = dynamo.compile(captured_fn, backend=backend)
+    gc.freeze()  # so that `observe` collects the cycles of one call quickly
     with settings.scope(capture_force_break=force, capture_suppress_errors=False):
         for k, make_args in enumerate((*program.inputs, *program.inputs)):
             before = sys.gettrace()
@@ -240,6 +241,7 @@ def check(program: Program, force: str = "none", backend: str = "eager", traced:
             finally:
                 sys.settrace(before)
             same_call(*seen, counted=not program.held)
+    gc.unfreeze()
     return compiled
 
 

@@ -18,9 +18,9 @@ from eager.functions.creation import check_layout as _check_layout
 from eager.functions.creation import finish as _finish
 from eager.optable.fft import frequencies as _points_of
 from eager.optable.fft import half as _half
+from eager.optable.memory import from_array as _from_array
+from eager.optable.out import write_out as _write_out
 from eager.optable.table import OPS
-from eager.optable.table import from_array as _from_array
-from eager.optable.table import write_out as _write_out
 from eager.public.wrapper import publish_module as _publish_module
 
 _TensorBase = _native.TensorBase

@@ -27,7 +27,9 @@ from eager.base.dtypes import dtype
 from eager.base.fake import fake
 from eager.base.spec import TensorSpec, spec_of
 from eager.dispatch import calls
-from eager.optable.table import OPS, Kind, Op
+from eager.optable.declaration import Rules
+from eager.optable.registry import Kind
+from eager.optable.table import OPS, Op
 
 __all__ = ["CustomOpDef", "Library", "custom_op", "define", "fallthrough_kernel", "get_ctx", "impl", "infer_schema", "opcheck",
            "register_autograd", "register_fake", "register_kernel", "register_torch_dispatch", "register_vmap", "triton_op",
@@ -50,7 +52,7 @@ class CustomOpDef(Op):
     is_custom = True
 
     def __init__(self, qualname: str, schema: str, mutates: tuple[str, ...] = ()) -> None:
-        super().__init__(f"{_table_name(qualname)}{schema}", Kind.OPAQUE)
+        super().__init__(f"{_table_name(qualname)}{schema}", Kind.OPAQUE, Rules())
         self._qualname = qualname
         self._opoverload: OpOverload | None = None
         self.mutated = tuple(i for i, p in enumerate(self.schema.params) if p.name in mutates)
@@ -202,7 +204,7 @@ class _Functional(Op):
         inside = rest.rpartition(") ->")[0]
         count = len(op.mutated) + max(op.schema.num_returns, 0)
         returns = "Tensor" if count == 1 else f"({', '.join(['Tensor'] * count)})"
-        super().__init__(f"{name}__functional({inside}) -> {returns}", Kind.OPAQUE, nondifferentiable=True)
+        super().__init__(f"{name}__functional({inside}) -> {returns}", Kind.OPAQUE, Rules(nondifferentiable=True))
         self.op = op
 
     def execute(self, args: tuple[Any, ...]) -> Any:

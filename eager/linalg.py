@@ -19,8 +19,8 @@ from eager.optable.linalg import check_lapack_dtype as _check_lapack_dtype
 from eager.optable.linalg import check_matrix as _check_matrix
 from eager.optable.linalg import check_square as _check_square
 from eager.optable.matmul import transpose_last as _transpose_last
+from eager.optable.out import write_out as _write_out
 from eager.optable.table import OPS
-from eager.optable.table import write_out as _write_out
 from eager.public.record import Out as _Out
 from eager.public.record import public as _public
 from eager.public.wrapper import publish_module as _publish_module

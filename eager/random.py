@@ -12,7 +12,8 @@ from eager import _native
 from eager.base import dtypes
 from eager.base.device import CPU, device
 from eager.optable import random as random_ops
-from eager.optable.table import OPS, from_array
+from eager.optable.memory import from_array
+from eager.optable.table import OPS
 
 TensorBase = _native.TensorBase
 

@@ -19,7 +19,7 @@ from dynamo.values.set_order import built
 from dynamo.world.array_memory import numpy_scalar, read_only
 from eager import _native as eager_native
 from eager.base import thread_state
-from eager.optable.table import become
+from eager.optable.out import become
 from eager.random import go_back, places
 from eager.tape.inplace import BeforeWrites, take_geometry
 

@@ -35,7 +35,8 @@ from eager.base.spec import TensorSpec, spec_of
 from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt
 from eager.dispatch.calls import Mode
-from eager.optable.table import Kind, Op
+from eager.optable.registry import Kind
+from eager.optable.table import Op
 from eager.tape.inplace import check_may_write
 from eager.tape.node import attach
 from fxir.ir.node import Node, NodeInfo

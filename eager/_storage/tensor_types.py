@@ -19,7 +19,7 @@ from eager.base.device import CPU, device
 from eager.base.dtypes import dtype
 from eager.base.spec import TensorSpec
 from eager.functions import creation
-from eager.optable.table import from_array
+from eager.optable.memory import from_array
 
 UntypedStorage = _native.UntypedStorage
 

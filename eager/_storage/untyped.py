@@ -11,7 +11,7 @@ from eager import _native
 from eager.base import dtypes
 from eager.base.device import CPU, TYPES, device
 from eager.functions import creation
-from eager.optable.table import from_array
+from eager.optable.memory import from_array
 
 UntypedStorage = _native.UntypedStorage
 

@@ -21,7 +21,8 @@ from eager.base.memory_format import layout, strided
 from eager.base.overriding import open_parameters
 from eager.base.spec import TensorSpec, spec_of
 from eager.base.symint import SymInt
-from eager.optable.table import OPS, empty, from_array
+from eager.optable.memory import empty, from_array
+from eager.optable.table import OPS
 from eager.tape import engine
 from eager.tape.node import edge_of, history_of, meta_of
 

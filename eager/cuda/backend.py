@@ -17,7 +17,7 @@ from eager import _native
 from eager.base import dtypes
 from eager.base.device import device as _device_type
 from eager.base.spec import TensorSpec
-from eager.optable import loop_api, table
+from eager.optable import loop_api, memory
 
 
 @lru_cache(maxsize=1)
@@ -35,7 +35,7 @@ def _load() -> tuple[types.ModuleType | None, str]:
 
 
 class _Backend:
-    """The functions with which the op table runs kernels on CUDA memory. See `table.set_cuda_backend`."""
+    """The functions with which the op table runs kernels on CUDA memory. See `memory.set_cuda_backend`."""
 
     def __init__(self, cupy: Any) -> None:
         self.xp = cupy
@@ -82,7 +82,7 @@ def backend() -> _Backend:
     return _Backend(cupy)
 
 
-table.set_cuda_backend(backend)
+memory.set_cuda_backend(backend)
 
 
 def is_available() -> bool:

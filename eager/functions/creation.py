@@ -20,9 +20,11 @@ from eager.base.spec import TensorSpec, format_strides, strides_like
 from eager.base.symint import SymInt, times_ratio
 from eager.functions.views import given_sizes, sizes_of
 from eager.optable.creation import in_dtype
+from eager.optable.memory import empty as empty_of_spec
+from eager.optable.memory import from_array
+from eager.optable.out import resize_out
 from eager.optable.shape import in_rows
-from eager.optable.table import OPS, from_array, resize_out
-from eager.optable.table import empty as empty_of_spec
+from eager.optable.table import OPS
 from eager.public.record import public
 
 TensorBase = _native.TensorBase

@@ -9,7 +9,7 @@ from eager._tensor.tensor import Tensor
 from eager.base import dtypes
 from eager.base.device import device as device_of
 from eager.base.fake import refuse_data
-from eager.optable.table import array_module, from_array
+from eager.optable.memory import array_module, from_array
 
 
 class DLDeviceType(enum.IntEnum):

@@ -20,8 +20,10 @@ from eager.functions.creation import tensor
 from eager.optable.asserting import demand
 from eager.optable.gradient_strides import with_gradient
 from eager.optable.indexing import check_sources
+from eager.optable.memory import from_array
+from eager.optable.out import write_out
 from eager.optable.precision import PROMOTE_ON_CPU, PROMOTE_ON_CUDA
-from eager.optable.table import OPS, from_array, write_out
+from eager.optable.table import OPS
 from eager.public.record import Out, public
 
 TensorBase = _native.TensorBase

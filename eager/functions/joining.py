@@ -12,8 +12,9 @@ from eager.base.overlap import check_no_overlap
 from eager.base.promotion import result_type
 from eager.base.spec import broadcast_shapes, normalize_dim
 from eager.base.symint import as_int
+from eager.optable.out import write_out
 from eager.optable.precision import PROMOTE
-from eager.optable.table import OPS, write_out
+from eager.optable.table import OPS
 from eager.public.record import Out, public, variant
 from eager.tape.record import note_one_of_many
 

@@ -12,6 +12,7 @@ from eager.functions.pointwise import kept
 from eager.functions.views import transpose
 from eager.optable.linalg import check_lapack_dtype, check_square
 from eager.optable.matmul import transpose_last
+from eager.optable.out import write_out
 from eager.optable.precision import (
     FLOAT32,
     FLOAT32_ON_CPU,
@@ -23,7 +24,7 @@ from eager.optable.precision import (
     Precision,
 )
 from eager.optable.shape import in_rows
-from eager.optable.table import OPS, write_out
+from eager.optable.table import OPS
 from eager.public.record import Out, public
 from eager.tape.record import owned
 

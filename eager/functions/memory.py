@@ -19,7 +19,7 @@ from eager._tensor.tensor import Tensor
 from eager.base import dtypes
 from eager.base.device import device
 from eager.base.spec import TensorSpec
-from eager.optable.table import array_module, empty, from_array
+from eager.optable.memory import array_module, empty, from_array
 
 
 class SharedFile:

@@ -10,9 +10,10 @@ from eager.base.dtypes import scalar_name
 from eager.base.spec import size_at
 from eager.base.symint import as_count
 from eager.functions.convolution import batched, spread
+from eager.optable.out import write_out
 from eager.optable.precision import FLOAT32_ON_CPU
 from eager.optable.shape import in_rows, in_suggested_format
-from eager.optable.table import OPS, write_out
+from eager.optable.table import OPS
 from eager.public.record import public
 
 

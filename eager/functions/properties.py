@@ -8,8 +8,9 @@ from eager import _native
 from eager.base import dtypes
 from eager.base.spec import TensorSpec, broadcast_shapes
 from eager.functions.creation import check_layout
-from eager.optable.table import OPS, empty
-from eager.optable.table import sum_to as _sum_to
+from eager.optable.formulas import sum_to as _sum_to
+from eager.optable.memory import empty
+from eager.optable.table import OPS
 
 TensorBase = _native.TensorBase
 

@@ -13,8 +13,9 @@ from eager.base.spec import strides_like
 from eager.functions.creation import check_layout, empty_strided, finish
 from eager.functions.views import given_sizes, sizes_of
 from eager.optable.asserting import demand
+from eager.optable.out import refuse_gradients_through_out
 from eager.optable.shape import in_rows
-from eager.optable.table import OPS, refuse_gradients_through_out
+from eager.optable.table import OPS
 from eager.public.record import Out, public
 from eager.random import state_for
 

@@ -8,8 +8,9 @@ from eager.base import dtypes, return_types
 from eager.base.dtypes import scalar_name
 from eager.base.spec import normalize_dim, normalize_dims
 from eager.optable.gradient_strides import with_gradient
+from eager.optable.out import write_out
 from eager.optable.precision import FLOAT32_ON_CUDA, FLOAT32_UNLESS_ASKED, Policy, Precision
-from eager.optable.table import OPS, write_out
+from eager.optable.table import OPS
 from eager.public.record import Out, public
 from eager.tape.record import owned
 

@@ -14,8 +14,10 @@ from eager.base.symint import as_count
 from eager.functions.creation import check_layout
 from eager.functions.views import check_geometry, sizes_of, transpose
 from eager.optable.asserting import demand
+from eager.optable.memory import empty
+from eager.optable.out import become, reshape_storage, write_out
 from eager.optable.precision import FLOAT32_ON_CPU
-from eager.optable.table import OPS, become, empty, reshape_storage, write_out
+from eager.optable.table import OPS
 from eager.public.record import Out, public
 from eager.tape.record import owned
 

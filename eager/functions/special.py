@@ -10,7 +10,9 @@ from eager.base import dtypes, return_types
 from eager.base.dtypes import scalar_name
 from eager.base.promotion import result_type
 from eager.functions.pointwise import inplace_of
-from eager.optable.table import OPS, composition, write_out
+from eager.optable.formulas import composition
+from eager.optable.out import write_out
+from eager.optable.table import OPS
 from eager.public.record import public
 
 TensorBase = _native.TensorBase

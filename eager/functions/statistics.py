@@ -11,8 +11,9 @@ from eager.base.dtypes import scalar_name
 from eager.base.spec import normalize_dim, normalize_dims, size_at
 from eager.functions.creation import linspace
 from eager.functions.reductions import sum as sum_of
+from eager.optable.out import write_out
 from eager.optable.shape import in_rows
-from eager.optable.table import OPS, write_out
+from eager.optable.table import OPS
 from eager.public.record import Out, public
 
 TensorBase = _native.TensorBase

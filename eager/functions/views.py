@@ -8,7 +8,8 @@ from eager import _native
 from eager.base import dtypes
 from eager.base.spec import normalize_dim, normalize_dims
 from eager.base.symint import as_int
-from eager.optable.table import OPS, become
+from eager.optable.out import become
+from eager.optable.table import OPS
 from eager.optable.views import infer_size, view_strides
 from eager.public.record import public
 from eager.tape.inplace import check_may_write, take_geometry

@@ -7,7 +7,8 @@ from typing import Any
 
 from eager.base import dtypes
 from eager.base.spec import SpecLike, TensorSpec
-from eager.optable.table import Kind, declare
+from eager.optable.registry import Kind
+from eager.optable.table import declare
 
 
 def _assert_all(xp: Any, out: Any, cond: Any, error: str, message: str) -> None:

@@ -12,12 +12,15 @@ from eager import _native
 from eager.base import dtypes
 from eager.base.dtypes import c_name
 from eager.base.spec import SpecLike, TensorSpec, broadcast_shapes
+from eager.optable.formulas import cast_to, sum_to
 from eager.optable.matmul import transpose_last
+from eager.optable.memory import common_device
 from eager.optable.nn import accumulator, is_wide, require_floating
 from eager.optable.precision import LOWER
 from eager.optable.products import matmul
+from eager.optable.registry import Kind
 from eager.optable.sums import total, widen
-from eager.optable.table import OPS, Kind, cast_to, common_device, declare, sum_to
+from eager.optable.table import OPS, declare
 
 
 def _meta(q: SpecLike, k: SpecLike, v: SpecLike, mask: Any, is_causal: bool, scale: float) -> Any:

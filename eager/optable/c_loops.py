@@ -16,7 +16,8 @@ from typing import Any
 
 from eager.base.dtypes import Category
 from eager.optable.native_kernels import INTEGER_LOOPS
-from eager.optable.table import OPS, Kind, Op
+from eager.optable.registry import Kind
+from eager.optable.table import OPS, Op
 from eager.startup.places import EAGER_DIR
 
 PATH = Path(EAGER_DIR) / "native" / "kernels" / "pointwise_loops.h"

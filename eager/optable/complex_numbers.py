@@ -12,9 +12,11 @@ from typing import Any
 
 from eager.base.dtypes import dtype
 from eager.base.spec import SpecLike, TensorSpec, broadcast_shapes, contiguous_strides, elementwise_strides
+from eager.optable.formulas import zeros
 from eager.optable.precision import FLOAT32_ON_CPU
+from eager.optable.registry import Kind
 from eager.optable.shape import in_rows, laid_out, like
-from eager.optable.table import OPS, Kind, declare, zeros
+from eager.optable.table import OPS, declare
 
 Geometry = tuple[tuple[int, ...], tuple[int, ...], int, dtype]
 

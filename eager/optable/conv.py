@@ -16,9 +16,11 @@ from eager.base import dtypes
 from eager.base.dtypes import c_name, scalar_name
 from eager.base.spec import SpecLike, TensorSpec, as_image, image_strides, is_channels_last, is_contiguous
 from eager.optable.gradient_strides import in_strides
+from eager.optable.memory import common_device
 from eager.optable.precision import LOWER
 from eager.optable.products import add_matmul, matmul
-from eager.optable.table import OPS, Kind, by_kernel, common_device, declare
+from eager.optable.registry import Kind
+from eager.optable.table import OPS, by_kernel, declare
 
 _PATCH_BYTES = 32 << 20  # a chunk of the patch matrix stays near this size
 

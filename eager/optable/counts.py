@@ -7,7 +7,9 @@ import numpy as np
 
 from eager.base.spec import TensorSpec, broadcast_shapes
 from eager.optable.gamma import generator, on_host
-from eager.optable.table import OPS, Kind, common_device, declare
+from eager.optable.memory import common_device
+from eager.optable.registry import Kind
+from eager.optable.table import OPS, declare
 
 
 def _like_rate(state: Any, rate: Any) -> TensorSpec:

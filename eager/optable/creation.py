@@ -11,7 +11,8 @@ from eager.base.dtypes import dtype
 from eager.base.scalars import check_element
 from eager.base.spec import TensorSpec
 from eager.base.symint import SymInt
-from eager.optable.table import Kind, declare
+from eager.optable.registry import Kind
+from eager.optable.table import declare
 
 
 def _full_meta(size: Sequence[int], value: Any, dtype: dtype | None, device: device | None) -> TensorSpec:

@@ -11,8 +11,9 @@ from typing import Any
 from eager.base.spec import SpecLike, TensorSpec
 from eager.optable.linalg import check_square, invertible_samples, spec_like
 from eager.optable.matmul import transpose_last
+from eager.optable.registry import Kind
 from eager.optable.shape import row_major
-from eager.optable.table import OPS, Kind, declare
+from eager.optable.table import OPS, declare
 
 
 def _det_meta(x: SpecLike) -> TensorSpec:

@@ -12,7 +12,8 @@ import numpy as np
 
 from eager.base import dtypes
 from eager.base.spec import SpecLike, TensorSpec
-from eager.optable.table import OPS, Kind, declare
+from eager.optable.registry import Kind
+from eager.optable.table import OPS, declare
 
 
 def _strides(shape: Sequence[int], x: SpecLike, dims: Sequence[int], fixed: int = 0) -> tuple[int, ...]:

@@ -13,7 +13,8 @@ from eager.base import dtypes
 from eager.base.promotion import result_type
 from eager.base.spec import TensorSpec, broadcast_shapes
 from eager.optable import loop_api
-from eager.optable.table import OPS, Kind, declare
+from eager.optable.registry import Kind
+from eager.optable.table import OPS, declare
 
 # Above it the expansion in 1/sqrt(a) is exact to 1e-7, below it the series needs a few hundred terms.
 _LARGE = 60.0

@@ -27,7 +27,8 @@ from eager.base.spec import (
     preserve_strides,
     suggested_strides,
 )
-from eager.optable.table import OPS, Kind, declare
+from eager.optable.registry import Kind
+from eager.optable.table import OPS, declare
 
 Formula = Callable[..., Any]
 

@@ -24,10 +24,13 @@ from eager.base.spec import (
     elementwise_strides,
     normalize_dim,
 )
+from eager.optable.formulas import sum_to, zeros
+from eager.optable.memory import common_device
 from eager.optable.piecewise import piecewise_linear
 from eager.optable.precision import PROMOTE_ON_CPU, PROMOTE_ON_CUDA
+from eager.optable.registry import Kind
 from eager.optable.shape import like, row_major
-from eager.optable.table import OPS, Kind, common_device, declare, sum_to, zeros
+from eager.optable.table import OPS, declare
 from eager.optable.views import view_strides
 
 # ---- kernels' tools ----

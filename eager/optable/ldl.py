@@ -14,7 +14,8 @@ import numpy as np
 from eager.base import dtypes
 from eager.base.spec import SpecLike, TensorSpec
 from eager.optable.linalg import check_matrix, check_square
-from eager.optable.table import Kind, declare
+from eager.optable.registry import Kind
+from eager.optable.table import declare
 
 _ALPHA = (1 + math.sqrt(17)) / 8  # Bunch and Kaufman's bound on the growth of elements
 

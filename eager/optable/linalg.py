@@ -15,11 +15,13 @@ import numpy as np
 from eager.base import dtypes
 from eager.base.dtypes import scalar_name
 from eager.base.spec import SpecLike, TensorSpec
+from eager.optable.formulas import cast_to, zeros
 from eager.optable.matmul import transpose_last
 from eager.optable.precision import FLOAT32_ON_CPU, FLOAT32_UNLESS_ASKED
+from eager.optable.registry import Kind
 from eager.optable.shape import row_major
 from eager.optable.sums import total
-from eager.optable.table import OPS, Kind, cast_to, declare, zeros
+from eager.optable.table import OPS, declare
 
 
 class _LinAlgError(RuntimeError):

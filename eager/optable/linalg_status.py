@@ -24,7 +24,8 @@ from eager.optable.linalg import (
     spec_like,
 )
 from eager.optable.precision import FLOAT32_ON_CPU, Precision
-from eager.optable.table import Kind, Op, declare
+from eager.optable.registry import Kind
+from eager.optable.table import Op, declare
 
 
 def _kernel(compute: Callable[..., Any], status: Callable[[Any], int]) -> Callable[..., None]:

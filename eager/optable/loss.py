@@ -7,11 +7,14 @@ from typing import Any
 from eager import _native
 from eager.base import dtypes
 from eager.base.spec import SpecLike, TensorSpec
+from eager.optable.formulas import cast_to
+from eager.optable.memory import common_device
 from eager.optable.nn import accumulator, is_wide, require_floating
 from eager.optable.piecewise import piecewise_linear
 from eager.optable.precision import FLOAT32
+from eager.optable.registry import Kind
 from eager.optable.sums import total, widen
-from eager.optable.table import OPS, Kind, cast_to, common_device, declare
+from eager.optable.table import OPS, declare
 
 
 def _check(who: str, x: SpecLike, target: SpecLike, weight: Any) -> None:

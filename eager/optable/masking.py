@@ -9,9 +9,12 @@ from eager.base import dtypes
 from eager.base.dtypes import scalar_name
 from eager.base.scalars import check_element
 from eager.base.spec import Fresh, SpecLike, TensorSpec, broadcast_shapes, preserve_strides
+from eager.optable.formulas import cast_to, sum_to
 from eager.optable.gradient_strides import as_input, laid_out
 from eager.optable.indexing import begin, stored
-from eager.optable.table import OPS, Kind, cast_to, common_device, declare, sum_to
+from eager.optable.memory import common_device
+from eager.optable.registry import Kind
+from eager.optable.table import OPS, declare
 
 
 def _check_mask(who: str, mask: SpecLike) -> None:

@@ -26,10 +26,13 @@ from eager.base.spec import (
     suggested_format,
     suggested_strides,
 )
+from eager.optable.formulas import cast_to
 from eager.optable.gradient_strides import in_channels_last
+from eager.optable.memory import common_device
 from eager.optable.precision import FLOAT32_ON_CUDA, FLOAT32_UNLESS_ASKED
+from eager.optable.registry import Kind
 from eager.optable.sums import moments, total, widen
-from eager.optable.table import OPS, Kind, cast_to, common_device, declare
+from eager.optable.table import OPS, declare
 
 
 def is_wide(a: Any) -> bool:

@@ -9,7 +9,8 @@ import numpy as np
 
 from eager.base.spec import SpecLike, TensorSpec
 from eager.optable.conv import output_size
-from eager.optable.table import OPS, Kind, declare
+from eager.optable.registry import Kind
+from eager.optable.table import OPS, declare
 
 
 def _counts(size: Sequence[int], kernel: Any, dilation: Any, padding: Any, stride: Any) -> tuple[int, ...]:

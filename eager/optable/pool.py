@@ -11,8 +11,9 @@ from eager.base import dtypes
 from eager.base.spec import SpecLike, TensorSpec, contiguous_strides, image_strides, is_channels_last
 from eager.optable.gradient_strides import in_strides, laid_out
 from eager.optable.piecewise import piecewise_linear
+from eager.optable.registry import Kind
 from eager.optable.sums import total, widen
-from eager.optable.table import OPS, Kind, declare
+from eager.optable.table import OPS, declare
 
 
 def pooled_size(size: Sequence[int], kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],

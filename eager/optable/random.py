@@ -16,7 +16,8 @@ from eager import _native
 from eager.base import dtypes
 from eager.base.device import CPU
 from eager.base.spec import TensorSpec
-from eager.optable.table import Kind, declare
+from eager.optable.registry import Kind
+from eager.optable.table import declare
 
 _M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _W0, _W1 = 0x9E3779B9, 0xBB67AE85

@@ -14,8 +14,9 @@ from eager.base.spec import SpecLike, TensorSpec, contiguous_strides, preserve_s
 from eager.base.symint import times_ratio
 from eager.optable.gradient_strides import laid_out
 from eager.optable.precision import FLOAT32_ON_CUDA, FLOAT32_UNLESS_ASKED, Policy, Precision
+from eager.optable.registry import Kind
 from eager.optable.sums import moments, total, wide_type
-from eager.optable.table import OPS, Kind, declare
+from eager.optable.table import OPS, declare
 
 
 def reduced_shape(shape: Sequence[int], dims: Sequence[int], keepdim: bool) -> tuple[int, ...]:

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from eager.base.spec import SpecLike, TensorSpec
+from eager.optable.memory import common_device
 from eager.optable.nn import is_wide, require_floating
 from eager.optable.precision import PROMOTE
+from eager.optable.registry import Kind
 from eager.optable.sums import widen
-from eager.optable.table import OPS, Kind, common_device, declare
+from eager.optable.table import OPS, declare
 
 
 def _parts(x: Any, count: int) -> list[Any]:

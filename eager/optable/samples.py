@@ -13,7 +13,8 @@ import numpy as np
 
 from eager.base import dtypes
 from eager.base.dtypes import dtype
-from eager.optable.table import OPS, Op, from_array
+from eager.optable.memory import from_array
+from eager.optable.table import OPS, Op
 
 Size = int  # `int` and `bool` name methods below
 Flag = bool

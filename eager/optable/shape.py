@@ -29,10 +29,13 @@ from eager.base.spec import (
     suggested_format,
     suggested_strides,
 )
+from eager.optable.formulas import cast_to, zeros
 from eager.optable.gradient_strides import laid_out
+from eager.optable.memory import common_device
 from eager.optable.piecewise import piecewise_linear
 from eager.optable.precision import PROMOTE
-from eager.optable.table import OPS, Kind, cast_to, common_device, declare, zeros
+from eager.optable.registry import Kind
+from eager.optable.table import OPS, declare
 from eager.optable.views import view_strides
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 from typing import Any
 
 from eager.base.spec import is_channels_last
-from eager.optable.table import OPS, Kind, declare
+from eager.optable.registry import Kind
+from eager.optable.table import OPS, declare
 
 
 def _packed(x: Any, parts: Any, shape: tuple[int, ...], channels: int) -> Any:

@@ -11,9 +11,11 @@ import numpy as np
 from eager.base import dtypes
 from eager.base.spec import SpecLike, TensorSpec, preserve_strides
 from eager.optable import special_kernels as sk
+from eager.optable.formulas import fit, no_derivative
 from eager.optable.gradient_strides import in_rows
 from eager.optable.pointwise import binary, unary
-from eager.optable.table import OPS, Kind, declare, fit, no_derivative
+from eager.optable.registry import Kind
+from eager.optable.table import OPS, declare
 
 _LN2, _SQRT2, _SQRT_PI = math.log(2), math.sqrt(2), math.sqrt(math.pi)
 

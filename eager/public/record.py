@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeVar
 
+from eager.optable.formulas import composition
 from eager.optable.precision import Precision
-from eager.optable.table import composition
 
 F = TypeVar("F", bound=Callable[..., Any])
 Orders = Mapping[str, tuple[str, ...]]

@@ -15,7 +15,9 @@ from eager.base.dtypes import scalar_name
 from eager.base.overlap import check_out
 from eager.base.warn import warn
 from eager.optable import autocast, opmath
-from eager.optable.table import OPS, cast_to, write_out
+from eager.optable.formulas import cast_to
+from eager.optable.out import write_out
+from eager.optable.table import OPS
 from eager.public.record import Orders, Out, Public
 
 TensorBase = _native.TensorBase

@@ -15,7 +15,7 @@ import numpy as np
 from eager import _native
 from eager.base import dtypes
 from eager.base.spec import TensorSpec
-from eager.optable.table import empty
+from eager.optable.memory import empty
 
 PathLike = str | os.PathLike[str]
 

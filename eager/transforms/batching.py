@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from eager import _native
-from eager.optable.table import OPS, Kind, Op
+from eager.optable.registry import Kind
+from eager.optable.table import OPS, Op
 from eager.tape.inplace import check_result
 from eager.transforms.level import Level, Wrapped
 

@@ -16,7 +16,8 @@ import numpy as np
 from eager import _native
 from eager.autograd.function import Function
 from eager.autograd.grad_mode import enable_grad, no_grad
-from eager.optable.table import OPS, from_array
+from eager.optable.memory import from_array
+from eager.optable.table import OPS
 from eager.tape import hooks
 from eager.tape.engine import grad
 from eager.transforms.push import jvp

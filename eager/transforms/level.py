@@ -18,7 +18,8 @@ from eager._tensor.torch_function import _disabled_torch_function_impl
 from eager.base.fake import FAKE_FLAG
 from eager.dispatch.calls import Level as DispatchLevel
 from eager.dispatch.calls import active_modes
-from eager.optable.table import Kind, Op
+from eager.optable.registry import Kind
+from eager.optable.table import Op
 
 TensorBase = _native.TensorBase
 

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from eager import _native
-from eager.optable.table import OPS, Kind, Op, cast_to
+from eager.optable.formulas import cast_to
+from eager.optable.registry import Kind
+from eager.optable.table import OPS, Op
 from eager.transforms import index_rules, product_rules, view_rules
 from eager.transforms.batching import Batching, Rule, set_rules
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from eager.optable.metadata import view_spec
 from eager.optable.table import OPS, Op
 from eager.optable.views import infer_size
 from eager.transforms.batching import Batching, Rule
@@ -15,7 +16,7 @@ def _view(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:
 
 def _expand(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:
     x, size = args
-    op._view_spec(args)  # refuses what one row refuses
+    view_spec(op, args)  # refuses what one row refuses
     v = b.front(x)
     for _ in range(len(size) - x.ndim):
         v = OPS["unsqueeze"](v, 1)
@@ -24,14 +25,14 @@ def _expand(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:
 
 def _permute(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:
     x, dims = args
-    op._view_spec(args)
+    view_spec(op, args)
     return op(b.front(x), (0, *(d % x.ndim + 1 for d in dims)))
 
 
 def _one_dim(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:
     """slice, select, unfold: (x, dim, ...)."""
     x, dim, *rest = args
-    op._view_spec(args)
+    view_spec(op, args)
     return op(b.front(x), dim % x.ndim + 1, *rest)
 
 
@@ -44,20 +45,20 @@ def _unfold(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:
 
 def _unsqueeze(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:
     x, dim = args
-    op._view_spec(args)
+    view_spec(op, args)
     return op(b.front(x), dim % (x.ndim + 1) + 1)
 
 
 def _squeeze(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:
     x, dims = args
-    op._view_spec(args)
+    view_spec(op, args)
     chosen = range(x.ndim) if dims is None else (d % max(x.ndim, 1) for d in dims)
     return op(b.front(x), tuple(d + 1 for d in chosen if x.ndim and x.shape[d] == 1))
 
 
 def _diagonal(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:
     x, offset, dim1, dim2 = args
-    op._view_spec(args)
+    view_spec(op, args)
     return op(b.front(x), offset, dim1 % x.ndim + 1, dim2 % x.ndim + 1)
 
 

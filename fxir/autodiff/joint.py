@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from eager._tensor.tensor import Tensor
 from eager.base.fake import fake_like
 from eager.base.spec import spec_of
-from eager.optable.table import Kind, Op
+from eager.optable.registry import Kind
+from eager.optable.table import Op
 from eager.tape import engine
 from fxir.ir.graph import Graph
 from fxir.ir.node import Node, NodeInfo

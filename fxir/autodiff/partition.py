@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from eager.base.spec import TensorSpec
-from eager.optable.table import OPS, Kind, Op
+from eager.optable.registry import Kind
+from eager.optable.table import OPS, Op
 from fxir.autodiff.joint import Joint
 from fxir.base.maxflow import INFINITE, FlowNetwork
 from fxir.expr.rules import Sym

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from eager.optable.table import Kind, Op
+from eager.optable.registry import Kind
+from eager.optable.table import Op
 
 
 @dataclass(frozen=True, slots=True)

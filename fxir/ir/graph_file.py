@@ -23,7 +23,8 @@ from eager.base import dtypes
 from eager.base.device import device
 from eager.base.dtypes import dtype
 from eager.base.spec import TensorSpec, spec_of
-from eager.optable.table import OPS, Op, empty
+from eager.optable.memory import empty
+from eager.optable.table import OPS, Op
 from fxir.base.origin import Origin
 from fxir.ir.graph import Graph, GraphSignature
 from fxir.ir.graph_module import GraphModule

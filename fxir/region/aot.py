@@ -21,7 +21,8 @@ from eager.base.logs import artifact, component, current_frame, frame
 from eager.base.spec import TensorSpec, spec_of
 from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt
-from eager.optable.table import OPS, zeros
+from eager.optable.formulas import zeros
+from eager.optable.table import OPS
 from eager.tape import engine
 from eager.tape.inplace import note_base
 from eager.tape.node import RELEASED, attach, history_of

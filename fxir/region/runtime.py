@@ -17,7 +17,8 @@ from eager import _native, random
 from eager._tensor.tensor import Tensor
 from eager.base import dtypes
 from eager.base.spec import TensorSpec
-from eager.optable.table import OPS, empty
+from eager.optable.memory import empty
+from eager.optable.table import OPS
 from eager.tape.node import RELEASED, SavedTensor, attach
 from eager.tape.state import per_thread
 from fxir.autodiff.partition import Saved

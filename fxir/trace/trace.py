@@ -20,7 +20,8 @@ from eager.base.spec import TensorSpec, is_dense, spec_of
 from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt
 from eager.dispatch.calls import Mode
-from eager.optable.table import OPS, Kind, Op
+from eager.optable.registry import Kind
+from eager.optable.table import OPS, Op
 from fxir.base.decompose import DEFAULT, Decompositions
 from fxir.base.origin import Origin
 from fxir.expr.rules import Sym

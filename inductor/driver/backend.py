@@ -25,7 +25,8 @@ from eager._tensor.tensor import Tensor
 from eager.base import logs, settings
 from eager.base import machine as host
 from eager.base.spec import TensorSpec
-from eager.optable.table import OPS, Kind
+from eager.optable.registry import Kind
+from eager.optable.table import OPS
 from fxir.backends import register_backend
 from fxir.base.options import CompileOptions, GraphKind
 from fxir.ir.fingerprint import canonical_symbols, graph_hash, renamed

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from eager.base import dtypes
 from eager.base.spec import TensorSpec, spec_of
-from eager.optable.table import Kind, Op
+from eager.optable.registry import Kind
+from eager.optable.table import Op
 from fxir.expr import rules as E
 from fxir.ir.fingerprint import canonical_symbols, relied_upon, renamed
 from fxir.ir.graph import Graph

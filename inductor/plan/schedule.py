@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from eager.base import logs
-from eager.optable.table import OPS, Kind
+from eager.optable.registry import Kind
+from eager.optable.table import OPS
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.inline import Refusal, inline

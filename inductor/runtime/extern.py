@@ -16,6 +16,8 @@ from eager.base import dtypes
 from eager.base.device import device
 from eager.base.spec import TensorSpec
 from eager.optable import table
+from eager.optable.memory import empty
+from eager.optable.registry import Kind
 from fxir.expr.nodes import Expr
 from inductor.artifact.format import BufferView, DeviceArg, DtypeArg, ExternCall
 
@@ -41,7 +43,7 @@ def bind(call: ExternCall, origin: str = "") -> tuple[Run, tuple[BufferView, ...
     template = _placed(arguments, len(views)) if ints else arguments
     read = tuple(v is not None for v in call.outputs)
     has_native = not op.mutates and (op._native_kernel >= 0 or op._pointwise_loop >= 0)
-    direct = op.kernel is not None and op.kind not in (table.Kind.VIEW, table.Kind.POINTWISE)
+    direct = op.kernel is not None and op.kind not in (Kind.VIEW, Kind.POINTWISE)
 
     def run(*given: Any) -> None:
         args = tuple(_fill(t, given) for t in template)
@@ -82,7 +84,7 @@ def _laid_out(op: Any, args: tuple[Any, ...], outputs: list[Tensor | None]) -> t
         for s, o in zip(specs, outputs, strict=True)
     ):
         return None
-    return tuple(table.empty(s) if o is None else o for s, o in zip(specs, outputs, strict=True))
+    return tuple(empty(s) if o is None else o for s, o in zip(specs, outputs, strict=True))
 
 
 class _Slot:

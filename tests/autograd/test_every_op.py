@@ -13,8 +13,9 @@ import pytest
 import eager
 from eager.autograd import gradcheck
 from eager.func import vmap
+from eager.optable.registry import Kind
 from eager.optable.samples import samples_of
-from eager.optable.table import OPS, Kind
+from eager.optable.table import OPS
 from eager.transforms import batching
 from eager.transforms.batching import rule_for
 from tests.autograd.transforms import double_samples, flat, is_differentiable, tensors, with_tensors

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import eager
+from eager.optable.registry import Kind
 from eager.optable.samples import samples_of
-from eager.optable.table import OPS, Kind, Op
+from eager.optable.table import OPS, Op
 
 SYMMETRIC = {"cholesky", "cholesky_status", "eigh"}  # they read one triangle: differentiated as functions of symmetric matrices
 

@@ -12,8 +12,9 @@ import pytest
 
 import eager
 from eager import Tensor
+from eager.optable.registry import Kind
 from eager.optable.samples import samples_of
-from eager.optable.table import OPS, Kind
+from eager.optable.table import OPS
 from fxir.base.decompose import Decompositions
 from fxir.region.aot import aot_compile, interpret
 from tests.fxir.helpers import aliasing, as_list, capture, fakes_of

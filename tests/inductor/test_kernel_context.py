@@ -11,7 +11,8 @@ import pytest
 import eager as torch
 from eager._tensor.tensor import Tensor
 from eager.base import dtypes
-from eager.optable.table import OPS, Kind, Op
+from eager.optable.registry import Kind
+from eager.optable.table import OPS, Op
 
 NUMBERS = {"float": 0.5, "Scalar": 0.5, "int": 1, "bool": False}
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 import eager
+from eager._native import TensorBase
 from eager.base.fake import fake_like
-from eager.optable.table import OPS, Op, TensorBase
+from eager.optable.table import OPS, Op
 
 TensorOp = Op
 

@@ -8,8 +8,9 @@ import pytest
 
 import eager
 from eager.base.spec import TensorSpec, spec_of
+from eager.optable.registry import Kind
 from eager.optable.samples import Make, samples_of
-from eager.optable.table import OPS, Kind, Op
+from eager.optable.table import OPS, Op
 
 TOLERANCE = {"float64": (1e-9, 1e-10), "float32": (2e-5, 2e-6), "float16": (4e-3, 4e-3), "bfloat16": (2e-2, 2e-2),
              "complex64": (2e-5, 2e-6), "complex128": (1e-9, 1e-10)}  # fmt: skip

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import eager
+from eager.optable.registry import Kind
 from eager.optable.samples import samples_of
-from eager.optable.table import OPS, Kind
+from eager.optable.table import OPS
 from tests.autograd.transforms import double_samples
 from tests.ops.conftest import cases, flat, public_ops, sample
 

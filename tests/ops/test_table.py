@@ -13,8 +13,9 @@ from eager.base.fake import DataDependentError, fake_like
 from eager.base.spec import TensorSpec, is_dense, spec_of
 from eager.optable import loop_api
 from eager.optable.indexing import flat_positions
+from eager.optable.registry import Kind
 from eager.optable.samples import samples_of
-from eager.optable.table import OPS, Kind
+from eager.optable.table import OPS
 from tests.ops.conftest import array, assert_same, cases, flat, map_tensors, non_contiguous, public_ops, sample, specs
 
 UNDEFINED = {"empty"}  # contents are not promised

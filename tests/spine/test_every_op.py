@@ -2,8 +2,9 @@
 import pytest
 
 import eager as torch
+from eager.optable.registry import Kind
 from eager.optable.samples import Make
-from eager.optable.table import OPS, Kind
+from eager.optable.table import OPS
 
 SKIPPED = {
     "rng_state": "advances the generator; its values are tested through the random functions",

@@ -13,9 +13,11 @@ from eager.base.dtypes import Category, scalar_name
 from eager.base.limits import finfo
 from eager.base.scalars import check_element
 from eager.base.warn import warn
+from eager.optable.formulas import cast_to, composition
+from eager.optable.out import write_out
 from eager.optable.precision import FLOAT32_ON_CUDA, FLOAT32_UNLESS_ASKED, LOWER
 from eager.optable.shape import in_layout_of, in_unary_layout
-from eager.optable.table import OPS, cast_to, composition, write_out
+from eager.optable.table import OPS
 from eager.public.record import public
 from eager.random import state_for
 

@@ -8,8 +8,9 @@ import math
 from typing import Any
 
 from eager.base import dtypes
+from eager.optable.formulas import cast_to
 from eager.optable.precision import FLOAT32_ON_CPU
-from eager.optable.table import OPS, cast_to
+from eager.optable.table import OPS
 from eager.public.record import public
 from eager.random import state_for
 

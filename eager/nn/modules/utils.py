@@ -9,7 +9,7 @@ from eager.base import dtypes
 from eager.base.device import default_device, device
 from eager.base.spec import TensorSpec
 from eager.nn.parameter import Parameter
-from eager.optable.table import empty
+from eager.optable.memory import empty
 
 
 def parameter(shape: tuple[int, ...], where: Any = None, dtype: Any = None, requires_grad: bool = True) -> Parameter:

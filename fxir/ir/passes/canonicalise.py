@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from eager.optable.table import OPS, Kind, Op
+from eager.optable.registry import Kind
+from eager.optable.table import OPS, Op
 from fxir.ir.emit import emit, physical_root, same_layout, spec
 from fxir.ir.graph import Graph
 from fxir.ir.node import Node, walk_nodes

@@ -16,8 +16,9 @@ import dynamo
 import eager as torch
 from eager.base.fake import fake
 from eager.base.spec import spec_of
+from eager.optable.registry import Kind
 from eager.optable.samples import samples_of
-from eager.optable.table import OPS, Kind
+from eager.optable.table import OPS
 
 F = torch.nn.functional
 X, I, J, Z, EYE = torch.tensor([-2.0, 5.0]), torch.tensor([-9, 8]), torch.tensor([3, 4]), torch.tensor([0, 1]), torch.eye(2)

@@ -10,7 +10,8 @@ import eager as torch
 from eager import _native
 from eager.nn import functional as F  # noqa: N812 - torch's name
 from eager.optable import signatures
-from eager.optable.table import OPS, Kind, Op
+from eager.optable.registry import Kind
+from eager.optable.table import OPS, Op
 from eager.public import argument_types, matching
 
 X = torch.ones(2, 3)

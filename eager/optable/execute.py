@@ -1,0 +1,199 @@
+"""The execution of an op beneath autograd and modes: native kernel, kernel over arrays, view, meta rule or decomposition."""
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from eager import _native
+from eager.base import dtypes, float8
+from eager.base.dtypes import Category
+from eager.base.fake import DataDependentError, fake
+from eager.base.spec import TensorSpec
+from eager.optable import loop_api, metadata
+from eager.optable.declaration import Declaration
+from eager.optable.memory import array_module, cuda_loop, empty, from_array
+from eager.optable.registry import Kind
+from eager.tape.record import owned
+
+TensorBase = _native.TensorBase
+_uniform_floats = _native.uniform_float_tensor
+_ON_CPU, _IS_FAKE, _WANTS_GRAD, _FLOAT8 = 1, 8, 16, 32  # of `_native.argument_traits`
+_SMALL: Final = 4096  # elements of which a copy costs less than a call of numpy
+
+
+def execute(op: Declaration, args: tuple[Any, ...]) -> Any:
+    """The result of an op on real or fake tensors, without gradients and modes."""
+    if not op.mutates and (op._native_kernel >= 0 or op._pointwise_loop >= 0):
+        result = _native.run_kernel(op, args)
+        if result is not None:
+            return result
+    if op._elementwise:
+        first = _uniform_floats(args)
+        if first is not None:
+            return _execute_uniform(op, first, args)
+    if op.mutates:
+        return _execute_inplace(op, args)
+    if op.kind is Kind.VIEW:
+        return alias(op, *args)
+    traits = _native.argument_traits(args)
+    if traits & _FLOAT8:
+        _check_float8(op, args)
+    if traits & _IS_FAKE:
+        return _execute_fake(op, args)
+    where: Any = None
+    if traits & ~(_ON_CPU | _WANTS_GRAD | _FLOAT8):
+        for t in op.tensors(args):
+            if where is None or where.type == "cpu":
+                where = t.device
+    elif not traits and op.kind in (Kind.CREATION, Kind.EFFECT):
+        where = op.meta(*args).device  # type: ignore[misc]
+    if where is not None and where.type == "meta":
+        return _execute_fake(op, args)
+    if op.kernel is None and op.kind is not Kind.POINTWISE:
+        if op.decompose is None:
+            raise NotImplementedError(f"{op.name}: no kernel")
+        return owned(op.decompose(*args), op.tensors(args))
+    return _execute_kernel(op, args, array_module(where))
+
+
+def _execute_uniform(op: Declaration, first: Any, args: tuple[Any, ...]) -> Any:
+    """Pointwise over row-major float operands alike in dtype and shape: the result is alike as well."""
+    out = _native.empty_like(first)
+    values = [a._array if isinstance(a, TensorBase) else a for a in args]
+    with np.errstate(all="ignore"):
+        if op.kernel is not None:
+            op.kernel(np, out._array, *values)
+        elif op.ufunc is not None:
+            getattr(np, op.ufunc)(*values, out=out._array)
+        else:
+            np.copyto(out._array, op.scalar(loop_api.NUMPY, *values))  # type: ignore[misc]
+    return out
+
+
+def alias(op: Declaration, x: Any, *args: Any) -> Any:
+    """The view that a VIEW op makes, without history."""
+    assert op.view is not None
+    sizes, strides, offset, *d = op.view(x, *args)
+    return _native.alias(x, sizes, strides, offset, d[0].code) if d else _native.alias(x, sizes, strides, offset)
+
+
+def _execute_fake(op: Declaration, args: tuple[Any, ...]) -> Any:
+    if any(hasattr(t, "_level") for t in op.tensors(args)):
+        raise RuntimeError(f"{op.name}: a tensor of a function transform (vmap) was used after the transform had ended")
+    if op.dynamic_output and any(t.device.type == "meta" for t in op.tensors(args)):
+        raise NotImplementedError(f"{op.name}: the shape of the result depends on data, and a meta tensor has none")
+    if op.dynamic_output:
+        raise DataDependentError(f"{op.name}: the shape of the result depends on data, and a fake tensor has none")
+    if op.meta is None and op.kind is not Kind.POINTWISE:
+        if op.decompose is None:
+            raise NotImplementedError(f"{op.name}: no meta rule")
+        return owned(op.decompose(*args), op.tensors(args))
+    specs = _infer_result(op, args)
+    return fake(specs) if isinstance(specs, TensorSpec) else tuple(fake(s) for s in specs)
+
+
+def _check_float8(op: Declaration, args: tuple[Any, ...]) -> None:
+    """Refuse 8-bit floats if the op is not defined on them. An op without kernel and meta leaves the check to its parts."""
+    if not op.float8 and (op.kernel is not None or op.meta is not None):
+        metadata.refuse_dtype(op, next(t.dtype for t in op.tensors(args) if t.dtype.is_float8))
+
+
+def _infer_result(op: Declaration, args: tuple[Any, ...]) -> Any:
+    """`infer`, for results that the op can make."""
+    specs = metadata.infer(op, *args)
+    if isinstance(specs, TensorSpec) and specs.dtype.is_float8 and not op.float8:
+        metadata.refuse_dtype(op, specs.dtype)
+    return specs
+
+
+def _execute_kernel(op: Declaration, args: tuple[Any, ...], xp: Any) -> Any:
+    if op.dynamic_output:
+        result = op.kernel(xp, None, *arrays(op, args))  # type: ignore[misc]
+        return tuple(from_array(a) for a in result) if isinstance(result, tuple) else from_array(result)
+    specs = _infer_result(op, args)
+    out = empty(specs) if isinstance(specs, TensorSpec) else tuple(empty(s) for s in specs)
+    execute_into(op, out, args, xp)
+    return out
+
+
+def execute_into(op: Declaration, out: Any, args: tuple[Any, ...], xp: Any = np) -> None:
+    """Run the op's own kernel into `out`: real tensors laid out as `infer` says, a tuple if it has several
+    results. xp: numpy or cupy, where they all are. Only for ops with a kernel, or pointwise."""
+    with np.errstate(all="ignore"):
+        if isinstance(out, tuple):
+            op.kernel(xp, tuple(o._array for o in out), *arrays(op, args))  # type: ignore[misc]
+        elif op.kind is Kind.POINTWISE:
+            _run_pointwise(op, xp, out._array, args)
+        else:
+            op.kernel(xp, out._array, *arrays(op, args))  # type: ignore[misc]
+
+
+def arrays(op: Declaration, args: tuple[Any, ...]) -> list[Any]:
+    """The arguments with arrays in place of tensors."""
+    return [a._array if isinstance(a, TensorBase) else
+            [None if t is None else t._array for t in a] if i in op._lists_at and a is not None else a
+            for i, a in enumerate(args)]  # fmt: skip
+
+
+def _run_pointwise(op: Declaration, xp: Any, out: Any, args: tuple[Any, ...]) -> None:
+    """Cast the inputs to the compute dtype (floats of less than 4 bytes compute in float32) and run the rule."""
+    compute = metadata.compute_dtype(op, *args)
+    half = compute.itemsize <= 2 and compute.category is Category.FLOAT
+    d = np.dtype(np.float32) if half else compute.numpy
+    values: list[Any] = list(args)
+    as_given = op._tensor_at if op.promotion == "raw" else op._tensor_at[: op.promotion == "select"]
+    for i in op._tensor_at:
+        a = values[i]
+        if isinstance(a, TensorBase):
+            a = a._array
+            if half and a.dtype != compute.numpy and i not in as_given:
+                a = float8.cast(a, compute.numpy)  # a wider operand is rounded to the dtype of the result
+            values[i] = a if a.dtype == d or i in as_given else a.astype(d)
+        elif a is not None and (compute.category is Category.INT or (half and op.promotion == "bool")
+                                or (op._numbers_as_given and compute is dtypes.float16)):  # fmt: skip
+            values[i] = float8.cast(np.asarray(a), compute.numpy).astype(d)[()]
+    same = out.dtype == d or op.promotion in ("bool", "raw")
+    if op.kernel is not None and same:
+        op.kernel(xp, out, *values)
+    elif op.kernel is not None:
+        temporary = xp.empty(out.shape, d)
+        op.kernel(xp, temporary, *values)
+        float8.store(xp, out, temporary)
+    elif op.ufunc is not None and same:
+        getattr(xp, op.ufunc)(*values, out=out)
+    elif op.ufunc is not None:
+        float8.store(xp, out, getattr(xp, op.ufunc)(*values))
+    else:
+        k = loop_api.NUMPY if xp is np else cuda_loop()
+        float8.store(xp, out, op.scalar(k, *values))  # type: ignore[misc]
+
+
+def _execute_inplace(op: Declaration, args: tuple[Any, ...]) -> Any:
+    assert op.base is not None
+    target = args[0]
+    if target.dtype.is_float8:
+        _check_float8(op.base, args)
+    if not any(t.is_fake for t in op.tensors(args)) and target.device.type != "meta":
+        _write(op, array_module(target.device), target._array, args)
+    elif not target.is_fake and target.device.type != "meta":
+        raise RuntimeError(f"{op.name}: cannot write a fake tensor into a real one")
+    target._bump_version()
+    return target
+
+
+def _write(op: Declaration, xp: Any, target: Any, args: tuple[Any, ...]) -> None:
+    """Store the base op's result into its first input: directly, if no other operand overlaps it."""
+    base = op.base
+    assert base is not None
+    shared = 0 in target.strides  # an expanded tensor, whose elements are written where they lie
+    if base._native_kernel >= 0 and not shared and target.size <= _SMALL and (made := _native.run_kernel(base, args)) is not None:
+        float8.store(xp, target, made._array)
+    elif base.kind is Kind.POINTWISE and (base.kernel is None or base.over_input):
+        with np.errstate(all="ignore"):
+            _run_pointwise(base, xp, target, args)  # numpy itself guards against operands that overlap
+    elif base.over_input and (shared or target.flags.c_contiguous) and not any(
+            xp.may_share_memory(target, t._array) for t in base.others(args)):  # fmt: skip
+        base.kernel(xp, target, target, *arrays(base, args)[1:])  # type: ignore[misc]
+    else:
+        float8.store(xp, target, execute(base, args)._array)

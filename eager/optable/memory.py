@@ -1,0 +1,82 @@
+"""The memory of results: the device of a result, the array module of a device, new tensors, and tensors over arrays.
+
+Does not depend on ops.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from eager import _native
+from eager.base import dtypes
+from eager.base.device import device
+from eager.base.fake import fake
+from eager.base.spec import TensorSpec, contiguous_strides
+
+
+def common_device(who: str, operands: Sequence[Any]) -> device:
+    """The device of a result: that of the inputs, among which 0-d CPU tensors do not count."""
+    result = operands[0].device
+    for x in operands[1:]:
+        d = x.device
+        if d is result:
+            continue
+        if result.type == "cpu" and all(o.ndim == 0 for o in operands if o.device is result):
+            result = d
+        elif not (d.type == "cpu" and x.ndim == 0):
+            raise RuntimeError(
+                f"Expected all tensors to be on the same device, but found at least two devices, {result} and {d}! "
+                f"(when calling {who})"
+            )
+    return result
+
+
+def _no_cuda() -> Any:
+    raise RuntimeError("CUDA is not available: eager.cuda is not imported")
+
+
+_cuda_backend: Callable[[], Any] = _no_cuda
+
+
+def set_cuda_backend(backend: Callable[[], Any]) -> None:
+    """Registration by `eager.cuda` of a function that returns `.xp`, `.loop`, `.empty(spec)`, `.from_array(a)`, or raises RuntimeError."""
+    global _cuda_backend
+    _cuda_backend = backend
+
+
+def cuda_loop() -> Any:
+    """CuPy's implementation of the loop protocol (`loop_api`). Raises RuntimeError if there is no GPU."""
+    return _cuda_backend().loop
+
+
+def array_module(where: device | None) -> Any:
+    """numpy, or CuPy for a CUDA device. Raises RuntimeError if there is no GPU."""
+    return np if where is None or where.type == "cpu" else _cuda_backend().xp
+
+
+def empty(spec: TensorSpec) -> Any:
+    """A tensor of `spec` with undefined contents (a fake one on the meta device)."""
+    if spec.device.type == "cpu":
+        return _native.empty(spec.dtype.code, spec.shape, spec.strides)
+    if spec.device.type == "meta":
+        return fake(spec)
+    return _cuda_backend().empty(spec)
+
+
+def from_array(a: Any) -> Any:
+    """A tensor over an array's own memory (copied if its strides are negative or not whole elements)."""
+    made = _native.tensor_from_array(a)
+    if made is not None:
+        return made
+    if not isinstance(a, np.ndarray):
+        return _cuda_backend().from_array(a)
+    d = dtypes.from_numpy(a.dtype)
+    if a.dtype.byteorder not in "=|" or any(s < 0 or s % a.itemsize for s in a.strides) or not a.flags.writeable:
+        a = np.array(a, d.numpy, order="C")
+    span = 0 if a.size == 0 else a.itemsize + sum((n - 1) * s for n, s in zip(a.shape, a.strides, strict=True))
+    storage = _native.storage_from_memory(a.ctypes.data, span, a)
+    # numpy gives an array of no elements any strides at all
+    strides = tuple(s // a.itemsize for s in a.strides) if a.size else contiguous_strides(a.shape)
+    return _native.new_tensor(None, storage, d.code, a.shape, strides)

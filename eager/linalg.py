@@ -18,6 +18,9 @@ from eager.optable.linalg import LinAlgError
 from eager.optable.linalg import check_lapack_dtype as _check_lapack_dtype
 from eager.optable.linalg import check_matrix as _check_matrix
 from eager.optable.linalg import check_square as _check_square
+from eager.optable.lu_factors import check_pivots as _check_pivots
+from eager.optable.lu_factors import permutation_of as _permutation_of
+from eager.optable.lu_factors import unpack_factors as _unpack_factors
 from eager.optable.matmul import transpose_last as _transpose_last
 from eager.optable.out import write_out as _write_out
 from eager.optable.table import OPS
@@ -322,46 +325,18 @@ def _reflector(A: Any, i: int) -> Any:  # noqa: N803
     return OPS["where"](OPS["gt"](at, i), column, OPS["to_dtype"](OPS["eq"](at, i), A.dtype))
 
 
-def _unpack(lu_matrix: Any) -> tuple[Any, Any]:
-    """L (with a unit diagonal) and U from their common matrix."""
-    m, n = lu_matrix.shape[-2:]
-    k, axis = min(m, n), lu_matrix.ndim - 1
-    lower = OPS["tril"](OPS["slice"](lu_matrix, axis, 0, k, 1), -1)
-    ones = OPS["diag_embed"](OPS["full"]((*lu_matrix.shape[:-2], k), 1, lu_matrix.dtype, lu_matrix.device), 0, -2, -1)
-    if m > k:
-        ones = OPS["constant_pad_nd"](ones, (0, 0, 0, m - k), 0)
-    return lower + ones, OPS["triu"](OPS["slice"](lu_matrix, axis - 1, 0, k, 1), 0)
-
-
-def _permutation(order: Any, dtype: Any) -> Any:
-    """The matrices P with P[order[i], i] = 1."""
-    n = order.shape[-1]
-    columns = OPS["arange"](0, n, 1, None, order.device).reshape(n, 1)
-    return OPS["to_dtype"](columns == OPS["unsqueeze"](order, order.ndim - 1), dtype)
-
-
 @_public(out=_Out())
 def lu(A: Any, *, pivot: bool = True) -> Any:  # noqa: N803
     """P, L, U with P @ L @ U = A."""
     matrix, pivots = lu_factor(A, pivot=pivot)
-    lower, upper = _unpack(matrix)
-    return return_types.linalg_lu(_permutation(OPS["pivot_order"](pivots, A.shape[-2]), A.dtype), lower, upper)
+    lower, upper = _unpack_factors(matrix)
+    return return_types.linalg_lu(_permutation_of(OPS["pivot_order"](pivots, A.shape[-2]), A.dtype), lower, upper)
 
 
 def _conj_transpose(x: Any) -> Any:
     """Matrices transposed and conjugated."""
     x = _transpose_last(x)
     return OPS["conj"](x) if x.dtype.is_complex else x
-
-
-def _check_pivots(name: str, LU: Any, pivots: Any) -> None:  # noqa: N803
-    """Raise RuntimeError unless `pivots` has the dtype and shape that `lu_factor` returns with `LU`."""
-    expected_shape = (*LU.shape[:-2], min(LU.shape[-2:]))
-    if pivots.dtype is not dtypes.int32:
-        raise RuntimeError(f"{name}: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype, got {pivots.dtype}")
-    if tuple(pivots.shape) != expected_shape:
-        raise RuntimeError(f"{name}: Number of pivots per batch should be same as the dimension of the matrix: expected a shape of "
-                           f"{list(expected_shape)}, got {list(pivots.shape)}")  # fmt: skip
 
 
 @_public(out=_Out(not_over_itself=True, not_over_inputs=True))
@@ -375,7 +350,7 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
     if LU.dtype is not B.dtype:
         raise RuntimeError(f"linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type {_scalar_name(LU.dtype)} "
                            f"and B of type {_scalar_name(B.dtype)} instead")  # fmt: skip
-    lower, upper = _unpack(LU)
+    lower, upper = _unpack_factors(LU)
     order = OPS["pivot_order"](pivots, LU.shape[-2])
     if adjoint:  # A^H = U^H L^H P^T, where P^T A = L U
         y = OPS["solve_triangular"](*_batched(_conj_transpose(upper), B), False, False)

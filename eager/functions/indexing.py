@@ -19,7 +19,7 @@ from eager.base.symint import as_int
 from eager.functions.creation import tensor
 from eager.optable.asserting import demand
 from eager.optable.gradient_strides import with_gradient
-from eager.optable.indexing import check_sources
+from eager.optable.index_along_dim import check_sources
 from eager.optable.memory import from_array
 from eager.optable.out import write_out
 from eager.optable.precision import PROMOTE_ON_CPU, PROMOTE_ON_CUDA

@@ -11,6 +11,7 @@ from eager.base.spec import broadcast_shapes, normalize_dim, normalize_dims, siz
 from eager.functions.pointwise import kept
 from eager.functions.views import transpose
 from eager.optable.linalg import check_lapack_dtype, check_square
+from eager.optable.lu_factors import check_pivots, permutation_of, unpack_factors
 from eager.optable.matmul import transpose_last
 from eager.optable.out import write_out
 from eager.optable.precision import (
@@ -354,12 +355,12 @@ def lu_solve(b: Any, LU_data: Any, LU_pivots: Any) -> Any:  # noqa: N803
 def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:  # noqa: N803
     """P, L and U from what `linalg.lu_factor` gives."""
     if unpack_pivots:
-        linalg._check_pivots("torch.lu_unpack", LU_data, LU_pivots)
+        check_pivots("torch.lu_unpack", LU_data, LU_pivots)
     blank = OPS["full"]((0,), 0.0, LU_data.dtype, LU_data.device)
-    lower, upper = linalg._unpack(LU_data) if unpack_data else (blank, blank)
+    lower, upper = unpack_factors(LU_data) if unpack_data else (blank, blank)
     turned = blank
     if unpack_pivots:
-        turned = linalg._permutation(OPS["pivot_order"](LU_pivots, LU_data.shape[-2]), LU_data.dtype)
+        turned = permutation_of(OPS["pivot_order"](LU_pivots, LU_data.shape[-2]), LU_data.dtype)
     return return_types.lu_unpack(turned, lower, upper)
 
 

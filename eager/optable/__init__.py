@@ -9,7 +9,9 @@ from eager.optable import (
     determinants,
     fft,
     gamma,
+    gather_scatter,
     gradient_strides,
+    index_along_dim,
     indexing,
     ldl,
     linalg,
@@ -35,7 +37,7 @@ from eager.optable import (
 )
 
 __all__ = [
-    "attention", "complex_numbers", "conv", "counts", "creation", "determinants", "fft", "gamma", "gradient_strides", "indexing", "ldl",
-    "linalg", "linalg_status", "loss", "masking", "matmul", "nn", "patches", "piecewise", "pointwise", "pool", "random", "reduction", "rnn",
-    "scan", "shape", "shuffles", "sorting", "special", "table", "views",
+    "attention", "complex_numbers", "conv", "counts", "creation", "determinants", "fft", "gamma", "gather_scatter", "gradient_strides",
+    "index_along_dim", "indexing", "ldl", "linalg", "linalg_status", "loss", "masking", "matmul", "nn", "patches", "piecewise", "pointwise",
+    "pool", "random", "reduction", "rnn", "scan", "shape", "shuffles", "sorting", "special", "table", "views",
 ]  # fmt: skip

@@ -11,7 +11,8 @@ from eager.base.scalars import check_element
 from eager.base.spec import Fresh, SpecLike, TensorSpec, broadcast_shapes, preserve_strides
 from eager.optable.formulas import cast_to, sum_to
 from eager.optable.gradient_strides import as_input, laid_out
-from eager.optable.indexing import begin, stored
+from eager.optable.index_along_dim import stored
+from eager.optable.index_kernels import begin
 from eager.optable.memory import common_device
 from eager.optable.registry import Kind
 from eager.optable.table import OPS, declare

@@ -27,7 +27,7 @@ def _samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 
 ASSERT_ALL = declare("assert_all(Tensor cond, str error, str message) -> Tensor", Kind.EFFECT, meta=_meta, kernel=_assert_all,
-                     nondifferentiable=True, fallible=True, samples=_samples)  # fmt: skip
+                     nondifferentiable=True, fallible=True, samples=_samples, batch="demanded")  # fmt: skip
 
 
 def _no_gradient(xp: Any, out: Any, gs: Any, size: Any, message: str) -> None:

@@ -70,13 +70,14 @@ def _samples(make: Any) -> Any:
 
 VIEW_AS_COMPLEX = declare("view_as_complex(Tensor x) -> Tensor", Kind.VIEW, view=_view_as_complex,
                           vjp={"x": lambda g: OPS["view_as_real"](OPS["conj"](g))},
-                          samples=lambda make: iter([(make(3, 4, 2),), (make(2),)]), precision=FLOAT32_ON_CPU)  # fmt: skip
+                          samples=lambda make: iter([(make(3, 4, 2),), (make(2),)]), precision=FLOAT32_ON_CPU, batch="padded")  # fmt: skip
 VIEW_AS_REAL = declare("view_as_real(Tensor x) -> Tensor", Kind.VIEW, view=_view_as_real,
-                       vjp={"x": lambda g: OPS["view_as_complex"](OPS["clone"](g, "contiguous"))}, samples=_samples)  # fmt: skip
+                       vjp={"x": lambda g: OPS["view_as_complex"](OPS["clone"](g, "contiguous"))}, samples=_samples,
+                       batch="padded")  # fmt: skip
 REAL = declare("real(Tensor x) -> Tensor", Kind.VIEW, view=_part("real", 0), samples=_samples,
-               vjp={"x": lambda g: OPS["complex"](g, zeros(_of(g)))})  # fmt: skip
+               vjp={"x": lambda g: OPS["complex"](g, zeros(_of(g)))}, batch="padded")  # fmt: skip
 IMAG = declare("imag(Tensor x) -> Tensor", Kind.VIEW, view=_part("imag", 1), samples=_samples,
-               vjp={"x": lambda g: OPS["complex"](zeros(_of(g)), g)})  # fmt: skip
+               vjp={"x": lambda g: OPS["complex"](zeros(_of(g)), g)}, batch="padded")  # fmt: skip
 
 
 def _of(g: Any) -> TensorSpec:
@@ -105,7 +106,7 @@ def _complex_check(x: SpecLike, imag: SpecLike) -> None:
 
 
 COMPLEX = declare("complex(Tensor x, Tensor imag) -> Tensor", Kind.COMPOSITE, decompose=_complex,
-                  samples=lambda make: iter([(make(3, 4), make(3, 4)), (make(), make())]))  # fmt: skip
+                  samples=lambda make: iter([(make(3, 4), make(3, 4)), (make(), make())]), linear_in=("x", "imag"))  # fmt: skip
 
 
 def _conjugate(xp: Any, out: Any, x: Any) -> None:
@@ -114,4 +115,4 @@ def _conjugate(xp: Any, out: Any, x: Any) -> None:
 
 # Made at once, where torch keeps a flag; of real numbers a copy.
 CONJ = declare("conj(Tensor x) -> Tensor", Kind.OPAQUE, meta=like, kernel=_conjugate, vjp={"x": lambda g: OPS["conj"](g)},
-               samples=_samples)  # fmt: skip
+               samples=_samples, batch="padded", linear_in=("x",))  # fmt: skip

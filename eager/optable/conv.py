@@ -291,7 +291,7 @@ CONVOLUTION = declare(
     "int[] output_padding, int groups) -> Tensor",
     Kind.OPAQUE, meta=_meta, kernel=_convolution,
     vjp={"x": _in_their_format(_grad_x), "weight": _in_their_format(_grad_weight), "bias": _grad_bias},
-    samples=_samples, precision=LOWER)  # fmt: skip
+    samples=_samples, precision=LOWER, batch="convolution", bilinear_in=("x", "weight", "bias"))  # fmt: skip
 
 
 def _conv_weight_meta(x: SpecLike, grad: SpecLike, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> TensorSpec:
@@ -322,7 +322,8 @@ CONV_WEIGHT = declare(
     vjp={"x": lambda g, x_spec, grad, stride, padding, dilation, groups: _grad_x(
              grad, x_spec, g, stride, padding, dilation, False, groups),
          "grad": lambda g, x, grad_spec, stride, padding, dilation, groups: _same_size(OPS["convolution"](
-             x, g, None, stride, padding, dilation, False, (0,) * len(stride), groups), grad_spec)})  # fmt: skip
+             x, g, None, stride, padding, dilation, False, (0,) * len(stride), groups), grad_spec)},
+             batch="conv_weight", bilinear_in=("x", "grad", None))  # fmt: skip
 
 
 def _same_size(g: Any, spec: SpecLike) -> Any:

@@ -102,15 +102,16 @@ def _cofactor_meta(x: SpecLike, *direction: SpecLike) -> TensorSpec:
 # The derivative of `cofactor` at x along a direction. It is symmetric, so its gradient by the direction is its value along g.
 COFACTOR_DERIVATIVE = declare(
     "cofactor_derivative(Tensor x, Tensor direction) -> Tensor", Kind.OPAQUE, meta=_cofactor_meta, kernel=_cofactor_derivative,
-    vjp={"x": _third_order, "direction": lambda g, x: OPS["cofactor_derivative"](x, g)}, samples=_direction_samples)  # fmt: skip
+    vjp={"x": _third_order, "direction": lambda g, x: OPS["cofactor_derivative"](x, g)}, samples=_direction_samples,
+    batch="last_dims")  # fmt: skip
 
 
 # The matrix of signed minors: the gradient of the determinant.
 COFACTOR = declare("cofactor(Tensor x) -> Tensor", Kind.OPAQUE, meta=_cofactor_meta, kernel=_cofactor,
-                   vjp={"x": lambda g, x: OPS["cofactor_derivative"](x, g)}, samples=invertible_samples)  # fmt: skip
+                   vjp={"x": lambda g, x: OPS["cofactor_derivative"](x, g)}, samples=invertible_samples, batch="last_dims")  # fmt: skip
 
 DET = declare("det(Tensor x) -> Tensor", Kind.OPAQUE, meta=_det_meta, kernel=lambda xp, out, x: xp.copyto(out, xp.linalg.det(x)),
-              vjp={"x": lambda g, x: _per_matrix(g) * OPS["cofactor"](x)}, samples=invertible_samples)  # fmt: skip
+              vjp={"x": lambda g, x: _per_matrix(g) * OPS["cofactor"](x)}, samples=invertible_samples, batch="last_dims")  # fmt: skip
 
 
 def _slogdet_meta(x: SpecLike) -> tuple[TensorSpec, TensorSpec]:
@@ -132,4 +133,4 @@ def _slogdet_vjp(gs: Any, x: Any, y: Any) -> Any:
 
 
 SLOGDET = declare("slogdet(Tensor x) -> (Tensor, Tensor)", Kind.OPAQUE, meta=_slogdet_meta, kernel=_slogdet,
-                  vjp={"x": _slogdet_vjp}, samples=invertible_samples)  # fmt: skip
+                  vjp={"x": _slogdet_vjp}, samples=invertible_samples, batch="last_dims")  # fmt: skip

@@ -47,7 +47,7 @@ def _complex_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 FFT_C2C = declare("fft_c2c(Tensor x, int[] dims, float scale, bool forward) -> Tensor", Kind.OPAQUE, meta=_c2c_meta,
                   kernel=_run_c2c, samples=_complex_samples,
-                  vjp={"x": lambda g, dims, scale, forward: OPS["fft_c2c"](g, dims, scale, forward)})  # fmt: skip
+                  vjp={"x": lambda g, dims, scale, forward: OPS["fft_c2c"](g, dims, scale, forward)}, batch="over_dims")  # fmt: skip
 
 
 def half(n: int) -> int:
@@ -81,7 +81,7 @@ def _real_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 
 FFT_R2C = declare("fft_r2c(Tensor x, int[] dims, float scale) -> Tensor", Kind.OPAQUE, meta=_r2c_meta, kernel=_run_r2c,
-                  vjp={"x": _r2c_vjp}, samples=_real_samples)  # fmt: skip
+                  vjp={"x": _r2c_vjp}, samples=_real_samples, batch="over_dims")  # fmt: skip
 
 
 def _c2r_meta(x: SpecLike, dims: Sequence[int], scale: float, last_size: int) -> TensorSpec:
@@ -110,7 +110,7 @@ def _half_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 
 FFT_C2R = declare("fft_c2r(Tensor x, int[] dims, float scale, int last_size) -> Tensor", Kind.OPAQUE, meta=_c2r_meta,
-                  kernel=_run_c2r, vjp={"x": _c2r_vjp}, samples=_half_samples)  # fmt: skip
+                  kernel=_run_c2r, vjp={"x": _c2r_vjp}, samples=_half_samples, batch="over_dims")  # fmt: skip
 
 
 def frequencies(n: int, d: float, real: bool) -> np.ndarray[Any, Any]:

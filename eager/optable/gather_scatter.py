@@ -83,7 +83,7 @@ def _gather_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 GATHER = declare("gather(Tensor x, int dim, Tensor index) -> Tensor", Kind.INDEXED, fallible=True, meta=_gather_meta, kernel=_gather,
                  vjp={"x": lambda g, x_spec, dim, index: OPS["scatter_add"](zeros(x_spec), dim, index, g)},
-                 samples=_gather_samples)  # fmt: skip
+                 samples=_gather_samples, batch="along_dim", linear_in=("x",))  # fmt: skip
 # A gather at positions that were chosen by the values, as of maxima: it has a second derivative, which is zero.
 GATHER_CHOSEN = declare("gather_chosen(Tensor x, int dim, Tensor index) -> Tensor", Kind.COMPOSITE, fallible=True,
                         meta=_gather_meta, decompose=lambda x, dim, index: OPS["gather"](x, dim, index), samples=_gather_samples,
@@ -129,7 +129,8 @@ def _scatter_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 SCATTER = declare("scatter(Tensor x, int dim, Tensor index, Tensor src) -> Tensor", Kind.INDEXED, fallible=True,
                   meta=_scatter_meta("scatter"), kernel=_scatter, inplace=True, over_input=True, numbers="src", samples=_scatter_samples,
                   vjp={"x": lambda g, dim, index: OPS["scatter"](g, dim, index, 0),
-                       "src": lambda g, dim, index, src_spec: _to_source(OPS["gather"](g, dim, index), src_spec)})  # fmt: skip
+                       "src": lambda g, dim, index, src_spec: _to_source(OPS["gather"](g, dim, index), src_spec)},
+                       batch="along_dim", linear_in=("x", "src"))  # fmt: skip
 
 
 def _to_source(g: Any, src_spec: SpecLike) -> Any:
@@ -157,7 +158,8 @@ def _scatter_add_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 SCATTER_ADD = declare("scatter_add(Tensor x, int dim, Tensor index, Tensor src) -> Tensor", Kind.INDEXED, fallible=True,
                       meta=_scatter_meta("scatter_add"), kernel=_scatter_add, inplace=True, over_input=True, samples=_scatter_add_samples,
                       vjp={"x": lambda g: g, "src": lambda g, dim, index, src_spec: _to_source(
-                          OPS["gather"](g, dim, index), src_spec)}, precision=PROMOTE_ON_CUDA)  # fmt: skip
+                          OPS["gather"](g, dim, index), src_spec)},
+                          precision=PROMOTE_ON_CUDA, batch="along_dim", linear_in=("x", "src"))  # fmt: skip
 
 _REDUCERS = {"sum": "add", "mean": "add", "prod": "multiply", "amax": "maximum", "amin": "minimum"}
 
@@ -246,7 +248,7 @@ SCATTER_REDUCE = declare(
     "scatter_reduce(Tensor x, int dim, Tensor index, Tensor src, str reduce, bool include_self=True) -> Tensor", Kind.INDEXED,
     fallible=True, meta=_scatter_reduce_meta, kernel=_scatter_reduce, inplace=True, over_input=True, samples=_scatter_reduce_samples,
     vjp={"x,src": lambda g, y, x, dim, index, src, reduce, include_self, src_spec: _with_source(
-        _scatter_reduce_vjp(g, y, x, dim, index, src, reduce, include_self), src_spec)})  # fmt: skip
+        _scatter_reduce_vjp(g, y, x, dim, index, src, reduce, include_self), src_spec)}, batch="along_dim")  # fmt: skip
 
 
 def _with_source(grads: tuple[Any, Any], src_spec: SpecLike) -> tuple[Any, Any]:

@@ -112,7 +112,8 @@ def _same(x: Any, law: str) -> tuple[tuple[int, ...], tuple[int, ...], int]:
 # `x` itself, whose gradient has the strides that a law of `_LAWS` gives.
 GRADIENT_IN = declare("gradient_in(Tensor x, str law) -> Tensor", Kind.VIEW, view=_same,
                       vjp={"x": lambda g, x_spec, law: laid_out(g, _LAWS[law](x_spec))},
-                      samples=lambda make: iter([(make(4, 3).t(), "rows"), (make(2, 3, 4, 5), "format")]))  # fmt: skip
+                      samples=lambda make: iter([(make(4, 3).t(), "rows"), (make(2, 3, 4, 5), "format")]),
+                      batch="first_in_front")  # fmt: skip
 
 
 def with_gradient(law: str, x: Any, always: bool = False) -> Any:

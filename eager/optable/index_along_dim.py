@@ -64,7 +64,8 @@ def _index_select_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 INDEX_SELECT = declare("index_select(Tensor x, int dim, Tensor index) -> Tensor", Kind.INDEXED, fallible=True,
                        float8=True, meta=_index_select_meta, kernel=_index_select, samples=_index_select_samples,
-                       vjp={"x": lambda g, x_spec, dim, index: OPS["index_add"](zeros(x_spec), dim, index, g, 1)})  # fmt: skip
+                       vjp={"x": lambda g, x_spec, dim, index: OPS["index_add"](zeros(x_spec), dim, index, g, 1)},
+                       batch="index_select", linear_in=("x",))  # fmt: skip
 
 
 def _without(shape: Sequence[int], d: int) -> list[int]:
@@ -150,7 +151,8 @@ INDEX_ADD = declare("index_add(Tensor x, int dim, Tensor index, Tensor source, S
                     meta=_index_write_meta("index_add"), kernel=_index_add, inplace=True, over_input=True, samples=_index_add_samples,
                     vjp={"x": lambda g: g,
                          "source": lambda g, dim, index, source_spec, alpha: _scaled(
-                             OPS["index_select"](g, dim, index), alpha).reshape(tuple(source_spec.shape))})  # fmt: skip
+                             OPS["index_select"](g, dim, index), alpha).reshape(tuple(source_spec.shape))},
+                             batch="index_add", linear_in=("x", "source"))  # fmt: skip
 
 
 def _scaled(g: Any, alpha: Any) -> Any:
@@ -175,7 +177,8 @@ INDEX_COPY = declare("index_copy(Tensor x, int dim, Tensor index, Tensor source)
                      meta=_index_write_meta("index_copy"), kernel=_index_copy, inplace=True, over_input=True, samples=_index_copy_samples,
                      vjp={"x": lambda g, dim, index: OPS["index_fill"](g, dim, index, 0),
                           "source": lambda g, dim, index, source_spec: OPS["index_select"](
-                              g, dim, index).reshape(tuple(source_spec.shape))}, precision=PROMOTE_ON_CPU)  # fmt: skip
+                              g, dim, index).reshape(tuple(source_spec.shape))}, precision=PROMOTE_ON_CPU,
+                              batch="index_write", linear_in=("x", "source"))  # fmt: skip
 
 
 def _index_fill_meta(x: SpecLike, dim: int, index: SpecLike, value: Any) -> TensorSpec:
@@ -220,4 +223,5 @@ INDEX_FILL = declare("index_fill(Tensor x, int dim, Tensor index, Tensor value) 
                      vjp={"x": lambda g, dim, index: OPS["index_fill"](g, dim, index, 0),
                           "value": _index_fill_value_vjp},
                      samples=lambda make: iter([(make(3, 4), 0, make.distinct(2, high=3), 0.5),
-                                                (make(4, 3).t(), 1, make.distinct(3, high=4), make())]))  # fmt: skip
+                                                (make(4, 3).t(), 1, make.distinct(3, high=4), make())]),
+                                                batch="index_write", linear_in=("x", "value"))  # fmt: skip

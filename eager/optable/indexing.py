@@ -107,7 +107,7 @@ def _index_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 INDEX = declare("index(Tensor x, Tensor?[] indices) -> Tensor", Kind.INDEXED, fallible=True, float8=True, meta=_index_meta, kernel=_index,
                 vjp={"x": lambda g, x_spec, indices: OPS["index_put"](zeros(x_spec), indices, g, True)},
-                samples=_index_samples)  # fmt: skip
+                samples=_index_samples, batch="index", linear_in=("x",))  # fmt: skip
 
 
 def _index_put_meta(x: SpecLike, indices: Sequence[Any], values: Any, accumulate: bool) -> TensorSpec:
@@ -173,7 +173,7 @@ INDEX_PUT = declare("index_put(Tensor x, Tensor?[] indices, Tensor values, bool 
                     samples=_index_put_samples,
                     vjp={"x": lambda g, indices, accumulate: g if accumulate else OPS["index_put"](g, indices, 0, False),
                          "values": lambda g, indices, values_spec: _of_values(OPS["index"](g, indices), values_spec)},
-                         precision=PROMOTE_ON_CUDA)  # fmt: skip
+                         precision=PROMOTE_ON_CUDA, batch="index_put", linear_in=("x", "values"))  # fmt: skip
 
 
 def _of_values(g: Any, spec: SpecLike) -> Any:
@@ -209,7 +209,8 @@ EMBEDDING = declare("embedding(Tensor weight, Tensor indices, int padding_idx=-1
                     vjp={"weight": lambda g, weight_spec, indices, padding_idx: OPS["embedding_backward"](
                         g, indices, weight_spec.shape[0], padding_idx)},
                     samples=lambda make: iter([(make(5, 3), make.int(2, 4, high=5), -1), (make(3, 5).t(), make.int(4, high=5), 2),
-                                               (make(5, 9), make.int(6, high=5), -1), (make(5, 3), make.int(0, high=5), -1)]))  # fmt: skip
+                                               (make(5, 9), make.int(6, high=5), -1), (make(5, 3), make.int(0, high=5), -1)]),
+                                               batch="embedding", linear_in=("weight",))  # fmt: skip
 
 
 def _embedding_backward(g: Any, indices: Any, num_weights: int, padding_idx: int) -> Any:
@@ -236,7 +237,7 @@ EMBEDDING_BACKWARD = declare(
     decompose=_embedding_backward, kernel=_embedding_backward_kernel,
     vjp={"grad": lambda g, indices, padding_idx: _embedding_again(g, indices, padding_idx)},
     samples=lambda make: iter([(make(2, 4, 3), make.int(2, 4, high=5), 5, -1), (make(9, 6).t(), make.int(6, high=5), 5, 2),
-                               (make(0, 3), make.int(0, high=5), 5, -1)]))  # fmt: skip
+                               (make(0, 3), make.int(0, high=5), 5, -1)]), linear_in=("grad",))  # fmt: skip
 
 
 def _embedding_again(g: Any, indices: Any, padding_idx: int) -> Any:

@@ -172,7 +172,7 @@ def inverse_vjp(g: Any, y: Any) -> Any:
 
 
 INVERSE = declare("inverse(Tensor x) -> Tensor", Kind.OPAQUE, fallible=True, meta=_square("linalg.inv"), kernel=_inverse,
-                  vjp={"x": inverse_vjp}, samples=invertible_samples, precision=FLOAT32_ON_CPU)  # fmt: skip
+                  vjp={"x": inverse_vjp}, samples=invertible_samples, precision=FLOAT32_ON_CPU, batch="last_dims")  # fmt: skip
 
 
 def _solve_meta(x: SpecLike, other: SpecLike) -> TensorSpec:
@@ -204,7 +204,7 @@ SOLVE = declare("solve(Tensor x, Tensor other) -> Tensor", Kind.OPAQUE, fallible
                 vjp={"x,other": solve_vjp},
                 samples=lambda make: iter([(make.invertible(3, 3), make(3, 2)),
                                            (make.invertible(2, 3, 3).transpose(1, 2), make(2, 3, 1)),
-                                           (make.invertible(2, 2), make(2, 0))]), precision=FLOAT32_ON_CPU)  # fmt: skip
+                                           (make.invertible(2, 2), make(2, 0))]), precision=FLOAT32_ON_CPU, batch="last_dims")  # fmt: skip
 
 
 def _triangular_meta(x: SpecLike, other: SpecLike, upper: bool, unitriangular: bool) -> TensorSpec:
@@ -240,7 +240,7 @@ SOLVE_TRIANGULAR = declare(
     meta=_triangular_meta, kernel=_triangular, vjp={"x,other": _triangular_vjp},
     samples=lambda make: iter([(make.invertible(3, 3), make(3, 2), True, False),
                                (make.invertible(2, 3, 3).transpose(1, 2), make(2, 3, 2), False, False),
-                               (make.invertible(3, 3), make(3, 1), False, True)]), precision=FLOAT32_ON_CPU)  # fmt: skip
+                               (make.invertible(3, 3), make(3, 1), False, True)]), precision=FLOAT32_ON_CPU, batch="last_dims")  # fmt: skip
 
 # ---- factorisations ----
 
@@ -269,7 +269,7 @@ def _definite(make: Any) -> Iterator[tuple[Any, ...]]:
 
 # Lower triangular y with y @ y.mH = x; reads the lower triangle of x.
 CHOLESKY = declare("cholesky(Tensor x) -> Tensor", Kind.OPAQUE, fallible=True, meta=_square("linalg.cholesky"), kernel=_cholesky,
-                   vjp={"x": cholesky_vjp}, samples=_definite, precision=FLOAT32_ON_CPU)  # fmt: skip
+                   vjp={"x": cholesky_vjp}, samples=_definite, precision=FLOAT32_ON_CPU, batch="last_dims")  # fmt: skip
 
 
 def _qr_meta(x: SpecLike, complete: bool) -> tuple[TensorSpec, TensorSpec]:
@@ -315,7 +315,7 @@ def _wide_qr_vjp(q: Any, r: Any, gq: Any, gr: Any, m: int) -> Any:
 
 QR = declare("qr(Tensor x, bool complete=False) -> (Tensor, Tensor)", Kind.OPAQUE, meta=_qr_meta, kernel=_qr, vjp={"x": _qr_vjp},
              samples=lambda make: iter([(make(4, 3), False), (make(2, 3, 3), False), (make(2, 4), False), (make(3, 3), True)]),
-             precision=FLOAT32_ON_CPU)  # fmt: skip
+             precision=FLOAT32_ON_CPU, batch="last_dims")  # fmt: skip
 
 
 def _geqrf_meta(x: SpecLike) -> tuple[TensorSpec, TensorSpec]:
@@ -331,7 +331,7 @@ def _geqrf(xp: Any, out: Any, x: Any) -> None:
 
 # R above the diagonal, the reflectors' tails below it, and the reflectors' weights, as LAPACK's geqrf has them.
 GEQRF = declare("geqrf(Tensor x) -> (Tensor, Tensor)", Kind.OPAQUE, meta=_geqrf_meta, kernel=_geqrf, underived=True,
-                samples=lambda make: iter([(make(4, 3),), (make(2, 3, 3),)]))  # fmt: skip
+                samples=lambda make: iter([(make(4, 3),), (make(2, 3, 3),)]), batch="last_dims")  # fmt: skip
 
 
 def _svd_meta(x: SpecLike, full_matrices: bool) -> tuple[TensorSpec, TensorSpec, TensorSpec]:
@@ -378,7 +378,7 @@ def _svd_vjp(gs: Any, ys: Any, x_spec: SpecLike, full_matrices: bool) -> Any:
 SVD = declare("svd(Tensor x, bool full_matrices=False) -> (Tensor, Tensor, Tensor)", Kind.OPAQUE, fallible=True,
               meta=_svd_meta, kernel=_svd, vjp={"x": _svd_vjp},
               samples=lambda make: iter([(make(4, 3), False), (make(2, 3, 3), False), (make(2, 4), False)]),
-              precision=FLOAT32_ON_CPU)  # fmt: skip
+              precision=FLOAT32_ON_CPU, batch="last_dims")  # fmt: skip
 
 
 def _svdvals_vjp(g: Any, x: Any) -> Any:
@@ -388,7 +388,7 @@ def _svdvals_vjp(g: Any, x: Any) -> Any:
 
 SVDVALS = declare("svdvals(Tensor x) -> Tensor", Kind.OPAQUE, fallible=True, meta=lambda x: _svd_meta(x, False)[1],
                   kernel=lambda xp, out, x: xp.copyto(out, xp.linalg.svd(x, compute_uv=False)), vjp={"x": _svdvals_vjp},
-                  samples=lambda make: iter([(make(4, 3),), (make(2, 2, 4),)]), precision=FLOAT32_ON_CPU)  # fmt: skip
+                  samples=lambda make: iter([(make(4, 3),), (make(2, 2, 4),)]), precision=FLOAT32_ON_CPU, batch="last_dims")  # fmt: skip
 
 
 def _eigh_meta(x: SpecLike, upper: bool) -> tuple[TensorSpec, TensorSpec]:
@@ -418,7 +418,7 @@ def _symmetric(make: Any) -> Iterator[tuple[Any, ...]]:
 
 # Eigenvalues, rising, and eigenvectors (as columns, unique up to sign) of symmetric matrices; one triangle is read.
 EIGH = declare("eigh(Tensor x, bool upper=False) -> (Tensor, Tensor)", Kind.OPAQUE, fallible=True, meta=_eigh_meta, kernel=_eigh,
-               vjp={"x": _eigh_vjp}, samples=_symmetric, precision=FLOAT32_ON_CPU)  # fmt: skip
+               vjp={"x": _eigh_vjp}, samples=_symmetric, precision=FLOAT32_ON_CPU, batch="last_dims")  # fmt: skip
 
 
 def _eig_meta(x: SpecLike) -> tuple[TensorSpec, TensorSpec]:
@@ -455,7 +455,7 @@ def _real_spectrum(make: Any) -> Iterator[tuple[Any, ...]]:
 
 # Complex eigenvalues and eigenvectors (columns of length 1, unique up to a phase) of any square matrix.
 EIG = declare("eig(Tensor x) -> (Tensor, Tensor)", Kind.OPAQUE, fallible=True, meta=_eig_meta, kernel=_eig, vjp={"x": _eig_vjp},
-              samples=_real_spectrum, precision=FLOAT32_ON_CPU)  # fmt: skip
+              samples=_real_spectrum, precision=FLOAT32_ON_CPU, batch="last_dims")  # fmt: skip
 
 
 def _lu_meta(x: SpecLike) -> tuple[TensorSpec, TensorSpec]:
@@ -524,7 +524,8 @@ def _lu_vjp(g: Any, y: Any, y1: Any) -> Any:
 
 LU_FACTOR = declare("lu_factor(Tensor x) -> (Tensor, Tensor)", Kind.OPAQUE, meta=_lu_meta, kernel=_lu,
                     vjp={"x": lambda gs, y, y1: _lu_vjp(gs[0], y, y1)}, nondifferentiable_outputs=(1,),
-                    samples=lambda make: iter([(make.invertible(3, 3),), (make(2, 4, 3),)]), precision=FLOAT32_ON_CPU)  # fmt: skip
+                    samples=lambda make: iter([(make.invertible(3, 3),), (make(2, 4, 3),)]),
+                    precision=FLOAT32_ON_CPU, batch="last_dims")  # fmt: skip
 
 
 def _pivot_order(xp: Any, out: Any, pivots: Any, n: int) -> None:
@@ -541,7 +542,7 @@ def _pivot_order(xp: Any, out: Any, pivots: Any, n: int) -> None:
 PIVOT_ORDER = declare("pivot_order(Tensor pivots, int n) -> Tensor", Kind.OPAQUE, fallible=True,
                       nondifferentiable=True, kernel=_pivot_order,
                       meta=lambda pivots, n: spec_like(pivots, (*pivots.shape[:-1], n), dtypes.int64),
-                      samples=lambda make: iter([(make.int(2, 2, low=2, high=4), 3)]))  # fmt: skip
+                      samples=lambda make: iter([(make.int(2, 2, low=2, high=4), 3)]), batch="last_dims")  # fmt: skip
 
 # ---- pseudo-inverse and exponential ----
 
@@ -569,7 +570,7 @@ def _pinv_vjp(g: Any, x: Any, y: Any) -> Any:
 PINV = declare("pinv(Tensor x, float? rcond=None) -> Tensor", Kind.OPAQUE, fallible=True,
                meta=_pinv_meta, kernel=_pinv, vjp={"x": _pinv_vjp},
                samples=lambda make: iter([(make(4, 3), None), (make(2, 2, 3), None), (make(0, 3), None)]),
-               precision=FLOAT32_ON_CPU)  # fmt: skip
+               precision=FLOAT32_ON_CPU, batch="last_dims")  # fmt: skip
 
 
 def _matrix_exp(xp: Any, out: Any, x: Any) -> None:
@@ -598,7 +599,7 @@ def _matrix_exp_vjp(g: Any, x: Any) -> Any:
 
 MATRIX_EXP = declare("matrix_exp(Tensor x) -> Tensor", Kind.OPAQUE, fallible=True, meta=_square("linalg.matrix_exp", halves=True),
                      kernel=_matrix_exp, vjp={"x": _matrix_exp_vjp},
-                     samples=lambda make: iter([(make(3, 3),), (make(2, 2, 2),)]))  # fmt: skip
+                     samples=lambda make: iter([(make(3, 3),), (make(2, 2, 2),)]), batch="last_dims")  # fmt: skip
 
 # ---- norms of vectors ----
 
@@ -688,5 +689,5 @@ VECTOR_NORM = declare(
     samples=lambda make: iter([(make(3, 4), 2.0, (0, 1), False), (make(4, 3).t(), 1.0, (1,), True), (make(3, 4), 3.0, (0,), False),
                                (make(3, 4), float("inf"), (1,), False), (make(3, 4), float("-inf"), (0,), True),
                                (make(3, 4), 0.0, (1,), False), (make(), 2.0, (), False), (make(0, 3), 2.0, (0,), False)]),
-                               precision=FLOAT32_UNLESS_ASKED)  # fmt: skip
+                               precision=FLOAT32_UNLESS_ASKED, batch="over_dims")  # fmt: skip
 

@@ -23,7 +23,7 @@ from eager.optable.linalg import (
     solve_vjp,
     spec_like,
 )
-from eager.optable.precision import FLOAT32_ON_CPU, Precision
+from eager.optable.precision import FLOAT32_ON_CPU
 from eager.optable.registry import Kind
 from eager.optable.table import Op, declare
 
@@ -50,7 +50,7 @@ def _kernel(compute: Callable[..., Any], status: Callable[[Any], int]) -> Callab
 
 
 def _declare(name: str, base: Op, params: str, compute: Callable[..., Any], status: Callable[[Any], int], vjp: dict[str, Any],
-             precision: Precision) -> Op:  # fmt: skip
+             **rules: Any) -> Op:  # fmt: skip
     def meta(x: SpecLike, *others: SpecLike) -> tuple[TensorSpec, TensorSpec]:
         assert base.meta is not None
         return base.meta(x, *others), spec_like(x, tuple(x.shape[:-2]), dtypes.int32)
@@ -60,12 +60,12 @@ def _declare(name: str, base: Op, params: str, compute: Callable[..., Any], stat
         return base.samples(make)
 
     return declare(f"{name}({params}) -> (Tensor, Tensor)", Kind.OPAQUE, meta=meta, kernel=_kernel(compute, status), vjp=vjp,
-                   nondifferentiable_outputs=(1,), samples=samples, precision=precision)  # fmt: skip
+                   nondifferentiable_outputs=(1,), samples=samples, **rules)  # fmt: skip
 
 
 INVERSE_STATUS = _declare("inverse_status", INVERSE, "Tensor x", lambda xp, x: xp.linalg.inv(x), first_zero_pivot,
-                          {"x": lambda gs, y: inverse_vjp(gs[0], y)}, precision=FLOAT32_ON_CPU)  # fmt: skip
+                          {"x": lambda gs, y: inverse_vjp(gs[0], y)}, precision=FLOAT32_ON_CPU, batch="last_dims")  # fmt: skip
 SOLVE_STATUS = _declare("solve_status", SOLVE, "Tensor x, Tensor other", lambda xp, x, other: xp.linalg.solve(x, other), first_zero_pivot,
-                        {"x,other": lambda gs, x, y: solve_vjp(gs[0], x, y)}, precision=FLOAT32_ON_CPU)  # fmt: skip
+                        {"x,other": lambda gs, x, y: solve_vjp(gs[0], x, y)}, precision=FLOAT32_ON_CPU, batch="last_dims")  # fmt: skip
 CHOLESKY_STATUS = _declare("cholesky_status", CHOLESKY, "Tensor x", lambda xp, x: xp.linalg.cholesky(x), first_indefinite_minor,
-                           {"x": lambda gs, y: cholesky_vjp(gs[0], y)}, precision=FLOAT32_ON_CPU)  # fmt: skip
+                           {"x": lambda gs, y: cholesky_vjp(gs[0], y)}, precision=FLOAT32_ON_CPU, batch="last_dims")  # fmt: skip

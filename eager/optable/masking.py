@@ -64,7 +64,7 @@ MASKED_FILL = declare("masked_fill(Tensor x, Tensor mask, Tensor value) -> Tenso
                       samples=_masked_fill_samples,
                       vjp={"x": lambda g, x_spec, mask: sum_to(OPS["masked_fill"](g, mask, 0), x_spec.shape),
                            "value": lambda g, mask: OPS["sum"](
-                               OPS["where"](mask, g, 0), tuple(range(g.ndim)), False, None)})  # fmt: skip
+                               OPS["where"](mask, g, 0), tuple(range(g.ndim)), False, None)}, linear_in=("x", "value"))  # fmt: skip
 
 
 def _masked_scatter_meta(x: SpecLike, mask: SpecLike, source: SpecLike) -> TensorSpec:
@@ -96,7 +96,7 @@ MASKED_SCATTER = declare("masked_scatter(Tensor x, Tensor mask, Tensor source) -
                          meta=_masked_scatter_meta, kernel=_masked_scatter, inplace=True, over_input=True, samples=_masked_scatter_samples,
                          vjp={"x": lambda g, x_spec, mask: sum_to(OPS["masked_fill"](g, mask, 0), x_spec.shape),
                               "source": lambda g, mask, source_spec: OPS["masked_scatter_backward"](
-                                  g, mask, tuple(source_spec.shape))})  # fmt: skip
+                                  g, mask, tuple(source_spec.shape))}, linear_in=("x", "source"))  # fmt: skip
 
 
 def _masked_scatter_backward(xp: Any, out: Any, g: Any, mask: Any, size: Any) -> None:
@@ -110,7 +110,8 @@ MASKED_SCATTER_BACKWARD = declare(
     meta=lambda grad, mask, size: TensorSpec.contiguous(tuple(size), grad.dtype, grad.device),
     vjp={"grad": lambda g, grad_spec, mask: OPS["masked_scatter"](
         OPS["full"](tuple(grad_spec.shape), 0, g.dtype, g.device), mask, g)},
-    samples=lambda make: iter([(make(3, 4), make.bool(3, 4), (15,)), (make(4, 3).t(), make.bool(4), (4, 3))]))  # fmt: skip
+    samples=lambda make: iter([(make(3, 4), make.bool(3, 4), (15,)), (make(4, 3).t(), make.bool(4), (4, 3))]),
+    linear_in=("grad",))  # fmt: skip
 
 
 def _masked_select(xp: Any, out: Any, x: Any, mask: Any) -> Any:
@@ -131,7 +132,7 @@ MASKED_SELECT = declare("masked_select(Tensor x, Tensor mask) -> Tensor", Kind.O
                         kernel=_masked_select, dynamic_output=_masked_select_sizes,
                         vjp={"x": as_input(_masked_select_vjp)},
                         samples=lambda make: iter([(make(3, 4), make.bool(3, 4)), (make(4, 3).t(), make.bool(4)),
-                                                   (make(3, 1), make.bool(4))]))  # fmt: skip
+                                                   (make(3, 1), make.bool(4))]), linear_in=("x",))  # fmt: skip
 
 
 def _nonzero(xp: Any, out: Any, x: Any) -> Any:
@@ -179,7 +180,7 @@ TAKE = declare("take(Tensor x, Tensor index) -> Tensor", Kind.COMPOSITE, fallibl
                vjp={"x": as_input(lambda g, x_spec, index: OPS["put"](
                    OPS["full"](tuple(x_spec.shape), 0, g.dtype, g.device), index, g, True))},
                samples=lambda make: iter([(make(3, 4), make.int(2, 5, high=12)), (make(4, 3).t(), make.int(5, high=12)),
-                                          (make(3), make.int(0, high=3))]))  # fmt: skip
+                                          (make(3), make.int(0, high=3))]), linear_in=("x",))  # fmt: skip
 
 
 def _put(x: Any, index: Any, source: Any, accumulate: bool) -> Any:
@@ -204,4 +205,5 @@ PUT = declare("put(Tensor x, Tensor index, Tensor source, bool accumulate=False)
               inplace=True, vjp={"x": _put_vjp, "source": lambda g, index, source_spec: OPS["take"](g, index).reshape(
                   tuple(source_spec.shape))},
               samples=lambda make: iter([(make(3, 4), make.distinct(5, high=12), make(5), False),
-                                         (make(4, 3).t(), make.int(2, 3, high=12), make(2, 3), True)]))  # fmt: skip
+                                         (make(4, 3).t(), make.int(2, 3, high=12), make(2, 3), True)]),
+                                         linear_in=("x", "source"))  # fmt: skip

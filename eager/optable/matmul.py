@@ -76,7 +76,8 @@ MM = declare("mm(Tensor x, Tensor other) -> Tensor", Kind.OPAQUE, meta=_mm_meta,
              vjp={"x": lambda g, other, x_spec: _product_like(x_spec, g, transpose_last(other)),
                   "other": lambda g, x, other_spec: _product_like(other_spec, transpose_last(x), g)},
              samples=lambda make: iter([(make(3, 4), make(4, 5)), (make(4, 3).t(), make(5, 4).t()),
-                                        (make(0, 4), make(4, 2)), (make(2, 0), make(0, 3))]), precision=LOWER)  # fmt: skip
+                                        (make(0, 4), make(4, 2)), (make(2, 0), make(0, 3))]), precision=LOWER,
+                                        batch="mm", bilinear_in=("x", "other", None))  # fmt: skip
 
 
 def _bmm_meta(x: SpecLike, other: SpecLike) -> TensorSpec:
@@ -94,7 +95,8 @@ BMM = declare("bmm(Tensor x, Tensor other) -> Tensor", Kind.OPAQUE, meta=_bmm_me
               vjp={"x": lambda g, other: OPS["bmm"](g, transpose_last(other)),
                    "other": lambda g, x: OPS["bmm"](transpose_last(x), g)},
               samples=lambda make: iter([(make(2, 3, 4), make(2, 4, 5)), (make(2, 4, 3).transpose(1, 2), make(2, 4, 5)),
-                                         (make(0, 3, 4), make(0, 4, 2))]), precision=LOWER)  # fmt: skip
+                                         (make(0, 3, 4), make(0, 4, 2))]),
+                                         precision=LOWER, batch="bmm", bilinear_in=("x", "other", None))  # fmt: skip
 
 
 def _matmul(x: Any, other: Any) -> Any:
@@ -151,7 +153,7 @@ def _matmul_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 
 MATMUL = declare("matmul(Tensor x, Tensor other) -> Tensor", Kind.COMPOSITE, float8=True, decompose=_matmul,
-                 samples=_matmul_samples, precision=LOWER)  # fmt: skip
+                 samples=_matmul_samples, precision=LOWER, bilinear_in=("x", "other", None))  # fmt: skip
 
 
 def _linear(x: Any, weight: Any, bias: Any) -> Any:
@@ -217,4 +219,5 @@ LINEAR = declare("linear(Tensor x, Tensor weight, Tensor? bias=None) -> Tensor",
                       "weight": _linear_weight_vjp,
                       "bias": lambda g, bias_spec: sum_to(g, bias_spec.shape)},
                  samples=lambda make: iter([(make(3, 4), make(5, 4), make(5)), (make(2, 3, 4), make(5, 4), None),
-                                            (make(4), make(5, 4), make(5)), (make(3, 4), make(4), None)]), precision=LOWER)  # fmt: skip
+                                            (make(4), make(5, 4), make(5)), (make(3, 4), make(4), None)]), precision=LOWER,
+                                            batch="linear", bilinear_in=("x", "weight", "bias"))  # fmt: skip

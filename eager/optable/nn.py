@@ -140,7 +140,8 @@ def _softmax_backward_kernel(xp: Any, out: Any, g: Any, y: Any, dim: int) -> Non
 
 
 SOFTMAX_BACKWARD = declare("softmax_backward(Tensor g, Tensor y, int dim) -> Tensor", Kind.COMPOSITE, meta=_like_second,
-                           decompose=_softmax_backward, kernel=_softmax_backward_kernel, samples=_pair_samples)  # fmt: skip
+                           decompose=_softmax_backward, kernel=_softmax_backward_kernel, samples=_pair_samples,
+                           batch="along_dim")  # fmt: skip
 
 
 def _softmax_vjp(g: Any, y: Any, dim: int) -> Any:
@@ -153,7 +154,7 @@ def _softmax_vjp(g: Any, y: Any, dim: int) -> Any:
 
 SOFTMAX = declare("softmax(Tensor x, int dim) -> Tensor", Kind.COMPOSITE, meta=_softmax_meta, decompose=_softmax,
                   kernel=_softmax_kernel, samples=_dim_samples, vjp={"x": _softmax_vjp}, in_opmath=False,
-                  precision=FLOAT32_UNLESS_ASKED)  # fmt: skip
+                  precision=FLOAT32_UNLESS_ASKED, batch="along_dim")  # fmt: skip
 
 
 def _log_softmax(x: Any, dim: int) -> Any:
@@ -210,10 +211,11 @@ def _log_softmax_backward_kernel(xp: Any, out: Any, g: Any, y: Any, dim: int) ->
 
 LOG_SOFTMAX_BACKWARD = declare("log_softmax_backward(Tensor g, Tensor y, int dim) -> Tensor", Kind.COMPOSITE,
                                meta=_like_second, decompose=_log_softmax_backward, kernel=_log_softmax_backward_kernel,
-                               samples=_pair_samples)  # fmt: skip
+                               samples=_pair_samples, batch="along_dim")  # fmt: skip
 LOG_SOFTMAX = declare("log_softmax(Tensor x, int dim) -> Tensor", Kind.COMPOSITE, meta=_softmax_meta, decompose=_log_softmax,
                       kernel=_log_softmax_kernel, samples=_dim_samples,
-                      vjp={"x": lambda g, y, dim: OPS["log_softmax_backward"](g, y, dim)}, precision=FLOAT32_UNLESS_ASKED)  # fmt: skip
+                      vjp={"x": lambda g, y, dim: OPS["log_softmax_backward"](g, y, dim)}, precision=FLOAT32_UNLESS_ASKED,
+                      batch="along_dim")  # fmt: skip
 
 
 # ---- layer norm ----
@@ -420,7 +422,7 @@ NATIVE_LAYER_NORM = declare(
     "native_layer_norm(Tensor x, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
     Kind.COMPOSITE, meta=_layer_norm_meta, decompose=_layer_norm, kernel=_layer_norm_kernel,
     vjp={"x, weight, bias": _layer_norm_vjp}, nondifferentiable_outputs=(1, 2), samples=_norm_samples,
-    precision=FLOAT32_ON_CUDA)  # fmt: skip
+    precision=FLOAT32_ON_CUDA, batch="normalised")  # fmt: skip
 
 
 # ---- RMS norm ----
@@ -480,7 +482,8 @@ def _rms_norm_vjp(g: Any, x: Any, normalized_shape: Any, weight: Any, eps: float
 RMS_NORM = declare(
     "rms_norm(Tensor x, int[] normalized_shape, Tensor? weight, float eps) -> Tensor", Kind.COMPOSITE, meta=_rms_norm_meta,
     decompose=_rms_norm, kernel=_rms_norm_kernel, vjp={"x, weight": _rms_norm_vjp},
-    samples=lambda make: ((s[0], s[1], s[2], s[4]) for s in _norm_samples(make)), precision=FLOAT32_ON_CUDA)  # fmt: skip
+    samples=lambda make: ((s[0], s[1], s[2], s[4]) for s in _norm_samples(make)),
+    precision=FLOAT32_ON_CUDA, batch="normalised")  # fmt: skip
 
 
 # ---- batch norm over statistics of the batch ----

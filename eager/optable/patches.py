@@ -71,10 +71,11 @@ IM2COL = declare(
     vjp={"x": lambda g, x_spec, kernel, dilation, padding, stride: OPS["col2im"](
         g, tuple(x_spec.shape[2:]), kernel, dilation, padding, stride)},
     samples=lambda make: iter([(make(2, 3, 4, 5), (2, 3), (1, 1), (0, 1), (1, 2)),
-                               (make(5, 2, 1, 4).permute(1, 2, 3, 0), (2, 2), (2, 1), (0, 0), (1, 1))]))  # fmt: skip
+                               (make(5, 2, 1, 4).permute(1, 2, 3, 0), (2, 2), (2, 1), (0, 0), (1, 1))]),
+                               batch="folded", linear_in=("x",))  # fmt: skip
 COL2IM = declare(
     "col2im(Tensor x, int[] size, int[] kernel, int[] dilation, int[] padding, int[] stride) -> Tensor", Kind.OPAQUE,
     meta=_col2im_meta, kernel=_col2im,
     vjp={"x": lambda g, kernel, dilation, padding, stride: OPS["im2col"](g, kernel, dilation, padding, stride)},
     samples=lambda make: iter([(make(2, 12, 12), (4, 5), (2, 2), (1, 1), (0, 0), (1, 1)),
-                               (make(1, 6, 6), (3, 5), (2, 3), (1, 1), (0, 1), (1, 2))]))  # fmt: skip
+                               (make(1, 6, 6), (3, 5), (2, 3), (1, 1), (0, 1), (1, 2))]), batch="folded", linear_in=("x",))  # fmt: skip

@@ -523,7 +523,7 @@ def _cast_vjp(g: Any, x_spec: SpecLike) -> Any:
 
 TO_DTYPE = declare("to_dtype(Tensor x, dtype dtype) -> Tensor", Kind.POINTWISE, promotion="raw",
                    scalar=lambda k, x, dtype: k.cast(x, dtype), meta=_cast_meta,
-                   vjp={"x": _cast_vjp}, float8=True, samples=_cast_samples)  # fmt: skip
+                   vjp={"x": _cast_vjp}, float8=True, samples=_cast_samples, linear_in=("x",))  # fmt: skip
 
 
 def _clone_meta(x: SpecLike, memory_format: str | None) -> TensorSpec:
@@ -545,7 +545,8 @@ _BITS: Final = {1: "u1", 2: "u2", 4: "u4", 8: "u8"}
 CLONE = declare("clone(Tensor x, str? memory_format=None) -> Tensor", Kind.POINTWISE, promotion="raw",
                 scalar=lambda k, x, memory_format: x, kernel=lambda xp, out, x, memory_format: _move(xp, out, x),
                 meta=_clone_meta, vjp={"x": lambda g: g}, float8=True,
-                samples=lambda make: iter([(make(3, 4).t(), None), (make(3, 4).t(), "contiguous")]))  # fmt: skip
+                samples=lambda make: iter([(make(3, 4).t(), None), (make(3, 4).t(), "contiguous")]),
+                batch="as_clone", linear_in=("x",))  # fmt: skip
 
 
 def _copy_meta(x: SpecLike, src: Any) -> TensorSpec:
@@ -564,7 +565,7 @@ def _copy_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 COPY = declare("copy(Tensor x, Tensor src) -> Tensor", Kind.POINTWISE, promotion="raw", numbers="src",
                scalar=lambda k, x, src: src, kernel=lambda xp, out, x, src: _move(xp, out, src), over_input=True, meta=_copy_meta,
                vjp={"x": _zero, "src": lambda g: g}, casts_result=True, inplace=True, float8=True,
-               samples=_copy_samples)  # fmt: skip
+               samples=_copy_samples, batch="shaped_by_first")  # fmt: skip
 
 
 def _fill_meta(x: SpecLike, value: Any) -> TensorSpec:
@@ -575,4 +576,4 @@ def _fill_meta(x: SpecLike, value: Any) -> TensorSpec:
 FILL = declare("fill(Tensor x, Scalar value) -> Tensor", Kind.POINTWISE, promotion="raw",
                scalar=lambda k, x, value: value, meta=_fill_meta, vjp={"x": _zero}, float8=True,
                kernel=lambda xp, out, x, value: float8.fill(out, value), casts_result=True, inplace=True, over_input=True,
-               samples=lambda make: iter([(make(3, 4), 2.5), (make.int(3, high=4), 2)]))  # fmt: skip
+               samples=lambda make: iter([(make(3, 4), 2.5), (make.int(3, high=4), 2)]), batch="shaped_by_first")  # fmt: skip

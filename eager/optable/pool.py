@@ -150,7 +150,7 @@ def _max_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 MAX_POOL = declare(
     "max_pool(Tensor x, int[] kernel, int[] stride, int[] padding, int[] dilation, bool ceil_mode=False) -> (Tensor, Tensor)",
     Kind.OPAQUE, meta=_max_meta, kernel=_max_pool, nondifferentiable_outputs=(1,), samples=_max_samples,
-    vjp={"x": in_strides(piecewise_linear(_max_vjp), "x_spec", lambda g, x: _pooled(x, x.shape).strides)})  # fmt: skip
+    vjp={"x": in_strides(piecewise_linear(_max_vjp), "x_spec", lambda g, x: _pooled(x, x.shape).strides)}, batch="folded")  # fmt: skip
 
 # ---- average ----
 
@@ -218,7 +218,8 @@ AVG_POOL = declare(
     "int? divisor_override=None) -> Tensor",
     Kind.OPAQUE, meta=_avg_meta, kernel=_avg_pool, samples=_avg_samples,
     vjp={"x": _as_averaged(piecewise_linear(lambda g, x_spec, kernel, stride, padding, count_include_pad, divisor_override: OPS[
-        "avg_pool_backward"](g, tuple(x_spec.shape), kernel, stride, padding, count_include_pad, divisor_override)))})  # fmt: skip
+        "avg_pool_backward"](g, tuple(x_spec.shape), kernel, stride, padding, count_include_pad, divisor_override)))},
+        batch="folded", linear_in=("x",))  # fmt: skip
 
 
 def _avg_again(g: Any, grad_spec: SpecLike, kernel: Any, stride: Any, padding: Any, count_include_pad: bool,
@@ -235,7 +236,7 @@ AVG_POOL_BACKWARD = declare(
     Kind.OPAQUE, kernel=_avg_backward,
     meta=lambda grad, size, *options: _averaged(grad, tuple(size)), vjp={"grad": _avg_again},
     samples=lambda make: iter([(make(2, 3, 3, 7), (2, 3, 5, 6), (3, 2), (2, 1), (1, 1), False, None),
-                               (make(2, 3, 3), (2, 3, 6), (2,), (2,), (0,), True, None)]))  # fmt: skip
+                               (make(2, 3, 3), (2, 3, 6), (2,), (2,), (0,), True, None)]), batch="folded", linear_in=("grad",))  # fmt: skip
 
 # ---- adaptive: so many windows, as even as they can be ----
 
@@ -308,7 +309,7 @@ ADAPTIVE_AVG_POOL = declare("adaptive_avg_pool(Tensor x, int[] size) -> Tensor",
                             meta=_adaptive_meta, kernel=_adaptive_avg_kernel, samples=_adaptive_samples,
                             vjp={"x": piecewise_linear(
                                 _adaptive_vjp)},
-                            accepts="f")  # fmt: skip
+                            accepts="f", batch="folded", linear_in=("x",))  # fmt: skip
 
 
 def _adaptive_backward(xp: Any, out: Any, grad: Any, size: Any) -> None:
@@ -326,7 +327,8 @@ ADAPTIVE_AVG_POOL_BACKWARD = declare(
     "adaptive_avg_pool_backward(Tensor grad, int[] size) -> Tensor", Kind.OPAQUE, kernel=_adaptive_backward,
     meta=lambda grad, size: _averaged(grad, tuple(size)),
     vjp={"grad": lambda g, grad_spec: OPS["adaptive_avg_pool"](g, tuple(grad_spec.shape[2:]))},
-    samples=lambda make: iter([(make(2, 3, 2, 4), (2, 3, 5, 6)), (make(2, 3, 3), (2, 3, 6))]))  # fmt: skip
+    samples=lambda make: iter([(make(2, 3, 2, 4), (2, 3, 5, 6)), (make(2, 3, 3), (2, 3, 6))]),
+    batch="folded", linear_in=("grad",))  # fmt: skip
 
 
 def _adaptive_max(xp: Any, outs: Any, x: Any, size: Sequence[int]) -> None:
@@ -352,4 +354,4 @@ def _adaptive_max_meta(x: SpecLike, size: Sequence[int]) -> tuple[TensorSpec, Te
 ADAPTIVE_MAX_POOL = declare("adaptive_max_pool(Tensor x, int[] size) -> (Tensor, Tensor)", Kind.OPAQUE, kernel=_adaptive_max,
                             meta=_adaptive_max_meta, nondifferentiable_outputs=(1,),
                             vjp={"x": _as_averaged(piecewise_linear(_max_vjp))},
-                            samples=_adaptive_samples, accepts="f")  # fmt: skip
+                            samples=_adaptive_samples, accepts="f", batch="folded")  # fmt: skip

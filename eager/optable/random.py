@@ -99,7 +99,7 @@ def _uniform(xp: Any, out: Any, state: Any, size: Any, dtype: Any) -> None:
 
 
 PHILOX_UNIFORM = declare("philox_uniform(Tensor state, int[] size, dtype? dtype=None) -> Tensor", Kind.RANDOM,
-                         meta=_draw_meta, kernel=_uniform, nondifferentiable=True, samples=_state_samples)  # fmt: skip
+                         meta=_draw_meta, kernel=_uniform, nondifferentiable=True, samples=_state_samples, batch="drawn")  # fmt: skip
 
 
 def _normal(xp: Any, out: Any, state: Any, size: Any, dtype: Any) -> None:
@@ -119,7 +119,7 @@ def _normal(xp: Any, out: Any, state: Any, size: Any, dtype: Any) -> None:
 
 
 PHILOX_NORMAL = declare("philox_normal(Tensor state, int[] size, dtype? dtype=None) -> Tensor", Kind.RANDOM,
-                        meta=_draw_meta, kernel=_normal, nondifferentiable=True, samples=_state_samples)  # fmt: skip
+                        meta=_draw_meta, kernel=_normal, nondifferentiable=True, samples=_state_samples, batch="drawn")  # fmt: skip
 
 
 def _randint(xp: Any, out: Any, state: Any, low: int, high: int, size: Any, dtype: Any) -> None:
@@ -137,4 +137,4 @@ def _randint_meta(state: Any, low: int, high: int, size: Sequence[int], dtype: A
 
 PHILOX_RANDINT = declare("philox_randint(Tensor state, int low, int high, int[] size, dtype? dtype=None) -> Tensor",
                          Kind.RANDOM, meta=_randint_meta, kernel=_randint, nondifferentiable=True,
-                         samples=lambda make: iter([(make.state(), 0, 10, (3, 4), None)]))  # fmt: skip
+                         samples=lambda make: iter([(make.state(), 0, 10, (3, 4), None)]), batch="drawn")  # fmt: skip

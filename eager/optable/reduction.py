@@ -105,7 +105,8 @@ def _plain(name: str) -> Any:
 SUM = declare("sum(Tensor x, int[] dims, bool keepdim=False, dtype? dtype=None) -> Tensor", Kind.REDUCTION, reduce="sum",
               meta=lambda x, dims, keepdim, dtype: _spec(x, dims, keepdim, _sum_dtype(x, dtype)),
               kernel=_sum_kernel, samples=_typed_samples,
-              vjp={"x": lambda g, x_spec, dims, keepdim: restore(g, x_spec, dims, keepdim)}, precision=FLOAT32_UNLESS_ASKED)  # fmt: skip
+              vjp={"x": lambda g, x_spec, dims, keepdim: restore(g, x_spec, dims, keepdim)}, precision=FLOAT32_UNLESS_ASKED,
+              batch="over_dims", linear_in=("x",))  # fmt: skip
 
 
 def _prod_vjp(g: Any, x: Any, y: Any, dims: Any, keepdim: bool) -> Any:
@@ -132,7 +133,7 @@ def _prod_vjp(g: Any, x: Any, y: Any, dims: Any, keepdim: bool) -> Any:
 PROD = declare("prod(Tensor x, int[] dims, bool keepdim=False, dtype? dtype=None) -> Tensor", Kind.REDUCTION, reduce="prod",
                meta=lambda x, dims, keepdim, dtype: _spec(x, dims, keepdim, _sum_dtype(x, dtype)),
                kernel=_prod_kernel, samples=_typed_samples, in_opmath=True, vjp={"x": _prod_vjp},
-               precision=Precision(cuda=Policy.FLOAT32_UNLESS_ASKED, cpu=Policy.FLOAT32))  # fmt: skip
+               precision=Precision(cuda=Policy.FLOAT32_UNLESS_ASKED, cpu=Policy.FLOAT32), batch="over_dims")  # fmt: skip
 
 
 def _extreme_meta(x: SpecLike, dims: Sequence[int], keepdim: bool) -> TensorSpec:
@@ -154,9 +155,11 @@ def _extreme_vjp(g: Any, x: Any, y: Any, dims: Any, keepdim: bool) -> Any:
 
 
 AMAX = declare("amax(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.REDUCTION, reduce="amax",
-               meta=_extreme_meta, kernel=_plain("amax"), vjp={"x": _extreme_vjp}, samples=_samples, accepts="bif")  # fmt: skip
+               meta=_extreme_meta, kernel=_plain("amax"), vjp={"x": _extreme_vjp}, samples=_samples, accepts="bif",
+               batch="over_dims")  # fmt: skip
 AMIN = declare("amin(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.REDUCTION, reduce="amin",
-               meta=_extreme_meta, kernel=_plain("amin"), vjp={"x": _extreme_vjp}, samples=_samples, accepts="bif")  # fmt: skip
+               meta=_extreme_meta, kernel=_plain("amin"), vjp={"x": _extreme_vjp}, samples=_samples, accepts="bif",
+               batch="over_dims")  # fmt: skip
 
 
 def _bool_meta(x: SpecLike, dims: Sequence[int], keepdim: bool) -> TensorSpec:
@@ -170,9 +173,9 @@ def _bool_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 
 ANY = declare("any(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.REDUCTION, float8=True, reduce="any",
-              meta=_bool_meta, kernel=_plain("any"), nondifferentiable=True, samples=_bool_samples)  # fmt: skip
+              meta=_bool_meta, kernel=_plain("any"), nondifferentiable=True, samples=_bool_samples, batch="over_dims")  # fmt: skip
 ALL = declare("all(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.REDUCTION, float8=True, reduce="all",
-              meta=_bool_meta, kernel=_plain("all"), nondifferentiable=True, samples=_bool_samples)  # fmt: skip
+              meta=_bool_meta, kernel=_plain("all"), nondifferentiable=True, samples=_bool_samples, batch="over_dims")  # fmt: skip
 
 
 def _arg_meta(x: SpecLike, dims: Sequence[int], keepdim: bool) -> TensorSpec:
@@ -202,9 +205,11 @@ def _arg_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 # dims is one dim, or all of them (then the index is into the flattened tensor); ties go to the first.
 ARGMAX = declare("argmax(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.REDUCTION, reduce="argmax",
-                 meta=_arg_meta, kernel=_arg("argmax"), nondifferentiable=True, samples=_arg_samples, accepts="bif")  # fmt: skip
+                 meta=_arg_meta, kernel=_arg("argmax"), nondifferentiable=True, samples=_arg_samples, accepts="bif",
+                 batch="arg_reduction")  # fmt: skip
 ARGMIN = declare("argmin(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.REDUCTION, reduce="argmin",
-                 meta=_arg_meta, kernel=_arg("argmin"), nondifferentiable=True, samples=_arg_samples, accepts="bif")  # fmt: skip
+                 meta=_arg_meta, kernel=_arg("argmin"), nondifferentiable=True, samples=_arg_samples, accepts="bif",
+                 batch="arg_reduction")  # fmt: skip
 
 
 # ---- composites ----
@@ -245,7 +250,7 @@ def _mean_vjp(g: Any, x_spec: SpecLike, dims: Sequence[int], keepdim: bool) -> A
 MEAN = declare("mean(Tensor x, int[] dims, bool keepdim=False, dtype? dtype=None) -> Tensor", Kind.REDUCTION, reduce="mean",
                meta=_mean_meta, kernel=_mean_kernel, samples=lambda make: ((*s, None) for s in _samples(make)),
                doc="Arithmetic mean over `dims`; of no elements it is nan. Integer tensors need a floating dtype.",
-               vjp={"x": _mean_vjp})  # fmt: skip
+               vjp={"x": _mean_vjp}, batch="over_dims", linear_in=("x",))  # fmt: skip
 
 
 def _whole(correction: float) -> float:
@@ -306,7 +311,8 @@ def _var_meta(x: SpecLike, dims: Sequence[int], correction: float, keepdim: bool
 VAR = declare("var(Tensor x, int[] dims, float correction=1.0, bool keepdim=False) -> Tensor", Kind.COMPOSITE,
               decompose=_var, in_opmath=True, meta=_var_meta,
               kernel=_var_kernel, vjp={"x": _var_vjp},
-              samples=lambda make: iter([(make(3, 5), (1,), 1.0, False), (make(3, 4, 5), (0, 2), 0.0, True)]))  # fmt: skip
+              samples=lambda make: iter([(make(3, 5), (1,), 1.0, False), (make(3, 4, 5), (0, 2), 0.0, True)]),
+              batch="over_dims")  # fmt: skip
 
 
 def _std_vjp(g: Any, x: Any, y: Any, dims: Sequence[int], correction: float, keepdim: bool) -> Any:
@@ -333,7 +339,8 @@ def _logsumexp(x: Any, dims: Sequence[int], keepdim: bool) -> Any:
 
 LOGSUMEXP = declare("logsumexp(Tensor x, int[] dims, bool keepdim=False) -> Tensor", Kind.COMPOSITE, decompose=_logsumexp, in_opmath=True,
                     vjp={"x": lambda g, x, y, dims, keepdim: restore(g, x, dims, keepdim)
-                         * OPS["exp"](x - restore(y, x, dims, keepdim))}, samples=_samples, precision=FLOAT32_ON_CUDA)  # fmt: skip
+                         * OPS["exp"](x - restore(y, x, dims, keepdim))}, samples=_samples,
+                         precision=FLOAT32_ON_CUDA, batch="over_dims")  # fmt: skip
 
 
 # ---- a hash of elements ----

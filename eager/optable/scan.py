@@ -72,7 +72,8 @@ def _typed_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 
 CUMSUM = declare("cumsum(Tensor x, int dim, dtype? dtype=None) -> Tensor", Kind.OPAQUE, meta=_typed_meta, kernel=_running("cumsum"),
-                 vjp={"x": _cumsum_vjp}, inplace=True, samples=_typed_samples, precision=FLOAT32_UNLESS_ASKED)  # fmt: skip
+                 vjp={"x": _cumsum_vjp}, inplace=True, samples=_typed_samples, precision=FLOAT32_UNLESS_ASKED,
+                 batch="along_dim", linear_in=("x",))  # fmt: skip
 
 
 def _cumprod_vjp(g: Any, x: Any, y: Any, dim: int) -> Any:
@@ -94,7 +95,7 @@ def _cumprod_vjp(g: Any, x: Any, y: Any, dim: int) -> Any:
 
 CUMPROD = declare("cumprod(Tensor x, int dim, dtype? dtype=None) -> Tensor", Kind.OPAQUE, meta=_typed_meta,
                   kernel=_running("cumprod"), in_opmath=True, vjp={"x": _cumprod_vjp}, inplace=True, samples=_typed_samples,
-                  precision=FLOAT32_UNLESS_ASKED)  # fmt: skip
+                  precision=FLOAT32_UNLESS_ASKED, batch="along_dim")  # fmt: skip
 
 
 def _extreme_meta(x: SpecLike, dim: int) -> tuple[TensorSpec, TensorSpec]:
@@ -125,7 +126,7 @@ def _extreme_vjp(gs: Any, y1: Any, x_spec: SpecLike, dim: int) -> Any:
 for _name, _ufunc, _reaches in (("cummax", "maximum", "greater_equal"), ("cummin", "minimum", "less_equal")):
     declare(f"{_name}(Tensor x, int dim) -> (Tensor, Tensor)", Kind.OPAQUE, meta=_extreme_meta,
             kernel=_running_extreme(_ufunc, _reaches), vjp={"x": _extreme_vjp}, nondifferentiable_outputs=(1,),
-            samples=_samples, accepts="bif")  # fmt: skip
+            samples=_samples, accepts="bif", batch="along_dim")  # fmt: skip
 
 
 def _logcumsumexp(xp: Any, out: Any, x: Any, dim: int) -> None:
@@ -154,4 +155,4 @@ def _logcumsumexp_vjp(g: Any, x: Any, y: Any, dim: int) -> Any:
 
 
 LOGCUMSUMEXP = declare("logcumsumexp(Tensor x, int dim) -> Tensor", Kind.OPAQUE, meta=_same_meta, kernel=_logcumsumexp,
-                       in_opmath=True, vjp={"x": _logcumsumexp_vjp}, samples=_samples, accepts="fc")  # fmt: skip
+                       in_opmath=True, vjp={"x": _logcumsumexp_vjp}, samples=_samples, accepts="fc", batch="along_dim")  # fmt: skip

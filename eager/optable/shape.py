@@ -110,7 +110,7 @@ SLICE_SCATTER = declare(
     meta=lambda x, src, dim, start, end, step: _part("slice", x, src, dim, start, end, step), kernel=_slice_scatter,
     vjp={"x": lambda g, src_spec, dim, start, end, step: OPS["slice_scatter"](g, zeros(src_spec), dim, start, end, step),
          "src": lambda g, dim, start, end, step: OPS["slice"](g, dim, start, end, step)},
-    samples=_slice_scatter_samples)  # fmt: skip
+    samples=_slice_scatter_samples, batch="split_dim", linear_in=("x", "src"))  # fmt: skip
 
 
 def _select_scatter(xp: Any, out: Any, x: Any, src: Any, dim: int, index: int) -> None:
@@ -123,7 +123,8 @@ SELECT_SCATTER = declare(
     meta=lambda x, src, dim, index: _part("select", x, src, dim, index), kernel=_select_scatter,
     vjp={"x": lambda g, src_spec, dim, index: OPS["select_scatter"](g, zeros(src_spec), dim, index),
          "src": lambda g, dim, index: OPS["select"](g, dim, index)},
-    samples=lambda make: iter([(make(3, 4), make(4), 0, 1), (make(4, 3).t(), make(3), -1, -1)]))  # fmt: skip
+    samples=lambda make: iter([(make(3, 4), make(4), 0, 1), (make(4, 3).t(), make(3), -1, -1)]),
+    batch="split_dim", linear_in=("x", "src"))  # fmt: skip
 
 
 def _diagonal_of(a: Any, offset: int, dim1: int, dim2: int) -> Any:
@@ -167,7 +168,7 @@ DIAGONAL_SCATTER = declare(
     vjp={"x": lambda g, src_spec, offset, dim1, dim2: OPS["diagonal_scatter"](g, zeros(src_spec), offset, dim1, dim2),
          "src": lambda g, offset, dim1, dim2: OPS["diagonal"](g, offset, dim1, dim2)},
     samples=lambda make: iter([(make(3, 4), make(3), 0, 0, 1), (make(2, 3, 3), make(2, 2), 1, 1, 2),
-                               (make(3, 4).t(), make(2), -2, 0, 1)]))  # fmt: skip
+                               (make(3, 4).t(), make(2), -2, 0, 1)]), batch="diagonal_scatter", linear_in=("x", "src"))  # fmt: skip
 
 
 def _as_strided_scatter_meta(x: SpecLike, src: SpecLike, size: Any, stride: Any, storage_offset: int | None) -> TensorSpec:
@@ -204,7 +205,8 @@ AS_STRIDED_SCATTER = declare(
              _in_layout(g, x_spec), zeros(src_spec), size, stride, storage_offset),
          "src": lambda g, x_spec, size, stride, storage_offset: OPS["as_strided"](
              OPS["clone"](_in_layout(g, x_spec), None), size, stride, storage_offset or 0)},
-    samples=lambda make: iter([(make(4, 4), make(2, 3), (2, 3), (4, 1), 1), (make(4, 3).t(), make(3), (3,), (2,), None)]))  # fmt: skip
+    samples=lambda make: iter([(make(4, 4), make(2, 3), (2, 3), (4, 1), 1), (make(4, 3).t(), make(3), (3,), (2,), None)]),
+    linear_in=("x", "src"))  # fmt: skip
 
 
 # ---- joining ----
@@ -286,7 +288,7 @@ def _cat_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 
 CAT = declare("cat(Tensor[] tensors, int dim=0) -> Tensor", Kind.INDEXED, float8=True, meta=_cat_meta, kernel=_cat,
-              vjp={"tensors": _cat_vjp}, samples=_cat_samples, precision=PROMOTE)  # fmt: skip
+              vjp={"tensors": _cat_vjp}, samples=_cat_samples, precision=PROMOTE, batch="cat", linear_in=("tensors",))  # fmt: skip
 
 
 def _stack_meta(tensors: Sequence[SpecLike], dim: int) -> TensorSpec:
@@ -333,7 +335,8 @@ def _stack_vjp(g: Any, tensors_spec: Sequence[SpecLike], dim: int) -> list[Any]:
 STACK = declare("stack(Tensor[] tensors, int dim=0) -> Tensor", Kind.COMPOSITE, float8=True, meta=_stack_meta, kernel=_stack_kernel,
                 decompose=_stack, vjp={"tensors": _stack_vjp},
                 samples=lambda make: iter([([make(3, 5), make(5, 3).t()], 0), ([make(3, 5)] * 3, -1), ([make(), make()], 0),
-                                           ([make(0, 2), make(0, 2)], 1)]), precision=PROMOTE)  # fmt: skip
+                                           ([make(0, 2), make(0, 2)], 1)]),
+                                           precision=PROMOTE, batch="stack", linear_in=("tensors",))  # fmt: skip
 
 
 # ---- padding ----
@@ -386,7 +389,8 @@ def _pad_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 CONSTANT_PAD_ND = declare(
     "constant_pad_nd(Tensor x, int[] pad, Scalar value=0) -> Tensor", Kind.INDEXED, float8=True, kernel=_constant_pad,
     meta=_constant_pad_meta,
-    vjp={"x": lambda g, pad: OPS["constant_pad_nd"](g, tuple(-p for p in pad), 0)}, samples=_pad_samples)  # fmt: skip
+    vjp={"x": lambda g, pad: OPS["constant_pad_nd"](g, tuple(-p for p in pad), 0)}, samples=_pad_samples,
+    batch="padded", linear_in=("x",), zeroed={"value": 0})  # fmt: skip
 
 
 def _pad_positions(n: int, before: int, after: int, mode: str) -> list[int]:
@@ -462,7 +466,7 @@ PAD_INDEXED = declare(
     "pad_indexed(Tensor x, int[] pad, str mode) -> Tensor", Kind.COMPOSITE, decompose=_pad_by_index,
     kernel=_pad_indexed_kernel, meta=_pad_indexed_meta, vjp={"x": piecewise_linear(_pad_indexed_vjp)},
     samples=lambda make: iter([(make(2, 3, 4), (1, 2), "reflect"), (make(2, 4, 3).transpose(1, 2), (2, 1, 1, 0), "replicate"),
-                               (make(2, 3, 4), (1, 2, 0, 1), "circular"), (make(3, 4), (-1, 2), "reflect")]))  # fmt: skip
+                               (make(2, 3, 4), (1, 2, 0, 1), "circular"), (make(3, 4), (-1, 2), "reflect")]), linear_in=("x",))  # fmt: skip
 
 # A constant vector of integers, known when the graph is made.
 INT_TABLE = declare(
@@ -495,7 +499,7 @@ def _flip(xp: Any, out: Any, x: Any, dims: Sequence[int]) -> None:
 
 
 FLIP = declare("flip(Tensor x, int[] dims) -> Tensor", Kind.INDEXED, kernel=_flip, meta=lambda x, dims: like(x),
-               vjp={"x": lambda g, dims: OPS["flip"](g, dims)}, samples=_flip_samples)  # fmt: skip
+               vjp={"x": lambda g, dims: OPS["flip"](g, dims)}, samples=_flip_samples, batch="over_dims", linear_in=("x",))  # fmt: skip
 
 
 def _roll_samples(make: Any) -> Iterator[tuple[Any, ...]]:
@@ -526,7 +530,7 @@ def _roll_meta(x: SpecLike, shifts: Sequence[int], dims: Sequence[int]) -> Tenso
 ROLL = declare("roll(Tensor x, int[] shifts, int[] dims) -> Tensor", Kind.INDEXED, float8=True, kernel=_roll,
                meta=_roll_meta,
                vjp={"x": lambda g, shifts, dims: OPS["roll"](g, tuple(-s for s in shifts), dims)},
-               samples=_roll_samples)  # fmt: skip
+               samples=_roll_samples, batch="roll", linear_in=("x",))  # fmt: skip
 
 
 # ---- triangles and diagonals ----
@@ -570,10 +574,10 @@ def _triangle(who: str) -> Any:
 
 TRIL = declare("tril(Tensor x, int diagonal=0) -> Tensor", Kind.COMPOSITE, meta=_tri_meta("tril"), kernel=_tri("tril"),
                decompose=_triangle("tril"), vjp={"x": lambda g, diagonal: OPS["tril"](g, diagonal)}, inplace=True,
-               samples=_tri_samples)  # fmt: skip
+               samples=_tri_samples, batch="padded", linear_in=("x",))  # fmt: skip
 TRIU = declare("triu(Tensor x, int diagonal=0) -> Tensor", Kind.COMPOSITE, meta=_tri_meta("triu"), kernel=_tri("triu"),
                decompose=_triangle("triu"), vjp={"x": lambda g, diagonal: OPS["triu"](g, diagonal)}, inplace=True,
-               samples=_tri_samples)  # fmt: skip
+               samples=_tri_samples, batch="padded", linear_in=("x",))  # fmt: skip
 
 
 def _diag_embed(x: Any, offset: int, dim1: int, dim2: int) -> Any:
@@ -628,7 +632,7 @@ def _repeat_vjp(g: Any, x_spec: SpecLike, repeats: Sequence[int]) -> Any:
 REPEAT = declare("repeat(Tensor x, int[] repeats) -> Tensor", Kind.COMPOSITE, float8=True, decompose=_repeat, meta=_repeat_meta,
                  kernel=lambda xp, out, x, repeats: xp.copyto(out, xp.tile(x, tuple(repeats))), vjp={"x": _repeat_vjp},
                  samples=lambda make: iter([(make(3, 2), (2, 1)), (make(4), (2, 3)), (make(4, 3).t(), (0, 2)),
-                                            (make(), (2,))]))  # fmt: skip
+                                            (make(), (2,))]), batch="repeated", linear_in=("x",))  # fmt: skip
 
 
 def _repeat_indices(xp: Any, out: Any, repeats: Any) -> Any:
@@ -671,4 +675,5 @@ def _repeat_each_vjp(g: Any, x_spec: SpecLike, repeats: int, dim: int) -> Any:
 REPEAT_EACH = declare("repeat_each(Tensor x, int repeats, int dim) -> Tensor", Kind.COMPOSITE, float8=True, decompose=_repeat_each,
                       meta=_repeat_each_meta, vjp={"x": _repeat_each_vjp},
                       kernel=lambda xp, out, x, repeats, dim: xp.copyto(out, xp.repeat(x, repeats, axis=dim)),
-                      samples=lambda make: iter([(make(3, 2), 2, 0), (make(4, 3).t(), 3, 1), (make(2), 0, 0)]))  # fmt: skip
+                      samples=lambda make: iter([(make(3, 2), 2, 0), (make(4, 3).t(), 3, 1), (make(2), 0, 0)]),
+                      batch="along_dim", linear_in=("x",))  # fmt: skip

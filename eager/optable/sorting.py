@@ -63,7 +63,7 @@ def _sort_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 SORT = declare("sort(Tensor x, int dim=-1, bool descending=False, bool stable=False) -> (Tensor, Tensor)", Kind.OPAQUE,
                meta=_sort_meta, kernel=_sort, vjp={"x": _scatter_back}, nondifferentiable_outputs=(1,),
-               samples=_sort_samples, accepts="bif")  # fmt: skip
+               samples=_sort_samples, accepts="bif", batch="along_dim")  # fmt: skip
 
 
 def _topk_meta(x: SpecLike, k: int, dim: int, largest: bool, sorted: bool) -> tuple[TensorSpec, TensorSpec]:  # noqa: A002
@@ -105,7 +105,7 @@ def _topk_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 TOPK = declare("topk(Tensor x, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor, Tensor)", Kind.OPAQUE,
                meta=_topk_meta, kernel=_topk, vjp={"x": _scatter_back}, nondifferentiable_outputs=(1,),
-               samples=_topk_samples, accepts="if")  # fmt: skip
+               samples=_topk_samples, accepts="if", batch="along_dim")  # fmt: skip
 
 # ---- order statistics ----
 
@@ -159,7 +159,8 @@ def _dim_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 KTHVALUE = declare("kthvalue(Tensor x, int k, int dim=-1, bool keepdim=False) -> (Tensor, Tensor)", Kind.OPAQUE,
                    meta=_kthvalue_meta, kernel=_kthvalue, vjp={"x": _chosen}, nondifferentiable_outputs=(1,),
-                   samples=lambda make: iter([(make(3, 5), 2, 1, False), (make(5, 3).t(), 1, 0, True)]), accepts="if")  # fmt: skip
+                   samples=lambda make: iter([(make(3, 5), 2, 1, False), (make(5, 3).t(), 1, 0, True)]), accepts="if",
+                   batch="along_dim")  # fmt: skip
 
 
 def _median(ignore_nan: bool) -> Any:
@@ -180,7 +181,7 @@ def _median(ignore_nan: bool) -> Any:
 for _name, _ignore in (("median_dim", False), ("nanmedian_dim", True)):
     declare(f"{_name}(Tensor x, int dim, bool keepdim=False) -> (Tensor, Tensor)", Kind.OPAQUE, kernel=_median(_ignore),
             meta=lambda x, dim, keepdim: _statistic_meta("median", x, dim, keepdim), vjp={"x": _chosen},
-            nondifferentiable_outputs=(1,), samples=_dim_samples, accepts="if")  # fmt: skip
+            nondifferentiable_outputs=(1,), samples=_dim_samples, accepts="if", batch="along_dim")  # fmt: skip
 
 
 def _median_all(xp: Any, out: Any, x: Any, ignore_nan: bool) -> None:
@@ -217,7 +218,8 @@ def _mode(xp: Any, out: Any, x: Any, dim: int, keepdim: bool) -> None:
 MODE = declare("mode(Tensor x, int dim=-1, bool keepdim=False) -> (Tensor, Tensor)", Kind.OPAQUE, kernel=_mode,
                meta=lambda x, dim, keepdim: _statistic_meta("mode", x, dim, keepdim), vjp={"x": _chosen},
                nondifferentiable_outputs=(1,),
-               samples=lambda make: iter([(make.int(4, 7, high=3), 1, False), (make(3, 5), 0, True)]), accepts="bif")  # fmt: skip
+               samples=lambda make: iter([(make.int(4, 7, high=3), 1, False), (make(3, 5), 0, True)]), accepts="bif",
+               batch="along_dim")  # fmt: skip
 
 # ---- unique values ----
 
@@ -294,7 +296,7 @@ SEARCHSORTED = declare(
     "searchsorted(Tensor sequence, Tensor values, bool right=False, bool out_int32=False) -> Tensor", Kind.OPAQUE, numbers="values",
     meta=_searchsorted_meta, kernel=_searchsorted, nondifferentiable=True,
     samples=lambda make: iter([(make(6).sort().values, make(3, 4), False, False), (make.int(6, high=9).sort().values, 4, True, True),
-                               (make(2, 5).sort().values, make(2, 3), True, False)]), accepts="bif")  # fmt: skip
+                               (make(2, 5).sort().values, make(2, 3), True, False)]), accepts="bif", batch="searched")  # fmt: skip
 
 
 def _bincount(xp: Any, out: Any, x: Any, weights: Any, minlength: int) -> Any:
@@ -353,4 +355,4 @@ def _argsort(xp: Any, out: Any, x: Any, dim: int, descending: bool, stable: bool
 ARGSORT = declare("argsort(Tensor x, int dim=-1, bool descending=False, bool stable=False) -> Tensor", Kind.COMPOSITE,
                   meta=lambda x, dim, descending, stable: _sort_meta(x, dim, descending, stable)[1], kernel=_argsort,
                   decompose=lambda x, dim, descending, stable: OPS["sort"](x, dim, descending, stable)[1],
-                  nondifferentiable=True, samples=_sort_samples, accepts="bif")  # fmt: skip
+                  nondifferentiable=True, samples=_sort_samples, accepts="bif", batch="along_dim")  # fmt: skip

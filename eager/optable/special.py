@@ -297,4 +297,4 @@ def _run_frexp(xp: Any, out: Any, x: Any) -> None:
 
 FREXP = declare("frexp(Tensor x) -> (Tensor, Tensor)", Kind.OPAQUE, meta=_frexp_meta, kernel=_run_frexp, nondifferentiable_outputs=(1,),
                 vjp={"x": lambda g, y1: g / OPS["exp2"](OPS["to_dtype"](OPS["detach"](y1), g.dtype))},
-                samples=lambda make: iter([(make(3, 4),), (make(4, 3).t(),)]))  # fmt: skip
+                samples=lambda make: iter([(make(3, 4),), (make(4, 3).t(),)]), batch="padded")  # fmt: skip

@@ -88,7 +88,7 @@ def _view_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 
 VIEW = declare("view(Tensor x, int[] size) -> Tensor", Kind.VIEW, view=_view,
-               vjp={"x": lambda g, x_spec: g.reshape(tuple(x_spec.shape))}, samples=_view_samples)  # fmt: skip
+               vjp={"x": lambda g, x_spec: g.reshape(tuple(x_spec.shape))}, samples=_view_samples, batch="view")  # fmt: skip
 
 
 def _expand(x: SpecLike, size: Sequence[int]) -> Geometry:
@@ -116,7 +116,7 @@ def _expand(x: SpecLike, size: Sequence[int]) -> Geometry:
 
 EXPAND = declare("expand(Tensor x, int[] size) -> Tensor", Kind.VIEW, view=_expand,
                  vjp={"x": lambda g, x_spec: sum_to(g, x_spec.shape)},
-                 samples=lambda make: iter([(make(3, 1), (2, 3, 4)), (make(4), (3, -1)), (make(), (2,))]))  # fmt: skip
+                 samples=lambda make: iter([(make(3, 1), (2, 3, 4)), (make(4), (3, -1)), (make(), (2,))]), batch="expand")  # fmt: skip
 
 
 def _permute(x: SpecLike, dims: Sequence[int]) -> Geometry:
@@ -140,7 +140,7 @@ def inverse_permutation(dims: Sequence[int]) -> tuple[int, ...]:
 
 PERMUTE = declare("permute(Tensor x, int[] dims) -> Tensor", Kind.VIEW, view=_permute,
                   vjp={"x": lambda g, dims: OPS["permute"](g, inverse_permutation(dims))},
-                  samples=lambda make: iter([(make(2, 3, 4), (2, 0, 1)), (make(), ())]))  # fmt: skip
+                  samples=lambda make: iter([(make(2, 3, 4), (2, 0, 1)), (make(), ())]), batch="permute")  # fmt: skip
 
 
 def slice_bounds(n: int, start: int | None, end: int | None) -> tuple[int, int]:
@@ -172,7 +172,8 @@ def _slice(x: SpecLike, dim: int, start: int | None, end: int | None, step: int)
 SLICE = declare("slice(Tensor x, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor", Kind.VIEW, view=_slice,
                 vjp={"x": lambda g, x_spec, dim, start, end, step: OPS["slice_scatter"](
                     _zeros_of(x_spec, g), g, dim, start, end, step)},
-                samples=lambda make: iter([(make(5, 4), 0, 1, 4, 2), (make(5, 4), 1, -2, None, 1), (make(3), 0, 2, 1, 1)]))  # fmt: skip
+                samples=lambda make: iter([(make(5, 4), 0, 1, 4, 2), (make(5, 4), 1, -2, None, 1), (make(3), 0, 2, 1, 1)]),
+                batch="one_dim")  # fmt: skip
 
 
 def _zeros_of(spec: SpecLike, g: Any) -> Any:
@@ -193,7 +194,7 @@ def _select(x: SpecLike, dim: int, index: int) -> Geometry:
 
 SELECT = declare("select(Tensor x, int dim, int index) -> Tensor", Kind.VIEW, view=_select,
                  vjp={"x": lambda g, x_spec, dim, index: OPS["select_scatter"](_zeros_of(x_spec, g), g, dim, index)},
-                 samples=lambda make: iter([(make(3, 4), 0, 1), (make(3, 4, 2), -2, -1)]))  # fmt: skip
+                 samples=lambda make: iter([(make(3, 4), 0, 1), (make(3, 4, 2), -2, -1)]), batch="one_dim")  # fmt: skip
 
 
 def _unsqueeze(x: SpecLike, dim: int) -> Geometry:
@@ -206,7 +207,7 @@ def _unsqueeze(x: SpecLike, dim: int) -> Geometry:
 
 UNSQUEEZE = declare("unsqueeze(Tensor x, int dim) -> Tensor", Kind.VIEW, view=_unsqueeze,
                     vjp={"x": lambda g, dim: OPS["squeeze"](g, (dim,))},
-                    samples=lambda make: iter([(make(3, 4), 1), (make(3), -1), (make(), 0)]))  # fmt: skip
+                    samples=lambda make: iter([(make(3, 4), 1), (make(3), -1), (make(), 0)]), batch="unsqueeze")  # fmt: skip
 
 
 def _squeeze(x: SpecLike, dims: Sequence[int] | None) -> Geometry:
@@ -218,7 +219,8 @@ def _squeeze(x: SpecLike, dims: Sequence[int] | None) -> Geometry:
 
 SQUEEZE = declare("squeeze(Tensor x, int[]? dims=None) -> Tensor", Kind.VIEW, view=_squeeze,
                   vjp={"x": lambda g, x_spec: OPS["view"](g, tuple(x_spec.shape)) if g.numel() else _zeros_of(x_spec, g)},
-                  samples=lambda make: iter([(make(3, 1, 1), None), (make(1, 4), (0, 1)), (make(2, 1), (-1,))]))  # fmt: skip
+                  samples=lambda make: iter([(make(3, 1, 1), None), (make(1, 4), (0, 1)), (make(2, 1), (-1,))]),
+                  batch="squeeze")  # fmt: skip
 
 
 def _as_strided(x: SpecLike, size: Sequence[int], stride: Sequence[int], storage_offset: int | None) -> Geometry:
@@ -237,7 +239,8 @@ def _as_strided_vjp(g: Any, x_spec: SpecLike, size: Any, stride: Any, storage_of
 
 AS_STRIDED = declare("as_strided(Tensor x, int[] size, int[] stride, int? storage_offset=None) -> Tensor", Kind.VIEW,
                      view=_as_strided, vjp={"x": _as_strided_vjp},
-                     samples=lambda make: iter([(make(4, 4), (2, 3), (4, 1), 1), (make(6), (3, 3), (1, 1), None)]))  # fmt: skip
+                     samples=lambda make: iter([(make(4, 4), (2, 3), (4, 1), 1), (make(6), (3, 3), (1, 1), None)]),
+                     batch="as_strided")  # fmt: skip
 
 
 def _diagonal(x: SpecLike, offset: int, dim1: int, dim2: int) -> Geometry:
@@ -255,7 +258,8 @@ def _diagonal(x: SpecLike, offset: int, dim1: int, dim2: int) -> Geometry:
 DIAGONAL = declare("diagonal(Tensor x, int offset=0, int dim1=0, int dim2=1) -> Tensor", Kind.VIEW, view=_diagonal,
                    vjp={"x": lambda g, x_spec, offset, dim1, dim2: OPS["diagonal_scatter"](
                        _zeros_of(x_spec, g), g, offset, dim1, dim2)},
-                   samples=lambda make: iter([(make(3, 4), 0, 0, 1), (make(2, 3, 3), 1, 1, 2), (make(4, 3), -2, 0, 1)]))  # fmt: skip
+                   samples=lambda make: iter([(make(3, 4), 0, 0, 1), (make(2, 3, 3), 1, 1, 2), (make(4, 3), -2, 0, 1)]),
+                   batch="diagonal")  # fmt: skip
 
 
 def _unfold(x: SpecLike, dim: int, size: int, step: int) -> Geometry:
@@ -283,7 +287,7 @@ def _unfold_vjp(g: Any, x_spec: SpecLike, dim: int, size: int, step: int) -> Any
 
 
 UNFOLD = declare("unfold(Tensor x, int dim, int size, int step) -> Tensor", Kind.VIEW, view=_unfold, vjp={"x": _unfold_vjp},
-                 samples=lambda make: iter([(make(7), 0, 3, 2), (make(4, 6), 1, 2, 2)]))  # fmt: skip
+                 samples=lambda make: iter([(make(7), 0, 3, 2), (make(4, 6), 1, 2, 2)]), batch="unfold")  # fmt: skip
 
 
 def _same(x: SpecLike) -> Geometry:
@@ -292,9 +296,9 @@ def _same(x: SpecLike) -> Geometry:
 
 # Shares memory and version counter, cut off from the history.
 DETACH = declare("detach(Tensor x) -> Tensor", Kind.VIEW, view=_same, nondifferentiable=True,
-                 samples=lambda make: iter([(make(3, 4),)]))  # fmt: skip
+                 samples=lambda make: iter([(make(3, 4),)]), batch="first_in_front")  # fmt: skip
 ALIAS = declare("alias(Tensor x) -> Tensor", Kind.VIEW, view=_same, vjp={"x": lambda g: g},
-                samples=lambda make: iter([(make(3, 4),)]))  # fmt: skip
+                samples=lambda make: iter([(make(3, 4),)]), batch="first_in_front")  # fmt: skip
 
 
 def _view_dtype(x: SpecLike, dtype: dtype) -> tuple[tuple[int, ...], tuple[int, ...], int, dtype]:
@@ -323,7 +327,8 @@ def _view_dtype(x: SpecLike, dtype: dtype) -> tuple[tuple[int, ...], tuple[int, 
 
 
 VIEW_DTYPE = declare("view_dtype(Tensor x, dtype dtype) -> Tensor", Kind.VIEW, view=_view_dtype, nondifferentiable=True,
-                     samples=lambda make: iter([(make(3, 4), dtypes.int32), (make.int(3, 4, high=9), dtypes.float64)]))  # fmt: skip
+                     samples=lambda make: iter([(make(3, 4), dtypes.int32), (make.int(3, 4, high=9), dtypes.float64)]),
+                     batch="padded")  # fmt: skip
 
 
 def _as_strided_backward_meta(grad: Any, shape: Any, strides: Any, size: Any, stride: Any, offset: Any) -> Any:
@@ -351,4 +356,4 @@ AS_STRIDED_BACKWARD = declare(
     "as_strided_backward(Tensor grad, int[] shape, int[] strides, int[] size, int[] stride, int? storage_offset) -> Tensor",
     Kind.OPAQUE, meta=_as_strided_backward_meta, kernel=_as_strided_backward,
     vjp={"grad": lambda g, size, stride, storage_offset: OPS["as_strided"](g, size, stride, storage_offset)},
-    samples=lambda make: iter([(make(3, 3), (6,), (1,), (3, 3), (1, 1), None)]))  # fmt: skip
+    samples=lambda make: iter([(make(3, 3), (6,), (1,), (3, 3), (1, 1), None)]), linear_in=("grad",))  # fmt: skip

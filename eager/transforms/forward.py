@@ -1,7 +1,7 @@
 """The level of forward mode: tensors with a tangent, and how ops carry tangents along.
 
 No op states a forward rule; it follows from what the table has:
-  1. linear ops (views by kind, else `eager.transforms.linear`): the op applied to the tangents;
+  1. linear ops (views by kind, else `linear_in` and `bilinear_in` of the declaration): the op applied to the tangents;
   2. pointwise ops: the Jacobian is diagonal, so the reverse formula, applied to a tangent, is the forward rule;
   3. ops with a gradient formula: g -> J^T g is linear in g, and its own reverse is t -> J t;
   4. composites without one: their decomposition, op by op.
@@ -24,7 +24,6 @@ from eager.tape import hooks
 from eager.tape.inplace import check_result
 from eager.transforms.level import Level, Wrapped
 from eager.transforms.lifting import Lifting, require_setup_context
-from eager.transforms.linear import BILINEAR, LINEAR, ZEROED
 
 TensorBase = _native.TensorBase
 
@@ -196,7 +195,7 @@ def rows_as(t: Any, like: Any) -> Any:
 def _decomposes(op: Op) -> bool:
     """Whether only the decomposition of an op says how it differentiates. (A formula of its own knows the points
     where its parts have no derivative but it has.)"""
-    return op.decompose is not None and not op.vjp and op.name not in LINEAR and op.name not in BILINEAR
+    return op.decompose is not None and not op.vjp and not op.rules.linear_in and op.rules.bilinear_in is None
 
 
 def push_forward(op: Op, values: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
@@ -204,9 +203,9 @@ def push_forward(op: Op, values: tuple[Any, ...], tangents: tuple[Any, ...]) -> 
     if op.nondifferentiable:
         result = op(*values)
         return result, (None,) * len(result) if isinstance(result, tuple) else None
-    if op.name in LINEAR and _only_linear(op, tangents):
+    if op.rules.linear_in and _only_linear(op, tangents):
         return op(*values), _linear(op, values, tangents)
-    if op.name in BILINEAR:
+    if op.rules.bilinear_in is not None:
         return op(*values), _bilinear(op, values, tangents)
     result = op(*values)
     single = not isinstance(result, tuple)
@@ -221,7 +220,7 @@ def push_forward(op: Op, values: tuple[Any, ...], tangents: tuple[Any, ...]) -> 
 
 def _only_linear(op: Op, tangents: tuple[Any, ...]) -> bool:
     """Whether tangents stand only where the op is linear."""
-    return all(t is None or p.name in LINEAR[op.name] for p, t in zip(op.schema.params, tangents, strict=True))
+    return all(t is None or p.name in op.rules.linear_in for p, t in zip(op.schema.params, tangents, strict=True))
 
 
 def _zero_for(x: Any) -> Any:
@@ -230,11 +229,11 @@ def _zero_for(x: Any) -> Any:
 
 
 def _linear(op: Op, values: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
-    args, zeroed = list(values), ZEROED.get(op.name, {})
+    args, zeroed = list(values), op.rules.zeroed
     for i, p in enumerate(op.schema.params):
         if p.name in zeroed:
             args[i] = zeroed[p.name]
-        elif p.name in LINEAR[op.name]:
+        elif p.name in op.rules.linear_in:
             t = tangents[i]
             if p.is_tensor_list:
                 given = [None] * len(values[i]) if t is None else t
@@ -246,7 +245,8 @@ def _linear(op: Op, values: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
 
 
 def _bilinear(op: Op, values: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
-    first, second, affine = BILINEAR[op.name]
+    assert op.rules.bilinear_in is not None
+    first, second, affine = op.rules.bilinear_in
     at = {p.name: i for i, p in enumerate(op.schema.params)}
     a, b = at[first], at[second]
     c = at[affine] if affine is not None else None

@@ -148,7 +148,7 @@ def _split_dim(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:
 
 
 RULES: dict[str, Rule] = {
-    "index_select": _index_select, "index_add": _index_write("scatter_add", 3), "index_copy": _index_write("scatter", 3),
-    "index_fill": _index_write("scatter", 3), "index": _index, "index_put": _index_put, "embedding": _embedding,
-    "diagonal_scatter": _diagonal_scatter, "slice_scatter": _split_dim, "select_scatter": _split_dim,
+    "index_select": _index_select, "index_add": _index_write("scatter_add", 3),
+    "index_write": _index_write("scatter", 3), "index": _index, "index_put": _index_put, "embedding": _embedding,
+    "diagonal_scatter": _diagonal_scatter, "split_dim": _split_dim,
 }  # fmt: skip

@@ -1,8 +1,7 @@
-"""Batching rules: what an op on rows is as one op on the batch.
+"""Batching rules: an op on rows as one op on the batch.
 
-Owns the rules that hold for many ops at once (by kind, or by what the parameters mean) and the tables that say
-which op follows which. Views, indexing and products have files of their own. Rows lie along dim 0 of a value, so a
-logical dim d is physical dim d + 1.
+Owns the rules that hold for many ops (by kind, or by the meaning of the parameters). An op names its rule in its declaration
+(`batch`). Views, indexing and products have separate files. Rows lie along dim 0 of a value, so a logical dim d is physical dim d + 1.
 """
 from __future__ import annotations
 
@@ -181,38 +180,21 @@ def demanded(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:
     return OPS["expand"](op(b.front(args[0]), *args[1:]), (b.size,))
 
 
-_BY_RULE: dict[Rule, str] = {
-    shaped_by_first: "copy fill",
-    _as_clone: "clone",
-    over_dims: "flip fft_c2c fft_c2r fft_r2c mean var vector_norm logsumexp sum prod amax amin any all",
-    arg_reduction: "argmax argmin",
-    along_dim: "softmax log_softmax softmax_backward log_softmax_backward cumsum cumprod cummax cummin logcumsumexp sort topk "
-               "kthvalue median_dim nanmedian_dim mode repeat_each argsort gather scatter scatter_add scatter_reduce "
-               "slice_scatter select_scatter",
-    stack: "stack",
-    roll: "roll",
-    cat: "cat",
-    padded: "tril triu constant_pad_nd view_as_complex view_as_real view_dtype real imag conj frexp",
-    last_dims: "inverse inverse_status det cofactor cofactor_derivative slogdet solve solve_status solve_triangular cholesky "
-               "cholesky_status qr svd svdvals eigh eig pinv matrix_exp lu_factor pivot_order geqrf",
-    searched: "searchsorted",
-    folded: "max_pool avg_pool avg_pool_backward adaptive_avg_pool adaptive_avg_pool_backward adaptive_max_pool im2col col2im",
-    repeated: "repeat",
-    normalised: "native_layer_norm rms_norm",
-    demanded: "assert_all",
-    drawn: "philox_uniform philox_normal philox_randint",
+# By the `batch` of an op's declaration.
+RULES: dict[str, Rule] = {
+    "as_clone": _as_clone,
+    **{rule.__name__: rule for rule in (
+        shaped_by_first, over_dims, arg_reduction, along_dim, stack, roll, cat, padded, last_dims, searched, folded, repeated, normalised,
+        demanded, drawn)},
+    **view_rules.RULES, **index_rules.RULES, **product_rules.RULES,
 }  # fmt: skip
-
-RULES: dict[str, Rule] = {name: rule for rule, names in _BY_RULE.items() for name in names.split()}
-RULES |= view_rules.RULES | index_rules.RULES | product_rules.RULES
 
 
 def find(op: Op) -> Rule | None:
-    """The rule of an op: its own, or that of its kind."""
-    rule = RULES.get(op.name)
-    if rule is None and op.kind is Kind.POINTWISE:
-        return pointwise
-    return rule
+    """The rule that an op declares, or else the rule of its kind. Raises: KeyError for a declared rule that does not exist."""
+    if op.rules.batch:
+        return RULES[op.rules.batch]
+    return pointwise if op.kind is Kind.POINTWISE else None
 
 
 set_rules(find)

@@ -83,7 +83,7 @@ def _same(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:
 
 
 RULES: dict[str, Rule] = {
-    "view": _view, "expand": _expand, "permute": _permute, "slice": _one_dim, "select": _one_dim, "unfold": _unfold,
-    "unsqueeze": _unsqueeze, "squeeze": _squeeze, "diagonal": _diagonal, "as_strided": _as_strided, "detach": _same,
-    "alias": _same, "gradient_in": _same,
+    "view": _view, "expand": _expand, "permute": _permute, "one_dim": _one_dim, "unfold": _unfold,
+    "unsqueeze": _unsqueeze, "squeeze": _squeeze, "diagonal": _diagonal, "as_strided": _as_strided,
+    "first_in_front": _same,
 }  # fmt: skip

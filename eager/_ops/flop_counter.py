@@ -12,11 +12,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
-from math import prod
 from typing import Any, Final
 
 from eager._ops import OpOverloadPacket, ops
 from eager._tensor.tensor import Tensor
+from eager.optable.attention import sdpa_backward_flop_count as sdpa_backward_flop_count
+from eager.optable.attention import sdpa_flop_count as sdpa_flop_count
+from eager.optable.conv import conv_flop
+from eager.optable.conv import conv_flop_count as conv_flop_count
+from eager.optable.matmul import bmm_flop, mm_flop
 from eager.optable.table import Op
 from eager.utils._python_dispatch import TorchDispatchMode
 from eager.utils._pytree import tree_map
@@ -73,13 +77,9 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Form
     return register
 
 
-@register_flop_formula(_ATEN.mm)
-def mm_flop(a_shape: Shape, b_shape: Shape, *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
-    """Operations of (m, k) by (k, n)."""
-    m, k = a_shape
-    k2, n = b_shape
-    assert k == k2
-    return m * n * 2 * k
+register_flop_formula(_ATEN.mm)(mm_flop)
+register_flop_formula(_ATEN.bmm)(bmm_flop)
+register_flop_formula(_ATEN.convolution)(conv_flop)
 
 
 @register_flop_formula(_ATEN.addmm)
@@ -88,48 +88,15 @@ def addmm_flop(self_shape: Shape, a_shape: Shape, b_shape: Shape, out_shape: Any
     return mm_flop(a_shape, b_shape)
 
 
-@register_flop_formula(_ATEN.bmm)
-def bmm_flop(a_shape: Shape, b_shape: Shape, out_shape: Any = None, **kwargs: Any) -> int:
-    """Operations of (b, m, k) by (b, k, n)."""
-    b, m, k = a_shape
-    b2, k2, n = b_shape
-    assert (b, k) == (b2, k2)
-    return b * m * n * 2 * k
-
-
 @register_flop_formula(_ATEN.baddbmm)
 def baddbmm_flop(self_shape: Shape, a_shape: Shape, b_shape: Shape, out_shape: Any = None, **kwargs: Any) -> int:
     """Operations of the product of a baddbmm."""
     return bmm_flop(a_shape, b_shape)
 
 
-def conv_flop_count(x_shape: Shape, w_shape: Shape, out_shape: Shape, transposed: bool = False) -> int:
-    """Operations of a convolution.
-
-    x: (batch, channels, *sizes); weight: (out, in / groups, *kernel), transposed (in, out / groups, *kernel).
-    """
-    return 2 * x_shape[0] * prod((x_shape if transposed else out_shape)[2:]) * prod(w_shape)
-
-
-@register_flop_formula(_ATEN.convolution)
-def conv_flop(x_shape: Shape, w_shape: Shape, _bias: Any, _stride: Any, _padding: Any, _dilation: Any, transposed: bool,
-              *args: Any, out_shape: Any = None, **kwargs: Any) -> int:  # fmt: skip
-    """Operations of an aten convolution."""
-    return conv_flop_count(x_shape, w_shape, out_shape, transposed)
-
-
-def sdpa_flop_count(query_shape: Shape, key_shape: Shape, value_shape: Shape) -> int:
-    """Operations of both products of attention: (b, h, t, d), (b, h, s, d) and (b, h, s, e)."""
-    *lead, queries, d = query_shape
-    keys, e = value_shape[-2:]
-    return prod(lead) * queries * keys * 2 * (d + e)
-
-
-def sdpa_backward_flop_count(grad_out_shape: Shape, query_shape: Shape, key_shape: Shape, value_shape: Shape) -> int:
-    """Operations of five products: the recomputed scores, and two for each product of forward."""
-    *lead, queries, d = query_shape
-    keys, e = value_shape[-2:]
-    return prod(lead) * queries * keys * 2 * (3 * d + 2 * e)
+# Ops that are reported under another name of torch's library, and counted by the formula of their declaration.
+_REPORTED_AS: Final = {"attention": _ATEN.scaled_dot_product_attention, "attention_backward": _ATEN.scaled_dot_product_attention,
+                       "conv_weight": _ATEN.convolution_backward}  # fmt: skip
 
 
 def _of_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> tuple[str, tuple[Tensor, ...]]:
@@ -213,12 +180,8 @@ class FlopCounterMode:
         name = op.name
         if name == "linear":
             name, args = _of_linear(*args)
-        elif name == "attention":
-            return _ATEN.scaled_dot_product_attention, sdpa_flop_count(*(t.shape for t in args[:3]))
-        elif name == "attention_backward":
-            return _ATEN.scaled_dot_product_attention, sdpa_backward_flop_count(*(t.shape for t in args[:4]))
-        elif name == "conv_weight":  # arguments (batch, channels, *sizes) and (batch, channels, *windows)
-            return _ATEN.convolution_backward, conv_flop_count(args[0].shape, out.shape, args[1].shape)
+        elif name in _REPORTED_AS and op.rules.flops is not None:
+            return _REPORTED_AS[name], shape_wrapper(op.rules.flops)(*args, out_val=out)
         elif name == "convolution" and self.mod_tracker.is_bw:
             return _ATEN.convolution_backward, self.flop_registry[_ATEN.convolution](*args, out_val=out)
         key = getattr(_ATEN, name, None)

@@ -5,7 +5,7 @@ Only the logarithm of each row's normaliser is kept for the gradient, not the (t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from eager import _native
@@ -198,12 +198,28 @@ def _backward_samples(make: Any) -> Iterator[tuple[Any, ...]]:
         yield make(*y.shape), q, k, v, mask, y, lse, causal, scale
 
 
+def sdpa_flop_count(query_shape: Sequence[int], key_shape: Sequence[int], value_shape: Sequence[int]) -> int:
+    """Operations of both products of attention: (b, h, t, d), (b, h, s, d) and (b, h, s, e)."""
+    *lead, queries, d = query_shape
+    keys, e = value_shape[-2:]
+    return math.prod(lead) * queries * keys * 2 * (d + e)
+
+
+def sdpa_backward_flop_count(grad_out_shape: Sequence[int], query_shape: Sequence[int], key_shape: Sequence[int],
+                             value_shape: Sequence[int]) -> int:  # fmt: skip
+    """Operations of five products: the recomputed scores, and two for each product of forward."""
+    *lead, queries, d = query_shape
+    keys, e = value_shape[-2:]
+    return math.prod(lead) * queries * keys * 2 * (3 * d + 2 * e)
+
+
 ATTENTION_BACKWARD = declare(
     "attention_backward(Tensor g, Tensor q, Tensor k, Tensor v, Tensor? mask, Tensor y, Tensor lse, bool is_causal, "
     "float scale) -> (Tensor, Tensor, Tensor)", Kind.COMPOSITE,
     meta=lambda g, q, k, v, mask, y, lse, is_causal, scale: (_like(q), _like(k), _like(v)),
-    decompose=_backward, kernel=_backward_kernel, samples=_backward_samples)  # fmt: skip
+    decompose=_backward, kernel=_backward_kernel, samples=_backward_samples,
+    flops=lambda g, q, k, v, *_, out_shape: sdpa_backward_flop_count(g, q, k, v))  # fmt: skip
 ATTENTION = declare(
     "attention(Tensor q, Tensor k, Tensor v, Tensor? mask, bool is_causal, float scale) -> (Tensor, Tensor)", Kind.COMPOSITE,
     meta=_meta, decompose=_attention, kernel=_kernel, vjp={"q, k, v, mask": _vjp}, nondifferentiable_outputs=(1,),
-    in_opmath=False, samples=_samples, precision=LOWER)  # fmt: skip
+    in_opmath=False, samples=_samples, precision=LOWER, flops=lambda q, k, v, *_, out_shape: sdpa_flop_count(q, k, v))  # fmt: skip

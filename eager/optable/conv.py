@@ -286,12 +286,26 @@ def _samples(make: Any) -> Iterator[tuple[Any, ...]]:
     yield make(0, 3, 5), make(4, 3, 2), None, *one, False, (0,), 1
 
 
+def conv_flop_count(x_shape: Sequence[int], w_shape: Sequence[int], out_shape: Sequence[int], transposed: bool = False) -> int:
+    """Operations of a convolution.
+
+    x: (batch, channels, *sizes); weight: (out, in / groups, *kernel), transposed (in, out / groups, *kernel).
+    """
+    return 2 * x_shape[0] * math.prod((x_shape if transposed else out_shape)[2:]) * math.prod(w_shape)
+
+
+def conv_flop(x_shape: Sequence[int], w_shape: Sequence[int], _bias: Any, _stride: Any, _padding: Any, _dilation: Any, transposed: bool,
+              *args: Any, out_shape: Any = None, **kwargs: Any) -> int:  # fmt: skip
+    """Operations of a call of `convolution`."""
+    return conv_flop_count(x_shape, w_shape, out_shape, transposed)
+
+
 CONVOLUTION = declare(
     "convolution(Tensor x, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, "
     "int[] output_padding, int groups) -> Tensor",
     Kind.OPAQUE, meta=_meta, kernel=_convolution,
     vjp={"x": _in_their_format(_grad_x), "weight": _in_their_format(_grad_weight), "bias": _grad_bias},
-    samples=_samples, precision=LOWER, batch="convolution", bilinear_in=("x", "weight", "bias"))  # fmt: skip
+    samples=_samples, precision=LOWER, batch="convolution", bilinear_in=("x", "weight", "bias"), flops=conv_flop)  # fmt: skip
 
 
 def _conv_weight_meta(x: SpecLike, grad: SpecLike, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> TensorSpec:
@@ -323,7 +337,8 @@ CONV_WEIGHT = declare(
              grad, x_spec, g, stride, padding, dilation, False, groups),
          "grad": lambda g, x, grad_spec, stride, padding, dilation, groups: _same_size(OPS["convolution"](
              x, g, None, stride, padding, dilation, False, (0,) * len(stride), groups), grad_spec)},
-             batch="conv_weight", bilinear_in=("x", "grad", None))  # fmt: skip
+    batch="conv_weight", bilinear_in=("x", "grad", None),
+    flops=lambda x, grad, *_, out_shape: conv_flop_count(x, out_shape, grad))  # fmt: skip
 
 
 def _same_size(g: Any, spec: SpecLike) -> Any:

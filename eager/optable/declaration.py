@@ -59,7 +59,7 @@ class Rules:
     batch: str = ""  # the rule of vmap (`eager.transforms.rules`); by default that of the kind
     # autocast, counts, tests
     precision: Precision | None = None  # in which autocast runs it; None: unchanged
-    flops: Callable[..., int] | None = None  # (*arguments, result) -> floating-point operations
+    flops: Callable[..., int] | None = None  # (arguments, with shapes for tensors, out_shape=) -> floating-point operations
     samples: Callable[..., Iterator[tuple[Any, ...]]] | None = None  # arguments for the generated tests
     doc: str | None = None
     base: Any = None  # INPLACE: the op whose result is written into the first argument

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from eager.base import float8
@@ -72,12 +72,20 @@ def _product_like(spec: SpecLike, a: Any, b: Any) -> Any:
     return OPS["mm"](a, b)
 
 
+def mm_flop(a_shape: Sequence[int], b_shape: Sequence[int], *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
+    """Operations of (m, k) by (k, n)."""
+    m, k = a_shape
+    k2, n = b_shape
+    assert k == k2
+    return m * n * 2 * k
+
+
 MM = declare("mm(Tensor x, Tensor other) -> Tensor", Kind.OPAQUE, meta=_mm_meta, kernel=_product, float8=True,
              vjp={"x": lambda g, other, x_spec: _product_like(x_spec, g, transpose_last(other)),
                   "other": lambda g, x, other_spec: _product_like(other_spec, transpose_last(x), g)},
              samples=lambda make: iter([(make(3, 4), make(4, 5)), (make(4, 3).t(), make(5, 4).t()),
                                         (make(0, 4), make(4, 2)), (make(2, 0), make(0, 3))]), precision=LOWER,
-                                        batch="mm", bilinear_in=("x", "other", None))  # fmt: skip
+             batch="mm", bilinear_in=("x", "other", None), flops=mm_flop)  # fmt: skip
 
 
 def _bmm_meta(x: SpecLike, other: SpecLike) -> TensorSpec:
@@ -91,12 +99,20 @@ def _bmm_meta(x: SpecLike, other: SpecLike) -> TensorSpec:
     return TensorSpec.contiguous((x.shape[0], x.shape[1], other.shape[2]), x.dtype, x.device)
 
 
+def bmm_flop(a_shape: Sequence[int], b_shape: Sequence[int], out_shape: Any = None, **kwargs: Any) -> int:
+    """Operations of (b, m, k) by (b, k, n)."""
+    b, m, k = a_shape
+    b2, k2, n = b_shape
+    assert (b, k) == (b2, k2)
+    return b * m * n * 2 * k
+
+
 BMM = declare("bmm(Tensor x, Tensor other) -> Tensor", Kind.OPAQUE, meta=_bmm_meta, kernel=_product,
               vjp={"x": lambda g, other: OPS["bmm"](g, transpose_last(other)),
                    "other": lambda g, x: OPS["bmm"](transpose_last(x), g)},
               samples=lambda make: iter([(make(2, 3, 4), make(2, 4, 5)), (make(2, 4, 3).transpose(1, 2), make(2, 4, 5)),
                                          (make(0, 3, 4), make(0, 4, 2))]),
-                                         precision=LOWER, batch="bmm", bilinear_in=("x", "other", None))  # fmt: skip
+              precision=LOWER, batch="bmm", bilinear_in=("x", "other", None), flops=bmm_flop)  # fmt: skip
 
 
 def _matmul(x: Any, other: Any) -> Any:
@@ -220,4 +236,4 @@ LINEAR = declare("linear(Tensor x, Tensor weight, Tensor? bias=None) -> Tensor",
                       "bias": lambda g, bias_spec: sum_to(g, bias_spec.shape)},
                  samples=lambda make: iter([(make(3, 4), make(5, 4), make(5)), (make(2, 3, 4), make(5, 4), None),
                                             (make(4), make(5, 4), make(5)), (make(3, 4), make(4), None)]), precision=LOWER,
-                                            batch="linear", bilinear_in=("x", "weight", "bias"))  # fmt: skip
+                 batch="linear", bilinear_in=("x", "weight", "bias"))  # fmt: skip

@@ -241,8 +241,6 @@ _NEVER: Final = frozenset(
     "no_grad enable_grad vmap register_hook backward_hook set_num_threads "
     "get_num_threads inference_mode is_grad_enabled set_grad_enabled gradcheck gradgradcheck".split()
 )
-# What computes with subclasses as Tensors and asks only modes: torch does this below its functions.
-_QUIET: Final = frozenset("tensor as_tensor from_numpy asarray from_dlpack frombuffer".split())
 _COMPUTES: Final = (engine._run,)  # and what asks nobody: a backward pass
 _lock = threading.Lock()
 _active = False
@@ -269,6 +267,18 @@ def public_functions() -> Iterator[tuple[str, str, Any]]:
             yield "eager.Tensor", name, fn
 
 
+_interception: dict[Any, str] = {}  # by public function; "classes" where nothing is set
+
+
+def set_interception(fn: Any, by: str) -> None:
+    """Set how calls of a public function are intercepted.
+
+    by: "classes" and modes; "modes" alone, where torch computes with subclasses as Tensors below its functions; "operands", as
+    "classes", but with the operands of einsum passed one by one.
+    """
+    _interception[fn] = by
+
+
 def activate() -> None:
     """Make the public functions ask, from now on and in every thread."""
     global _active
@@ -282,7 +292,7 @@ def activate() -> None:
             reported = _reported(namespace, name, fn)
             body = fn if isinstance(fn, types.FunctionType) else fn.__wrapped__
             if isinstance(body, types.FunctionType) and body.__code__.co_name != _ASKS:
-                _replace_body(body, _HANDLERS.get(name, _handler), reported)
+                _replace_body(body, _MAKERS[_interception.get(body, "classes")], reported)
         for fn in _COMPUTES:
             _replace_body(fn, _quiet_handler, None)
         Op._call = _op_call(Op._call)  # type: ignore[method-assign]
@@ -335,7 +345,7 @@ def _quiet_handler(original: Callable[..., Any], reported: Any) -> Handler:
     return handle
 
 
-_HANDLERS: Final = {"einsum": _einsum_handler, **dict.fromkeys(_QUIET, _quiet_handler)}
+_MAKERS: Final = {"classes": _handler, "modes": _quiet_handler, "operands": _einsum_handler}
 
 
 def _op_call(original: Callable[..., Any]) -> Callable[..., Any]:

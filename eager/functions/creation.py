@@ -230,7 +230,7 @@ def _plain(data: Any) -> Any:
     return [_plain(v) for v in data] if isinstance(data, (list, tuple)) else data
 
 
-@public(parsed=False)
+@public(parsed=False, interception="modes")
 def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # noqa: A002
     """A new tensor with a copy of `data` (numbers, nested sequences, arrays, tensors).
 
@@ -267,7 +267,7 @@ def _own(a: Any) -> Any:
     return t
 
 
-@public(parsed=False)
+@public(parsed=False, interception="modes")
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:  # noqa: A002
     """Like `tensor`, but without a copy where the data is a tensor or array that already fits."""
     if isinstance(data, np.ndarray) and (dtype is None or dtypes.from_numpy(data.dtype) is dtype):
@@ -278,6 +278,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:  # no
     return tensor(data, dtype=dtype, device=device)
 
 
+@public(interception="modes")
 def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool | None = None) -> Tensor:  # noqa: A002
     """A tensor of `obj`, over its memory where that is possible and `copy` is not True.
 
@@ -311,6 +312,7 @@ def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, device
                          pin_memory=pin_memory)  # fmt: skip
 
 
+@public(interception="modes")
 def from_numpy(a: Any) -> Tensor:
     """A tensor over the array's memory. Raises TypeError for a dtype without counterpart."""
     if not isinstance(a, np.ndarray):
@@ -322,6 +324,7 @@ def from_numpy(a: Any) -> Tensor:
     return _over(a)
 
 
+@public(interception="modes")
 def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
     """A 1-d tensor over a buffer's memory. Raises ValueError where the buffer does not hold `count` elements."""
     size = memoryview(buffer).nbytes

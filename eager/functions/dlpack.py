@@ -10,6 +10,7 @@ from eager.base import dtypes
 from eager.base.device import device as device_of
 from eager.base.fake import refuse_data
 from eager.optable.memory import array_module, from_array
+from eager.public.record import public
 
 
 class DLDeviceType(enum.IntEnum):
@@ -32,6 +33,7 @@ class _Capsule:
         return DLDeviceType.kDLCPU, 0
 
 
+@public(interception="modes")
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """A tensor over the memory of another library's array, or of a capsule.
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from eager.optable.precision import LOWER
 from eager.optable.table import OPS
-from eager.public.record import Out, public
+from eager.public.record import public
 
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase
 
@@ -124,7 +124,7 @@ def _product(left: Any, right: Any, summed: Sequence[int]) -> Any:
     return OPS["permute"](z.reshape((*batch, *rows, *(1,) * len(summed), *columns)), tuple(order.index(d) for d in range(len(order))))
 
 
-@public(out=Out(), autocast=LOWER, parsed=False)
+@public(autocast=LOWER, parsed=False, interception="operands")
 def einsum(*args: Any) -> Any:
     """Sum of products by an equation: `einsum("ij,jk->ik", x, y)`; "..." broadcasts the dims it stands for.
 

@@ -52,6 +52,7 @@ class Public:
     parsed: bool | None = None  # torch's schemas describe the arguments; None: except in nn.functional, which torch writes in Python
     schemas: tuple[str, ...] = ()  # the schemas, where those of the operator do not say what torch's parser takes
     numbers_as_tensors: bool = False  # numbers may stand for tensors
+    interception: str = "classes"  # how `__torch_function__` sees calls; see `torch_function.set_interception`
     kinds: Mapping[str, str] = field(default_factory=dict)  # types of parameters, where neither annotation nor name says them; "": any
     lenient: tuple[str, ...] = ()  # parameters that torch takes any value for
 

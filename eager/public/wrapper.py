@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from eager import _native
+from eager._tensor import torch_function
 from eager._tensor.tensor import Tensor
 from eager.base import dtypes, thread_state
 from eager.base.scalars import TOO_BIG
@@ -74,6 +75,8 @@ def wrap(body: types.FunctionType, operator: str, namespace: str | None = None, 
     call.__name__ = call.__qualname__ = name
     if record.doc:
         call.__doc__ = record.doc
+    if record.interception != "classes":
+        torch_function.set_interception(call, record.interception)
     if namespace is not None:
         call.__module__ = namespace
     return call

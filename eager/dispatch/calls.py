@@ -1,12 +1,12 @@
 """The one point that every op call goes through: autograd, then a mode, then metadata or a kernel.
 
 Order of a call:
-  1. autocast  - where it is on, the inputs of the ops on its lists are cast (`eager.optable.autocast`);
-  2. autograd  - if gradients are recorded and an input asks for one, the op's formula is noted;
+  1. autocast  - inside an autocast block, the inputs of an op with a declared precision are cast (`eager.optable.autocast`);
+  2. autograd  - if gradients are recorded and an input requires one, the op's gradient formula is recorded;
   3. mode      - the innermost mode on this thread's stack sees the op with its full arguments;
-  4. fake      - with an input that has no data, only the op's meta rule runs;
-  5. kernel    - else the device's kernel runs; an op without one is decomposed.
-In-place ops have a path of their own (`eager.tape.inplace` does the bookkeeping of history).
+  4. fake      - if an input has no data, only the op's meta rule runs;
+  5. kernel    - else the device's kernel runs; an op without a kernel is decomposed.
+In-place ops have a separate path: `eager.tape.inplace` updates the history of their targets.
 """
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _cast_inputs: Callable[[Any, tuple[Any, ...]], tuple[Any, ...] | None]
 
 
 def set_caster(cast_inputs: Callable[[Any, tuple[Any, ...]], tuple[Any, ...] | None]) -> None:
-    """Registration by autocast: its arguments for an op, or None for an op that runs as it is."""
+    """Registration by autocast: the cast arguments of an op, or None for an op that autocast leaves alone."""
     global _cast_inputs
     _cast_inputs = cast_inputs
 
@@ -85,8 +85,8 @@ class Mode:
 
 
 class Level(Mode):
-    """A mode with tensors of its own (see `eager.func`): it sees a call before anything is recorded, and
-    records for its own tensors itself. What it passes on is recorded further down, for those that live there."""
+    """A mode with its own class of tensors (see `eager.transforms`): it sees a call before gradients are recorded, and records the
+    gradients of its tensors itself. The calls that it passes on are recorded below, for the tensors below."""
 
     def custom_function(self, cls: Any, args: tuple[Any, ...]) -> Any:
         """Handle one call of a custom `autograd.Function`."""
@@ -104,7 +104,7 @@ def active_modes() -> tuple[Mode, ...]:
 
 
 class modes_off:  # noqa: N801 - used like a function
-    """No mode sees the op calls of this block: for work that is not part of the program, as inferring a spec."""
+    """Hides the op calls of this block from all modes: for work outside the program, such as inferring a spec."""
 
     def __enter__(self) -> None:
         self._before = _stack.modes
@@ -117,7 +117,7 @@ class modes_off:  # noqa: N801 - used like a function
 
 
 class without:  # noqa: N801 - used like a function
-    """Neither `mode` nor what was entered within it sees the op calls of this block."""
+    """Hides the op calls of this block from `mode` and from the modes that were entered inside it."""
 
     def __init__(self, mode: Mode) -> None:
         self._mode = mode
@@ -144,7 +144,7 @@ def _through_mode(op: Op, args: tuple[Any, ...]) -> Any:
 
 
 def call(op: Op, args: tuple[Any, ...]) -> Any:
-    """Run `op` on its full positional arguments, recording gradients where asked for."""
+    """Run `op` on its full positional arguments, and record its gradient if an input requires one."""
     if _mode_depth() & thread_state.AUTOCAST:
         cast = _cast_inputs(op, args)
         if cast is not None:
@@ -155,7 +155,7 @@ def call(op: Op, args: tuple[Any, ...]) -> Any:
 
 
 def recorded(op: Op, args: tuple[Any, ...], below: Below) -> Any:
-    """Run `op` by `below`, noting its gradient formula if one is asked for."""
+    """Run `op` by `below`, and record its gradient formula if an input requires a gradient."""
     if op.mutates:
         return inplace.call(op, args, below)
     if op.is_view:

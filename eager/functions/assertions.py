@@ -46,7 +46,10 @@ def check_not_implemented(cond: bool, message: Callable[[], str] | None = None) 
 
 
 def holds(cond: bool) -> bool:
-    """Whether a condition that the program asserts is true. A capture takes one that data decides for true, and checks it later."""
+    """Whether an asserted condition is true.
+
+    During capture, a condition that depends on data counts as true, and is checked when the graph runs.
+    """
     return cond
 
 
@@ -65,7 +68,7 @@ def check_with(kind: type[Exception], cond: Any, message: Callable[[], str] | No
 
 
 def check_tensor_all_with(kind: type[Exception], cond: Tensor, message: Callable[[], str] | None = None) -> None:
-    """That every element of a bool tensor is True. Raises: `kind` with `message()`; TypeError for what is no such tensor."""
+    """Check that every element of a bool tensor is True. Raises: `kind` with `message()`; TypeError for a value of another type."""
     if not isinstance(cond, Tensor):
         raise TypeError(f"cond must be a tensor, but got {type(cond)}")
     if cond.dtype is not bool_dtype:

@@ -13,7 +13,7 @@ from eager.public.record import Out, public, variant
 
 
 def real(input: Any) -> Any:  # noqa: A002
-    """A view of the real parts; a real tensor as it is."""
+    """A view of the real parts; a real tensor itself."""
     return OPS["real"](input) if input.dtype.is_complex else input
 
 
@@ -23,7 +23,7 @@ def imag(input: Any) -> Any:  # noqa: A002
 
 
 def conj(input: Any) -> Any:  # noqa: A002
-    """The conjugate; a real tensor as it is."""
+    """The conjugate; a real tensor itself."""
     return OPS["conj"](input) if input.dtype.is_complex else input
 
 

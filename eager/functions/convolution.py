@@ -24,7 +24,7 @@ def spread(value: Any, n: int, who: str, name: str) -> tuple[int, ...]:
 
 
 def batched(x: Any, n: int, who: str) -> tuple[Any, bool]:
-    """`x` with a batch dim, and whether it had none. Raises RuntimeError for another number of dims."""
+    """`x` with a batch dim, and whether the dim was added. Raises: RuntimeError for another number of dims."""
     if x.ndim == n + 1:
         return OPS["unsqueeze"](x, 0), True
     if x.ndim != n + 2:

@@ -1,4 +1,4 @@
-"""The `_copy` forms of view functions: the same result in memory of its own."""
+"""The `_copy` forms of view functions: the same result in separate memory."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ _VIEWS: dict[str, Callable[..., Any]] = {
 
 
 def _copying(name: str, view: Callable[..., Any]) -> Variant:
-    return Variant(view, Public(name=f"{name}_copy", doc=f"The result of `{name}`, in memory of its own.", copied=True,
+    return Variant(view, Public(name=f"{name}_copy", doc=f"The result of `{name}`, in separate memory.", copied=True,
                                 out=Out(exact=name == "narrow", differentiable=False)))  # fmt: skip
 
 

@@ -53,7 +53,7 @@ def check_layout(layout: Any) -> None:
 
 
 def in_format(made: Any, memory_format: Any) -> Any:
-    """A fresh row-major tensor in another memory format. Raises RuntimeError for one that its number of dims does not have."""
+    """A fresh row-major tensor in another memory format. Raises: RuntimeError if the format needs another number of dims."""
     name = getattr(memory_format, "name", memory_format)
     return made if name in (None, "contiguous") else restrided(made, format_strides(made.shape, name))
 
@@ -133,7 +133,7 @@ def _of_kind(kind: str) -> dtype:
 
 
 def _is_other_sequence(kind: type) -> bool:
-    """Whether objects of this class have a length and elements by number, like range and deque, and are no lists or tuples."""
+    """Whether objects of this class have a length and elements by number, like range and deque, without being lists or tuples."""
     known = (list, tuple, str, bytes, Mapping, np.ndarray, np.generic, TensorBase)
     return hasattr(kind, "__len__") and hasattr(kind, "__getitem__") and not issubclass(kind, known)
 
@@ -153,9 +153,9 @@ def _kinds(data: Any) -> set[type]:
 
 
 def _inferred(data: Any) -> dtype:
-    """The dtype that holds all elements: Python's numbers count as the default ones, tensors and numpy's have their own.
+    """The dtype that holds all elements: Python's numbers count as the default dtypes, tensors and numpy's numbers as their own.
 
-    Raises: RuntimeError for an element that is no number.
+    Raises: RuntimeError for an element that is not a number.
     """
     if isinstance(data, (list, tuple)):
         found = [_inferred(v) for v in data]
@@ -251,7 +251,7 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
 
 
 def _over(a: Any) -> Any:
-    """A tensor over the array's memory, with its strides: numpy gives an array of no elements strides of its own."""
+    """A tensor over the array's memory, with its strides: numpy gives an empty array other strides than torch."""
     made = from_array(a)
     return made if a.size else _with_strides_of(a, made)
 

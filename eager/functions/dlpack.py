@@ -68,7 +68,7 @@ def _import(source: Any) -> Tensor:
     a = array_module(device_of("cpu")).from_dlpack(source)
     if any(s < 0 for s in a.strides):
         raise ValueError(f"from_dlpack: strides {a.strides}; negative ones are not supported, make a copy of the array")
-    # numpy marks the array as read-only where the producer did not say that it may be written; torch does not ask
+    # numpy marks the array as read-only unless the producer allows writes; torch does not check
     span = a.itemsize + sum((n - 1) * s for n, s in zip(a.shape, a.strides, strict=True)) if a.size else 0
     storage = _native.storage_from_memory(a.ctypes.data, span, a)
     code = dtypes.from_numpy(a.dtype).code
@@ -79,14 +79,14 @@ def __dlpack__(self: Tensor, *, stream: Any = -1, max_version: tuple[int, int] |
                dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:  # fmt: skip
     """A capsule over the tensor's memory, for another library's `from_dlpack`. For use once.
 
-    Raises: BufferError if the tensor wants a gradient, lies on meta, or is of a dtype that numpy has not (bfloat16, float8).
+    Raises: BufferError if the tensor requires grad, lies on meta, or has a dtype that numpy lacks (bfloat16, float8).
     """
     if self.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if self.device.type == "meta":
         raise BufferError("Cannot pack tensors on meta")
     if not self.dtype.in_numpy:
-        raise BufferError(f"__dlpack__: a tensor of {self.dtype}, which numpy has not; convert it, or view it as "
+        raise BufferError(f"__dlpack__: a tensor of {self.dtype}, which numpy lacks; convert it, or view it as "
                           f"torch.int{8 * self.dtype.itemsize}")  # fmt: skip
     refuse_data(self, "__dlpack__()")
     options = {"max_version": max_version, "dl_device": dl_device, "copy": copy}

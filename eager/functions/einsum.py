@@ -1,8 +1,8 @@
 """`einsum`: sums of products by an equation.
 
-Every operand is brought to the dims of the result followed by those that are summed, in one order, and operands are contracted
-from left to right, each pair by one batched matrix product: dims of both, of the left alone, summed, of the right alone. What
-layout the result has follows from that, and is torch's: code goes on to call `view` on it.
+Every operand is brought to the dims of the result, followed by the summed dims, in one order. Operands are contracted
+from left to right, each pair by one batched matrix product: dims of both, of the left alone, summed, of the right alone. The
+layout of the result follows from this order and is torch's, since programs call `view` on it.
 """
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _parse(equation: str, operands: list[Any]) -> tuple[list[list[str]], list[st
 
 
 def _to_dims(x: Any, labels: list[str], dims: list[str]) -> Any:
-    """`x` with a dim for each of `dims`: a repeated label is a diagonal, one that it does not have a dim of size 1."""
+    """`x` with a dim for each of `dims`: a repeated label is a diagonal, a missing label a dim of size 1."""
     labels = list(labels)
     for c in sorted(set(labels)):
         while labels.count(c) > 1:
@@ -147,7 +147,7 @@ def einsum(*args: Any) -> Any:
     if len(operands) == 1:
         return OPS["sum"](spread[0], tuple(range(len(result), len(dims))), False, None) if len(dims) > len(result) else spread[0]
     _check_sizes(spread, dims)
-    # How many operands still to come need a dim that is summed: it is gone with the last of them.
+    # The number of later operands that need a summed dim: the last of them sums it away.
     needed = {d: sum(x.shape[d] != 1 for x in spread) for d in range(len(result), len(dims))}
     x = spread[0]
     for y in spread[1:]:

@@ -128,7 +128,7 @@ def _foreach_zero_(self: Any) -> Any:
 
 
 def _foreach_copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
-    """Copy the tensors of `src` into those of self."""
+    """Copy each tensor of `src` into the tensor of self at the same place."""
     if not isinstance(non_blocking, bool):
         raise TypeError(f"_foreach_copy_(): argument 'non_blocking' must be bool, not {type(non_blocking).__name__}")
     for t, s in zip(_tensors("_foreach_copy_", self), _tensors("_foreach_copy_", src), strict=True):

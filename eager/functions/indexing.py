@@ -1,7 +1,7 @@
 """`x[...]`, `x[...] = v` and the functions that read or write at positions.
 
-Ints, slices, None and Ellipsis make views, one dim after another; what is left (tensors, lists,
-masks) goes to the ops `index` and `index_put` in one piece, as in torch.
+Ints, slices, None and Ellipsis make views, one dim after another; the remaining indices (tensors, lists,
+masks) go to the ops `index` and `index_put` together, as in torch.
 """
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _bad_index(item: Any) -> IndexError | TypeError:
 
 
 def _as_index(item: Any, where: Any) -> Any:
-    """A tensor from a list, tuple, range or array that stands as an index."""
+    """A tensor from a list, tuple, range or array used as an index."""
     if isinstance(item, np.ndarray):
         t = from_array(item)
     elif len(item) == 0:
@@ -217,7 +217,7 @@ def getitem(self: Any, key: Any) -> Any:
 
 
 def _value(self: Any, value: Any) -> Any:
-    """What is to be stored: a tensor of self's dtype and device, or a number."""
+    """The value to store: a tensor of self's dtype and device, or a number."""
     if isinstance(value, TensorBase):
         if value.device is not self.device and not value.is_fake and not self.is_fake:
             value = value.to(self.device)
@@ -230,7 +230,7 @@ def _value(self: Any, value: Any) -> Any:
 
 
 def _drop_leading_ones(value: Any, ndim: int) -> Any:
-    """Leading dims of size one that the target has not."""
+    """The value without the leading dims of size 1 that exceed the target's."""
     lead = 0
     while value.ndim - lead > ndim and value.shape[lead] == 1:
         lead += 1
@@ -238,7 +238,7 @@ def _drop_leading_ones(value: Any, ndim: int) -> Any:
 
 
 def setitem(self: Any, key: Any, value: Any) -> None:
-    """`self[key] = value`: the value is cast to self's dtype and broadcast to what the key selects."""
+    """`self[key] = value`: the value is cast to self's dtype and broadcast to the selected elements."""
     if key is False or (isinstance(key, np.bool_) and not key):
         return
     if isinstance(value, (int, float)):

@@ -66,7 +66,7 @@ def atleast_1d(*tensors: Any) -> Any:
 
 @public(parsed=False)
 def atleast_2d(*tensors: Any) -> Any:
-    """Tensors of at least two dims; new ones come first."""
+    """Tensors of at least two dims; added dims come first."""
     return _each(tensors, lambda t: t.reshape(1, -1) if t.ndim < 2 else t)
 
 
@@ -115,7 +115,7 @@ def dstack(tensors: Any, *, out: Any = None) -> Any:
 
 @public(out=Out(joins=True))
 def column_stack(tensors: Any, *, out: Any = None) -> Any:
-    """Vectors as columns, matrices as they are, joined along dim 1."""
+    """Vectors as columns and matrices unchanged, joined along dim 1."""
     return cat([t.reshape(-1, 1) if t.ndim < 2 else t for t in _stacked("column_stack", tensors)], 1, out=out)
 
 
@@ -312,7 +312,7 @@ def _size_class(shape: tuple[int, ...]) -> Any:
 
 @public(parsed=False)
 def cartesian_prod(*tensors: Any) -> Any:
-    """All combinations of the vectors' elements, one per row. Raises RuntimeError for what is no vector."""
+    """All combinations of the vectors' elements, one per row. Raises: RuntimeError for a tensor that is not a vector."""
     for t in tensors:
         if t.ndim != 1:
             raise RuntimeError(f"Expect a 1D vector, but got shape {list(t.shape)}")

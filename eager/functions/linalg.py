@@ -115,7 +115,7 @@ def cross(input: Any, other: Any, dim: int | None = None, *, out: Any = None) ->
 
 @public(out=Out(), autocast=LOWER, parsed=False)
 def chain_matmul(*matrices: Any) -> Any:
-    """Product of several matrices in the cheapest order. Raises RuntimeError for no matrices, and for what is none."""
+    """Product of several matrices in the cheapest order. Raises: RuntimeError for an empty list, and for a tensor that is not a matrix."""
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
     for m in matrices:
@@ -157,7 +157,7 @@ _CDIST_MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist",
 
 @public(autocast=FLOAT32, composed=True, parsed=False)
 def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: Any = _CDIST_MODES[0]) -> Any:
-    """Distances between the rows of (*, n, d) and those of (*, m, d): (*, n, m).
+    """Distances between the rows of (*, n, d) and the rows of (*, m, d): (*, n, m).
 
     compute_mode: checked only. Each of torch's modes gives the distances of "donot_use_mm_for_euclid_dist", the accurate one.
     Raises: RuntimeError for shapes that do not fit or p below 0; ValueError for another compute_mode.
@@ -353,7 +353,7 @@ def lu_solve(b: Any, LU_data: Any, LU_pivots: Any) -> Any:  # noqa: N803
 
 @public(out=Out(exact=True))
 def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:  # noqa: N803
-    """P, L and U from what `linalg.lu_factor` gives."""
+    """P, L and U from the result of `linalg.lu_factor`."""
     if unpack_pivots:
         check_pivots("torch.lu_unpack", LU_data, LU_pivots)
     blank = OPS["full"]((0,), 0.0, LU_data.dtype, LU_data.device)

@@ -27,7 +27,7 @@ def _t(x: Any) -> Any:
 
 def _orthonormal(s: Any, b: Any) -> Any:
     """A basis of the columns of s (m, n), orthonormal in the product with b; what depends on the others is left out."""
-    for _ in range(2):  # once more, for what rounding left
+    for _ in range(2):  # twice, against rounding errors
         lengths, vectors = OPS["eigh"](OPS["matmul"](_t(s), _times(b, s)), False)
         keep = lengths > lengths[-1] * (10 * finfo(s.dtype).eps)
         s = OPS["matmul"](s, vectors[:, keep] / OPS["sqrt"](lengths[keep]))
@@ -35,7 +35,7 @@ def _orthonormal(s: Any, b: Any) -> Any:
 
 
 def _ritz(a: Any, s: Any, k: int, largest: bool) -> tuple[Any, Any]:
-    """The k wanted eigenvalues of a within the span of s, and their coordinates in it."""
+    """The k requested eigenvalues of `a` within the span of s, and their coordinates in it."""
     values, vectors = OPS["eigh"](OPS["matmul"](_t(s), OPS["matmul"](a, s)), False)
     if largest:
         return OPS["flip"](values[-k:], (0,)), OPS["flip"](vectors[:, -k:], (1,))

@@ -74,7 +74,7 @@ def _factors(dtype: Any, *factors: Any) -> tuple[Any, ...]:
 
 
 def _product(product: Any, alpha: Any) -> Any:
-    """alpha * product; for alpha = 0 zeros, whatever the product holds."""
+    """alpha * product; zeros for alpha = 0, even if the product is not finite."""
     return OPS["fill"](product, 0) if alpha == 0 else _scaled(product, alpha)
 
 

@@ -73,7 +73,7 @@ def _references(t: Any) -> int:
 
 @functools.lru_cache(maxsize=1)
 def _references_of_one() -> int:
-    """`_references` of a tensor that nobody shares memory with; another one makes two more, itself and its ndarray."""
+    """`_references` of a tensor that shares its memory with no other tensor. Each further tensor adds two: itself and its ndarray."""
     return _references(empty(TensorSpec.contiguous((1,), dtypes.float32)))
 
 
@@ -91,7 +91,7 @@ def share_memory_(self: Any) -> Any:
     for t in moved:
         assert t._array is not None  # made now, so that it is counted
     if _references(self) > _references_of_one() + 2 * (len(moved) - 1) + 1:  # and `source` here
-        raise NotImplementedError("share_memory_: other tensors view the memory of this one, and would no longer; share it before "
+        raise NotImplementedError("share_memory_: other tensors view this tensor's memory and would lose it; share it before "
                                   "views are made, or share a clone()")  # fmt: skip
     storage = SharedFile(nameless_file(source.nbytes()), source.nbytes()).storage()
     memoryview(storage)[:] = memoryview(source)
@@ -108,7 +108,7 @@ def is_pinned(self: Any, device: Any = None) -> bool:
 
 
 def pin_memory(self: Any, device: Any = None) -> Any:
-    """A copy in page-locked memory, which a GPU copies from by itself; self if it lies there already.
+    """A copy in page-locked memory, which a GPU copies from without the CPU; self if it is in such memory already.
 
     Raises: RuntimeError for a tensor that is not on the CPU, or without a GPU.
     """

@@ -31,7 +31,7 @@ _FITS_ALL: Final = 65504  # the largest number of float16, the narrowest of the 
 
 
 def operand(value: Any) -> Any:
-    """A tensor or Python number from what an operator was given, or NotImplemented."""
+    """An operator's operand as a tensor or Python number, or NotImplemented for another type."""
     if type(value) in (int, float, bool):
         return value
     if isinstance(value, TensorBase):
@@ -159,7 +159,7 @@ def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:  # noqa: A001
 
 
 def _power_of_number(base: Any, exponent: Any) -> Any:
-    """base ** exponent of a number and a tensor. It is row-major whatever the layout of the exponent, as torch's is."""
+    """base ** exponent of a number and a tensor. The result is row-major for every layout of the exponent, as in torch."""
     return OPS["pow"](base, exponent.contiguous() if isinstance(exponent, TensorBase) else exponent)
 
 
@@ -233,7 +233,7 @@ def lerp(input: Any, end: Any, weight: Any, *, out: Any = None) -> Any:
 
 
 def _lerp(x: Any, end: Any, weight: Any) -> Any:
-    # From the nearer end: what is exact, or infinite, there stays so. Chosen before the sum, which keeps gradients finite.
+    # From the nearer end: a value that is exact or infinite there remains so. Chosen before the sum, which keeps gradients finite.
     if isinstance(weight, SymFloat):  # chosen in the graph, which then holds for weights on both sides
         weight = OPS["full"]((), 0.0, dtypes.float64, x.device) + weight
     near = abs(weight) < 0.5
@@ -408,12 +408,12 @@ FUNCTIONS.update(
 
 
 def kept(t: Any) -> Any:
-    """A tensor that is about to be written to, as what its gradient may need of it: a copy, if it has one."""
+    """A tensor that is about to be written, as its gradient formula may need it: a copy if it requires grad."""
     return OPS["clone"](t, None) if _native.grad_enabled() and t._requires_grad else t
 
 
 def inplace_of(fn: Callable[..., Any], name: str | None = None) -> Callable[..., Any]:
-    """The in-place form of a function with options: computes, then copies into its first argument. name: that of `fn`, if it has none."""
+    """The in-place form of a function with options: computes, then copies into its first argument. name: in place of the name of `fn`."""
     name = f"{name or fn.__name__}_"
 
     def method(input: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: A002
@@ -511,13 +511,13 @@ METHODS.update(
 
 
 def clone(input: Any, *, memory_format: Any = None) -> Any:
-    """A copy with memory of its own. `memory_format` None or preserve keeps a dense layout."""
+    """A copy in separate memory. `memory_format` None or preserve keeps a dense layout."""
     name = getattr(memory_format, "name", memory_format)
     return OPS["clone"](input, None if name == "preserve" else name)
 
 
 def _fast(name: str, method: Callable[[Any, Any], Any]) -> Any:
-    """The operator with a short way in C for plain operands, where there is one."""
+    """The operator with its fast path in C for plain operands, if it has one."""
     return _native.native_operator(OPS[name], method)
 
 
@@ -534,7 +534,7 @@ for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
 
 
 def _rtruediv(self: Any, other: Any) -> Any:
-    """other / self as torch has it: by way of the reciprocal, which is rounded."""
+    """other / self as in torch: through the reciprocal, which is rounded."""
     other = operand(other)
     return other if other is NotImplemented else OPS["mul"](OPS["reciprocal"](self), other)
 

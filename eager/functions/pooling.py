@@ -25,7 +25,7 @@ def _options(n: int, who: str, kernel: Any, stride: Any, padding: Any, dilation:
 
 
 def _images(x: Any, n: int, who: str) -> tuple[Any, bool]:
-    """As `batched`. Raises RuntimeError for an empty dim other than that of the batch."""
+    """As `batched`. Raises: RuntimeError for an empty dim other than the batch dim."""
     images, single = batched(x, n, who)
     if 0 in images.shape[1:]:
         raise RuntimeError(f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size for input, but got:"
@@ -90,7 +90,7 @@ def _avg_pool(n: int) -> Any:
 
 
 def _target(x: Any, size: Any, n: int) -> tuple[int, ...]:
-    """Output sizes; None leaves a dim as it is."""
+    """Output sizes; None leaves a dim unchanged."""
     wanted = tuple(size) if isinstance(size, (tuple, list)) else (size,) * n
     if len(wanted) != n:
         raise RuntimeError(f"adaptive pooling: output_size must have {n} elements, got {list(wanted)}")
@@ -149,7 +149,7 @@ def _lp_pool(n: int) -> Any:
 
 
 def _unpooled(default: tuple[int, ...], stride: tuple[int, ...], given: tuple[int, ...]) -> tuple[int, ...]:
-    """The spatial sizes in an output_size. Raises ValueError for another number of sizes and for one that no window reaches."""
+    """The spatial sizes in an output_size. Raises: ValueError for another number of sizes and for a size that no window reaches."""
     n = len(default)
     if len(given) not in (n, n + 2):
         raise ValueError(f"output_size should be a sequence containing {n} or {n + 2} elements, but it has a length of '{len(given)}'")
@@ -216,5 +216,5 @@ lp_pool1d, lp_pool2d, lp_pool3d = _lp_pool(1), _lp_pool(2), _lp_pool(3)
 max_unpool1d, max_unpool2d, max_unpool3d = _max_unpool(1), _max_unpool(2), _max_unpool(3)
 
 FUNCTIONS: dict[str, Any] = {f.__name__: f for f in (max_pool1d, max_pool2d, max_pool3d, avg_pool1d, adaptive_avg_pool1d)}
-FUNCTIONS["adaptive_max_pool1d"] = adaptive_max_pool1d_with_indices  # torch's, beside that of nn.functional, gives the indices too
+FUNCTIONS["adaptive_max_pool1d"] = adaptive_max_pool1d_with_indices  # torch's top-level function returns the indices too
 METHODS: dict[str, Any] = {}

@@ -151,7 +151,7 @@ def _detached(x: Any) -> Any:
 
 
 def _with_zero_gradient(y: Any, x: Any) -> Any:
-    """`y`, whose gradient of `x` is zero, as torch has it for draws. y has the shape that x broadcasts to."""
+    """`y`, with a gradient of zero for `x`, as torch's draws have. y has the shape that x broadcasts to."""
     return in_rows(y + OPS["fill"](x, 0)) if isinstance(x, TensorBase) and x._requires_grad else y
 
 
@@ -217,7 +217,7 @@ def _floating(who: str, x: Any) -> None:
 
 
 def _check_weights(rows: Any, num_samples: int, replacement: bool) -> None:
-    """Raise RuntimeError for weights that are no weights, or too few of them above zero."""
+    """Raise RuntimeError for negative or infinite weights, or too few weights above zero."""
     weights = OPS["logical_and"](OPS["ge"](rows, 0), OPS["isfinite"](rows))
     demand(weights, RuntimeError, "probability tensor contains either `inf`, `nan` or element < 0")
     demand(OPS["sum"](rows, (1,), False, None) > 0, RuntimeError, "invalid multinomial distribution (sum of probabilities <= 0)")

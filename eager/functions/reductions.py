@@ -91,7 +91,7 @@ def all(input: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None) 
 
 
 def _logical(name: str, input: Any, dim: Any, keepdim: bool) -> Any:
-    if isinstance(dim, (tuple, list)) and not dim:  # no dims, not all of them: each element by itself
+    if isinstance(dim, (tuple, list)) and not dim:  # an empty list means no dims, not all: each element alone
         result = OPS["ne"](input, 0)
     else:
         result = OPS[name](input, normalize_dims(dim, input.ndim), keepdim)

@@ -1,4 +1,4 @@
-"""Names that torch keeps for what is gone, or not of this tensor: each says so, in torch's words."""
+"""Names that torch keeps for removed functions and for methods of other layouts: each raises torch's message."""
 from __future__ import annotations
 
 import math

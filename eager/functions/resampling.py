@@ -21,7 +21,7 @@ from eager.optable.shape import in_suggested_format
 from eager.optable.table import OPS
 from eager.public.record import public
 
-_MANY_TAPS = 8  # from here on a product with the dense matrix is cheaper than so many reads
+_MANY_TAPS = 8  # with more taps, a product with the dense matrix is cheaper than the reads
 
 
 def _weighted(x: Any, dim: int, positions: Any, weights: Any) -> Any:

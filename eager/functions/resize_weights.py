@@ -1,4 +1,4 @@
-"""Resizing one dim: which inputs are in each output, and with what weights. Numbers alone, in double precision.
+"""Resizing one dim: the inputs of each output and their weights, as numbers in double precision.
 
 Each function gives (positions, weights), both (taps, out): output i is the sum over taps of weights[tap, i] times the input
 at positions[tap, i]. n, out: sizes. scale: the factor to count coordinates by (None: the ratio of sizes).

@@ -10,7 +10,7 @@ from eager.base.spec import normalize_dim
 from eager.optable.asserting import demand
 from eager.optable.table import OPS
 
-# of a run, by its name here: what combines its elements, and what an empty run has
+# of a run, by name: the function that combines its elements, and the value of an empty run
 _REDUCES = {"sum": ("sum", 0.0), "mean": ("sum", 0.0), "prod": ("prod", 1.0), "max": ("amax", -math.inf), "min": ("amin", math.inf)}
 
 

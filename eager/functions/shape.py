@@ -280,7 +280,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # noqa: N803 - torch's name
-    """Powers of a vector's elements, as columns. Raises RuntimeError for what is no vector."""
+    """Powers of a vector's elements, as columns. Raises: RuntimeError for a tensor that is not a vector."""
     if x.ndim != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")
     n = x.shape[0] if N is None else N

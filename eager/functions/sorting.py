@@ -244,7 +244,7 @@ def isin(elements: Any = None, test_elements: Any = None, *, assume_unique: bool
 def _scan(name: str, suffix: str = "") -> Any:
     @public(axis=not suffix, autocast=None if suffix else FLOAT32_UNLESS_ASKED)
     def scan(input: Any, dim: int, *, dtype: Any = None, out: Any = None) -> Any:  # noqa: A002
-        """Running total along `dim`; integers are totalled in int64. dtype: that of the total, by default that of `out`."""
+        """Running total along `dim`; integers are totalled in int64. dtype: of the total, by default the dtype of `out`."""
         if suffix and dtype is not None and dtypes.meant(dtype) is not input.dtype:
             raise RuntimeError(f"Bad in-place call: input tensor dtype {c_name(input.dtype)} and output tensor dtype "
                                f"{c_name(dtypes.meant(dtype))} should match")  # fmt: skip

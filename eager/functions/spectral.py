@@ -95,7 +95,7 @@ def stft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int 
     Frames of n_fft samples begin hop_length (default: n_fft // 4) apart and are weighted by `window`, which has
     win_length points; `center` pads so that frame t is centred at sample t * hop_length. `onesided` (the default for
     real input) keeps n_fft // 2 + 1 frequencies; `normalized` divides by sqrt(n_fft).
-    Raises RuntimeError for sizes that do not fit, and where a real result is asked for (`return_complex` False or None).
+    Raises RuntimeError for sizes that do not fit, and for a real result (`return_complex` False or None).
     """
     if align_to_window is not None and center:
         raise RuntimeError("stft align_to_window should only be set when center = false")

@@ -159,7 +159,7 @@ def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int =
     `edge_order` 1 or 2. Raises RuntimeError for dims too short for that.
     """
     dims = [normalize_dim(d, input.ndim) for d in (range(input.ndim) if dim is None else [dim] if isinstance(dim, int) else dim)]
-    normalize_dims(dims, input.ndim)  # which refuses one that is given twice
+    normalize_dims(dims, input.ndim)  # raises for a repeated dim
     spacing = 1 if spacing is None else spacing
     if edge_order not in (1, 2):
         raise RuntimeError(f"torch.gradient only supports edge_order=1 and edge_order=2, but received: {edge_order}")
@@ -227,7 +227,7 @@ def _evenly(x: Any, d: int, step: Any, order: int) -> Any:
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """Coordinates in a grid of `shape` of positions in its flattened form.
 
-    Raises TypeError for positions that are no integers, ValueError for negative sizes.
+    Raises TypeError for positions that are not integers, ValueError for negative sizes.
     """
     if indices.dtype.is_floating_point or indices.dtype.is_complex or indices.dtype is dtypes.bool_:
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")

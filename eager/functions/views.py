@@ -26,12 +26,12 @@ def sizes_of(args: tuple[Any, ...]) -> tuple[int, ...]:
     except TypeError:
         wrong = next((n for n in args if not hasattr(n, "__index__")), None)
         if wrong is None:
-            raise  # a tensor that is no integer says so itself
+            raise  # the tensor's own error: it is not an integer
         raise TypeError(f"argument 'size' must be tuple of ints, not {type(wrong).__name__}") from None
 
 
 def given_sizes(name: str, sizes: tuple[Any, ...], size: Any) -> tuple[int, ...]:
-    """The shape that a factory was called with: by position or as `size=`. Raises: TypeError where there is neither."""
+    """The shape passed to a factory, by position or as `size=`. Raises: TypeError without a shape."""
     if size is not None and sizes:
         raise TypeError(f"{name}() got multiple values for argument 'size'")
     if size is None and not sizes:
@@ -77,7 +77,7 @@ def swapaxes(input: Any, axis0: int, axis1: int) -> Any:  # noqa: A002
 
 
 def t(input: Any) -> Any:
-    """Transpose of a matrix; 0-d and 1-d tensors as they are."""
+    """Transpose of a matrix; 0-d and 1-d tensors unchanged."""
     if input.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input.ndim}D")
     return OPS["permute"](input, tuple(range(input.ndim))[::-1])
@@ -106,7 +106,7 @@ def squeeze(input: Any, dim: Any = None) -> Any:
         return OPS["squeeze"](input, None)
     dims = tuple(dim) if isinstance(dim, (tuple, list)) else (dim,)
     if len(dims) > 1:
-        normalize_dims(dims, input.ndim)  # which refuses one that is given twice
+        normalize_dims(dims, input.ndim)  # raises for a repeated dim
     return OPS["squeeze"](input, dims)
 
 

@@ -1,4 +1,4 @@
-"""What functions demand of the values of their arguments, at once or, while they are traced, in the graph."""
+"""Checks of the values of arguments: immediate in eager code, and an op of the graph while a function is traced."""
 from __future__ import annotations
 
 import builtins
@@ -33,19 +33,19 @@ ASSERT_ALL = declare("assert_all(Tensor cond, str error, str message) -> Tensor"
 def _no_gradient(xp: Any, out: Any, gs: Any, size: Any, message: str) -> None:
     if any(g.any() for g in gs):
         raise NotImplementedError(message)
-    out[...] = 0  # of a result that nobody went on with
+    out[...] = 0  # of a result that no caller uses
 
 
-# What a traced backward has for a gradient that nobody has derived.
+# The op of a traced backward in place of a gradient without a formula.
 NO_GRADIENT = declare("no_gradient(Tensor[] gs, int[] size, str message) -> Tensor", Kind.OPAQUE, kernel=_no_gradient,
                       meta=lambda gs, size, message: TensorSpec.contiguous(tuple(size), gs[0].dtype, gs[0].device), nondifferentiable=True,
                       fallible=True, samples=lambda make: iter([([make(3) * 0, make(2) * 0], (2, 4), "no gradient")]))  # fmt: skip
 
 
 def demand(cond: Any, error: type[Exception], message: str | Callable[[], str]) -> None:
-    """Raise `error` with `message` (or what it gives) unless every element of the bool tensor `cond` is true.
+    """Raise `error` with `message` (or the text that it returns) unless every element of the bool tensor `cond` is true.
 
-    A fake tensor has no values: the call becomes part of the graph that is being made, which then fails in its place.
+    A fake tensor has no values: the call becomes an op of the traced graph, which raises when it runs.
     """
     if not cond.is_fake:
         if not bool(cond.all()):

@@ -120,7 +120,7 @@ def _weights_and_cotangent(g: Any, q: Any, k: Any, v: Any, mask: Any, y: Any, ls
     """The weights and the cotangent of the scores, in the accumulator's dtype. y: in its own dtype."""
     p = OPS["exp"](_scores(q, k, mask, is_causal, scale) - lse)
     dp = OPS["matmul"](g, transpose_last(v))
-    # The sum of p * dp along a row is that of g * y, but for the rounding of a half-precision y.
+    # The sum of p * dp along a row equals the sum of g * y, except for the rounding of a half-precision y.
     weighted = p * dp if y.dtype.itemsize == 2 else g * y
     return p, p * (dp - OPS["sum"](weighted, (weighted.ndim - 1,), True, None))
 

@@ -2,7 +2,7 @@
 
 Owns the casts, and the cache of cast weights. Dispatch calls `cast_inputs` before gradients are recorded, so that gradients,
 tracing and compiled code see the casts as ordinary ops. An op or function with a declared precision (`eager.optable.precision`)
-runs whole with autocast off. Knows nothing of the context manager (`amp.autocast`).
+runs whole with autocast off. Does not depend on the context manager (`amp.autocast`).
 """
 from __future__ import annotations
 

@@ -244,7 +244,7 @@ def loops() -> list[Loop]:
 
 
 def integer_loops() -> list[Loop]:
-    """The loops over bools, int32 and int64, in order of `INTEGER_LOOPS`. Arithmetic of bools has none."""
+    """The loops over bools, int32 and int64, in order of `INTEGER_LOOPS`. Bools have no arithmetic loops."""
     found = []
     for name in INTEGER_LOOPS:
         for given, suffix in itertools.product(_given(OPS[name]), _INTEGERS):

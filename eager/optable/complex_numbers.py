@@ -1,7 +1,7 @@
 """Complex numbers: their parts as views, pairs of reals as complex numbers, and the conjugate.
 
-Gradients follow torch: the cotangent of a complex tensor is that of its real part plus i times that
-of its imaginary part. `Op.apply_vjp` conjugates around every formula of an op with complex results,
+Gradients follow torch: the cotangent of a complex tensor is the cotangent of its real part plus i times the
+cotangent of its imaginary part. `Op.apply_vjp` conjugates around every formula of an op with complex results,
 so that formulas of holomorphic ops are written as for real numbers; those here undo it where the op
 is not holomorphic.
 """

@@ -73,7 +73,7 @@ def _check(x: SpecLike, weight: SpecLike, bias: SpecLike | None, stride: Sequenc
 
 
 def _result(x: SpecLike, weight: SpecLike, shape: tuple[int, ...]) -> TensorSpec:
-    """In the format that the input suggests, or else in that of the weight."""
+    """In the format that the input suggests, or else in the weight's."""
     where = common_device("convolution", [x, weight])
     if x.ndim == 3:  # torch makes sequences row-major first
         follows = is_contiguous(x.shape, x.stride()) and is_channels_last(as_image(x))
@@ -342,7 +342,7 @@ CONV_WEIGHT = declare(
 
 
 def _same_size(g: Any, spec: SpecLike) -> Any:
-    """Output positions beyond those that the cotangent had do not count."""
+    """Drop output positions beyond the cotangent's size."""
     for d in range(2, g.ndim):
         if g.shape[d] != spec.shape[d]:
             g = OPS["slice"](g, d, 0, spec.shape[d], 1)

@@ -22,7 +22,7 @@ def _poisson(xp: Any, out: Any, state: Any, rate: Any) -> None:
     if (means < 0).any():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     finite = np.isfinite(means)
-    large = finite & (means > 1e15)  # numpy draws 64-bit counts; from here on the normal limit is exact in float64
+    large = finite & (means > 1e15)  # numpy draws 64-bit counts; above this mean, the normal limit is exact in float64
     drawn = np.asarray(generator(state).poisson(np.where(finite & ~large, means, 0.0)), np.float64)
     if large.any():
         normal = generator(state).standard_normal(means.shape)

@@ -1,7 +1,7 @@
 """The declaration of an op: its whole record, as data.
 
-`Rules` lists the facts that a family of ops states; `Declaration` holds them with what follows from them, such as the positions of
-tensor parameters. What an op does with them is written in `metadata`, `execute` and `gradients`; `table.Op` joins the parts.
+`Rules` lists the facts that a family of ops states; `Declaration` holds them with derived facts, such as the positions of
+tensor parameters. The behaviour of an op is written in `metadata`, `execute` and `gradients`; `table.Op` joins the parts.
 """
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Rules:
     linear_in: Sequence[str] = ()  # parameters in which, taken together, the op is linear: its tangent is the op of the tangents
     bilinear_in: tuple[str, str, str | None] | None = None  # two parameters of a product, and its affine term if there is one
     zeroed: Mapping[str, Any] = field(default_factory=dict)  # arguments that a linear op gets when it is applied to tangents
-    batch: str = ""  # the rule of vmap (`eager.transforms.rules`); by default that of the kind
+    batch: str = ""  # the rule of vmap (`eager.transforms.rules`); by default the kind's
     # autocast, counts, tests
     precision: Precision | None = None  # in which autocast runs it; None: unchanged
     flops: Callable[..., int] | None = None  # (arguments, with shapes for tensors, out_shape=) -> floating-point operations

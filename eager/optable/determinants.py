@@ -1,8 +1,8 @@
 """Determinants of matrices (*, n, n), with gradients that are exact at every rank.
 
 The gradient of det is the matrix of cofactors, and the cofactors have a derivative along each direction. Both are polynomials of
-the matrix. They are computed in the frame of its singular vectors, without a division, so a singular matrix is no
-exception: see Stewart, "On the adjugate matrix", Linear Algebra Appl. 283, 1998. Derivatives of third order use the inverse.
+the matrix. They are computed in the frame of its singular vectors, without a division, so a singular matrix needs no
+special case: see Stewart, "On the adjugate matrix", Linear Algebra Appl. 283, 1998. Derivatives of third order use the inverse.
 """
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _slogdet(xp: Any, out: Any, x: Any) -> None:
 
 
 def _slogdet_vjp(gs: Any, x: Any, y: Any) -> Any:
-    """The sign of a complex determinant turns with its angle; that of a real one is constant. nan for a singular matrix."""
+    """The sign of a complex determinant turns with its angle; the sign of a real one is constant. nan for a singular matrix."""
     g = OPS["complex"](gs[1], OPS["imag"](gs[0] * y)) if x.dtype.is_complex else gs[1]
     return _per_matrix(g) * transpose_last(OPS["inverse_status"](x)[0])
 

@@ -82,9 +82,9 @@ def _execute_fake(op: Declaration, args: tuple[Any, ...]) -> Any:
     if any(hasattr(t, "_level") for t in op.tensors(args)):
         raise RuntimeError(f"{op.name}: a tensor of a function transform (vmap) was used after the transform had ended")
     if op.dynamic_output and any(t.device.type == "meta" for t in op.tensors(args)):
-        raise NotImplementedError(f"{op.name}: the shape of the result depends on data, and a meta tensor has none")
+        raise NotImplementedError(f"{op.name}: the shape of the result depends on data, and a meta tensor has no data")
     if op.dynamic_output:
-        raise DataDependentError(f"{op.name}: the shape of the result depends on data, and a fake tensor has none")
+        raise DataDependentError(f"{op.name}: the shape of the result depends on data, and a fake tensor has no data")
     if op.meta is None and op.kind is not Kind.POINTWISE:
         if op.decompose is None:
             raise NotImplementedError(f"{op.name}: no meta rule")

@@ -1,7 +1,7 @@
 """Discrete Fourier transforms: complex to complex, real to half a spectrum, half a spectrum to real.
 
-Dims reach these ops non-negative; sizes are those of the input (callers pad or trim). `scale` multiplies the sums:
-1, 1/n or 1/sqrt(n), as the norm mode has it.
+Dims reach these ops non-negative; sizes are the input's (callers pad or trim). `scale` multiplies the sums:
+1, 1/n or 1/sqrt(n), by the norm mode.
 """
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def no_derivative(what: str, name: str) -> Callable[..., Any]:
 
 
 def cast_to(g: Any, d: dtype) -> Any:
-    """`g` in dtype `d`. The real part of a complex gradient of a real input is a view, as torch has it."""
+    """`g` in dtype `d`. The real part of a complex gradient of a real input is a view, as in torch."""
     if g.dtype is d:
         return g
     if g.dtype.is_complex and not d.is_complex:

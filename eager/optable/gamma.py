@@ -26,7 +26,7 @@ def _like_alpha(state: Any, alpha: Any) -> TensorSpec:
 
 
 def generator(state: Any) -> np.random.Generator:
-    """numpy's generator over Philox, with a key of its own for every (seed, offset)."""
+    """numpy's generator over Philox, with a separate key for every (seed, offset)."""
     seed, offset = (int(v) for v in state.tolist())
     return np.random.Generator(np.random.Philox(key=(seed & 0xFFFFFFFFFFFFFFFF) | (offset & 0xFFFFFFFFFFFFFFFF) << 64))
 
@@ -107,7 +107,7 @@ def _samples(make: Any) -> Any:
 
 
 def _slope_samples(make: Any) -> Any:
-    # integers, of which nobody asks gradients: the derivative of this one does not exist
+    # integers, which have no gradients: the derivative in this argument does not exist
     yield make.int(3, 4, low=1, high=5), make.int(3, 4, low=1, high=8)
     yield make.int(5, low=70, high=90), make.int(1, low=60, high=100)
 

@@ -165,7 +165,7 @@ _REDUCERS = {"sum": "add", "mean": "add", "prod": "multiply", "amax": "maximum",
 
 
 def _identity(reduce: str, d: Any) -> Any:
-    """The value that leaves the others of a reduction as they are."""
+    """The neutral element of a reduction."""
     if reduce in ("sum", "mean"):
         return 0
     if reduce == "prod":

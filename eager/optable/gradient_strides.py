@@ -1,4 +1,4 @@
-"""The strides of gradients, where torch computes one by a kernel of its own or in a tensor that it allocates first.
+"""The strides of gradients, where torch computes one by a separate kernel or in a tensor that it allocates first.
 
 A gradient formula is written as a few ops, and its result follows the laws of those ops (eager/base/spec.py). torch writes most
 gradients so too. For the others the formula is wrapped in the law that torch's result follows:
@@ -7,7 +7,7 @@ gradients so too. For the others the formula is wrapped in the law that torch's 
 - `in_rows`: row-major memory (`mse_loss_backward`).
 - `as_input`: memory like the input's (`take_backward`).
 - `in_channels_last`: channels-last memory where the input suggests it (`native_batch_norm_backward`).
-- `in_strides`: any other strides, of the gradient and what the formula is given (`max_pool2d_with_indices_backward`).
+- `in_strides`: any other strides, from the gradient and the formula's values (`max_pool2d_with_indices_backward`).
 
 A public function of several ops names the law of its gradient by `with_gradient`.
 """
@@ -50,8 +50,8 @@ def laid_out(y: Any, strides: tuple[int, ...]) -> Any:
 def in_strides(formula: Formula, needs: str, strides_of: Callable[..., tuple[int, ...] | None]) -> Formula:
     """The formula with its gradient, or the first of several, in the strides of `strides_of(gradient, *values of needs)`.
 
-    needs: names of what a formula may be given (see `Vjp` in eager/optable/table.py).
-    strides_of: gives None where the gradient's strides are right.
+    needs: names of values that a formula may take (see `Vjp` in eager/optable/formulas.py).
+    strides_of: returns None if the gradient's strides are right.
     """
     own = list(inspect.signature(formula).parameters)
     names = own + [n for n in needs.split() if n not in own]
@@ -117,7 +117,7 @@ GRADIENT_IN = declare("gradient_in(Tensor x, str law) -> Tensor", Kind.VIEW, vie
 
 
 def with_gradient(law: str, x: Any, always: bool = False) -> Any:
-    """`x`, such that what is computed from it gives a gradient in the strides of `law` ("rows" or "format").
+    """`x`, such that ops on it give a gradient in the strides of `law` ("rows" or "format").
 
     always: a row-major `x` may have another gradient too.
     """

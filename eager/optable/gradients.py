@@ -43,7 +43,7 @@ def record_plan(op: Declaration, wanted: int) -> tuple[Any, ...]:
 
 def apply_vjp(op: Declaration, grads: list[Any], args: Sequence[Any], outputs: tuple[Any, ...],
               output_specs: Sequence[TensorSpec], needed: Sequence[bool]) -> list[Any]:  # fmt: skip
-    """Gradients of the inputs, flattened as the edges are. See `Vjp` for what formulas may name."""
+    """Gradients of the inputs, flattened as the edges are. `Vjp` lists the names that formulas may use."""
     single = len(output_specs) == 1
     if single and not op._lists_at and grads[0] is not None and not output_specs[0].dtype.is_complex:
         return _native.apply_gradient_formulas(op, grads[0], args, outputs, needed)

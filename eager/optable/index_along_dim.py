@@ -73,7 +73,7 @@ def _without(shape: Sequence[int], d: int) -> list[int]:
 
 
 def check_sources(who: str, x: SpecLike, d: int, index: SpecLike, source: SpecLike) -> None:
-    """Raise RuntimeError unless `source` has x's shape but for dim `d`, along which it has one slice for each index."""
+    """Raise RuntimeError unless `source` has x's shape except in dim `d`, along which it has one slice for each index."""
     n = source.shape[d] if d < source.ndim else 1
     if index.numel() != n:
         raise RuntimeError(f"{who}_(): Number of indices ({index.numel()}) should be equal to source.size(dim): ({n}), for dim: {d}")

@@ -18,7 +18,7 @@ def at_least_1d(a: Any) -> Any:
 
 
 def begin(xp: Any, out: Any, x: Any) -> None:
-    """Start a result as a copy of `x`, unless it stands in the memory of `x` already."""
+    """Start a result as a copy of `x`, unless it shares the memory of `x` already."""
     if out is not x:
         xp.copyto(out, x)
 
@@ -59,7 +59,7 @@ def add_rows(xp: Any, out: Any, index: Any, src: Any) -> None:
     """Add row `src[i]` to row `out[index[i]]`. out: (n, m) contiguous, index: (k,), src: (k, m).
 
     Wide rows are sorted by position and summed run by run: one pass over memory, where an
-    element-wise scatter would take a step of its own for each element.
+    element-wise scatter would take one step for each element.
     """
     m, index = out.shape[1], index.astype("i8", copy=False)
     if out.size == 0 or index.size == 0:

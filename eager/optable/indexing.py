@@ -28,7 +28,7 @@ from eager.optable.views import view_strides
 
 
 def _advanced(x: SpecLike, indices: Sequence[Any]) -> tuple[list[int], tuple[int, ...], int]:
-    """Dims that have an index, the indices' broadcast shape, and where it stands in the result."""
+    """Dims that have an index, the indices' broadcast shape, and its place in the result."""
     if len(indices) > x.ndim:
         raise IndexError(f"too many indices for tensor of dimension {x.ndim} (got {len(indices)})")
     dims = [i for i, t in enumerate(indices) if t is not None]
@@ -126,7 +126,7 @@ def _index_put_meta(x: SpecLike, indices: Sequence[Any], values: Any, accumulate
 
 
 def flat_positions(arrays: Sequence[Any], sizes: Sequence[int]) -> Any:
-    """Positions in row-major memory of `sizes` that stand at arrays[i] in dim i: int64, whatever the arrays are."""
+    """Positions, as int64, in row-major memory of `sizes` for coordinates arrays[i] in dim i."""
     position: Any = 0
     for array, n in zip(arrays, sizes, strict=True):
         position = position * n + array.astype("i8", copy=False)

@@ -21,7 +21,7 @@ _ALPHA = (1 + math.sqrt(17)) / 8  # Bunch and Kaufman's bound on the growth of e
 
 
 def _sizes(z: Any) -> Any:
-    """Magnitudes as LAPACK compares them: of a complex number the sum of those of its parts."""
+    """Magnitudes as LAPACK compares them: of a complex number the sum of its parts' magnitudes."""
     return np.abs(z.real) + np.abs(z.imag) if z.dtype.kind == "c" else np.abs(z)
 
 
@@ -42,7 +42,7 @@ def _pivot(a: Any, k: int, hermitian: bool) -> tuple[int, int]:
 
 
 def _exchange(a: Any, k: int, at: int, rows: int, conj: Any) -> None:
-    """Rows and columns k + rows - 1 and `at` of what is left of the lower triangle."""
+    """Rows and columns k + rows - 1 and `at` of the remaining lower triangle."""
     to = k + rows - 1
     a[at + 1 :, [to, at]] = a[at + 1 :, [at, to]]
     between = a[to + 1 : at, to].copy()

@@ -1,6 +1,6 @@
 """Factorisations and solvers of matrices (*, n, m) through LAPACK, with their gradients.
 
-Leading dims are batches and, in ops of two operands, already broadcast. Formulas are those of
+Leading dims are batches and, in ops of two operands, already broadcast. Formulas follow
 M. Giles, "An extended collection of matrix derivative results", 2008, and of torch's documentation
 for factorisations that are unique only up to signs.
 """
@@ -25,7 +25,7 @@ from eager.optable.table import OPS, declare
 
 
 class _LinAlgError(RuntimeError):
-    """A matrix that has no inverse or factorisation of the kind asked for."""
+    """A matrix that has no inverse or factorisation of the requested kind."""
 
 
 LinAlgError = _LinAlgError  # torch's class has the name with an underscore
@@ -403,7 +403,7 @@ def _eigh(xp: Any, out: Any, x: Any, upper: bool) -> None:
 
 
 def _eigh_vjp(gs: Any, ys: Any) -> Any:
-    """Hermitian, as the matrix is: of what would turn the vectors only the skew part can (that of the identity's tangent space)."""
+    """Hermitian, as the matrix is: only the skew part (the identity's tangent space) can turn the vectors."""
     (values, vectors), (gl, gv) = ys, (_c(g) for g in gs)
     turn = _mm(_h(vectors), gv)
     gaps = OPS["unsqueeze"](values, values.ndim - 1) - OPS["unsqueeze"](values, values.ndim)
@@ -448,7 +448,7 @@ def _eig_vjp(gs: Any, ys: Any, x_spec: SpecLike) -> Any:
 
 
 def _real_spectrum(make: Any) -> Iterator[tuple[Any, ...]]:
-    """Matrices of real eigenvalues: the phase of a complex eigenvector is anybody's choice, and so is its derivative."""
+    """Matrices of real eigenvalues: the phase of a complex eigenvector is arbitrary, and so its derivative is too."""
     yield (make.symmetric(3, 3),)
     yield (make.symmetric(2, 2, 2),)
 
@@ -661,7 +661,7 @@ def _norm_kernel(xp: Any, out: Any, x: Any, p: float, dims: Any, keepdim: bool) 
 
 
 def _norm_vjp(g: Any, x: Any, y: Any, p: float, dims: Any, keepdim: bool) -> Any:
-    """Zero where the norm is zero: the least subgradient, as torch has it."""
+    """Zero where the norm is zero: the least subgradient, as in torch."""
     direction = OPS["sgn" if x.dtype.is_complex else "sign"]
     if p == 0:
         return x * 0

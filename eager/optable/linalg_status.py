@@ -1,7 +1,7 @@
 """inverse, solve and cholesky with a status for each matrix of a batch in place of an error.
 
 The status is LAPACK's: 0, or the number (from 1) of the first zero pivot, or of the first leading minor that is not
-positive definite. A matrix that fails gives nan and leaves the others as they are.
+positive definite. A matrix that fails gives nan and does not affect the others.
 """
 from __future__ import annotations
 

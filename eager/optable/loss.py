@@ -63,7 +63,7 @@ def _cross_entropy(x: Any, target: Any, weight: Any, ignore_index: int) -> tuple
     """Per row -weight[t] * log_softmax(x)[t], zero where t is ignore_index; and each row's log normaliser.
 
     x: (n, classes) floating, target: (n,) integer, weight: (classes,) or None. Results: (n,) and (n, 1).
-    Raises: IndexError for a target that is no class.
+    Raises: IndexError for a target that is not a class.
     """
     wide = cast_to(x, accumulator(x.dtype))
     lse = OPS["logsumexp"](wide, (1,), True)

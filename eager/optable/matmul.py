@@ -22,7 +22,7 @@ def transpose_last(x: Any) -> Any:
     return OPS["permute"](x, (*range(n - 2), n - 1, n - 2))
 
 
-# What torch says of operands of two dtypes; each product says it in its own way.
+# torch's messages about operands of two dtypes: each product has a different one.
 _MIXED: Final[dict[str, Callable[[dtype, dtype], str]]] = {
     "mm": lambda a, b: f"expected m1 and m2 to have the same dtype, but got: {c_name(a)} != {c_name(b)}",
     "bmm": lambda a, b: f"expected scalar type {scalar_name(a)} but found {scalar_name(b)}",
@@ -66,7 +66,7 @@ def _product(xp: Any, out: Any, x: Any, other: Any) -> None:
 
 
 def _product_like(spec: SpecLike, a: Any, b: Any) -> Any:
-    """a @ b, the gradient of a matrix of `spec`: column-major if that is, as torch has it."""
+    """a @ b, the gradient of a matrix of `spec`: column-major if the matrix is, as in torch."""
     if tuple(spec.stride()) == (1, spec.shape[0]):
         return transpose_last(OPS["mm"](transpose_last(b), transpose_last(a)))
     return OPS["mm"](a, b)

@@ -17,7 +17,7 @@ from eager.base.spec import TensorSpec, contiguous_strides
 
 
 def common_device(who: str, operands: Sequence[Any]) -> device:
-    """The device of a result: that of the inputs, among which 0-d CPU tensors do not count."""
+    """The device of a result: the inputs' common device, where 0-d CPU tensors do not count."""
     result = operands[0].device
     for x in operands[1:]:
         d = x.device
@@ -77,6 +77,6 @@ def from_array(a: Any) -> Any:
         a = np.array(a, d.numpy, order="C")
     span = 0 if a.size == 0 else a.itemsize + sum((n - 1) * s for n, s in zip(a.shape, a.strides, strict=True))
     storage = _native.storage_from_memory(a.ctypes.data, span, a)
-    # numpy gives an array of no elements any strides at all
+    # numpy gives an empty array arbitrary strides
     strides = tuple(s // a.itemsize for s in a.strides) if a.size else contiguous_strides(a.shape)
     return _native.new_tensor(None, storage, d.code, a.shape, strides)

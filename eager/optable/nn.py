@@ -1,8 +1,7 @@
-"""Normalised exponentials and normalisation layers: composites with kernels and gradients of their own.
+"""Normalised exponentials and normalisation layers: composites with separate kernels and gradients.
 
-Each has a decomposition to primitives, which is what the compiler sees, and one fused numpy kernel,
-which is what an eager call runs. The `*_backward` ops are what the gradient formulas call; they have
-no formula themselves, so a second derivative goes through their decomposition.
+Each has a decomposition to primitives, which the compiler sees, and one fused numpy kernel, which an eager call runs. The gradient
+formulas call the `*_backward` ops; these have no formula themselves, so a second derivative goes through their decomposition.
 """
 from __future__ import annotations
 
@@ -76,7 +75,7 @@ def _softmax(x: Any, dim: int) -> Any:
 
 
 def _along_rows(xp: Any, x: Any, dim: int) -> bool:
-    """Whether the native kernels may be asked: they work on the CPU, along the last dim, in float32 and float64."""
+    """Whether the native kernels apply: they work on the CPU, along the last dim, in float32 and float64."""
     return xp is np and dim in (-1, x.ndim - 1) and x.dtype.char in "fd"
 
 
@@ -222,7 +221,7 @@ LOG_SOFTMAX = declare("log_softmax(Tensor x, int dim) -> Tensor", Kind.COMPOSITE
 
 
 def check_parameter_dtypes(d: dtypes.dtype, *parameters: Any) -> None:
-    """Raise RuntimeError unless the parameters of a norm have the dtype `d` of its input; those of half precision may be float32."""
+    """Raise RuntimeError unless the parameters of a norm have the dtype `d` of its input; beside halves they may be float32."""
     for t in parameters:
         if t is None or t.dtype is d or (d.itemsize == 2 and t.dtype is dtypes.float32):
             continue

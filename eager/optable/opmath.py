@@ -2,7 +2,7 @@
 
 A formula of several ops would round every intermediate to float16 or bfloat16, and overflow where its result does not.
 The op table applies `gradient` and `decomposition` to its formulas, public functions of several ops apply `composition`
-to themselves; what they wrap knows no dtypes.
+to themselves; the wrapped functions do not handle dtypes.
 """
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def _at_least_zero(exponent: Any) -> Any:
 
 
 def _log_of_number(x: Any, y: Any) -> Any:
-    """log(x) in the domain of `y`: real ones have none of a negative number."""
+    """log(x) in the domain of `y`: undefined for a negative number if y is real."""
     if isinstance(x, complex) or y.dtype.is_complex:
         return cmath.log(x)
     return math.log(x) if x > 0 else math.nan
@@ -157,7 +157,7 @@ def _log_of_number(x: Any, y: Any) -> Any:
 
 
 
-# As torch: these numbers as exponents are roots, products and quotients of their own. At -0 and -inf the roots differ from `pow`;
+# As torch: these numbers as exponents are separate roots, products and quotients. At -0 and -inf the roots differ from `pow`;
 # of complex numbers `pow` gives nan at 0 and at infinities.
 _NUMBER_POWERS: Final[dict[float, Rule]] = {
     0.5: lambda k, x: k.sqrt(x), -0.5: lambda k, x: k.rsqrt(x), 2: lambda k, x: x * x, 3: lambda k, x: x * x * x,
@@ -175,7 +175,7 @@ def _run_pow(xp: Any, out: Any, x: Any, y: Any) -> None:
         xp.copyto(out, _NUMBER_POWERS[y](NUMPY if xp is np else ArrayLoop(xp), x))
         return
     if out.dtype.kind == "f" and y.__class__ in (int, float):
-        y = xp.full((1,) * x.ndim, y, out.dtype)  # numpy has its own list of numbers, another one
+        y = xp.full((1,) * x.ndim, y, out.dtype)  # numpy special-cases another list of exponents
     elif out.dtype.kind == "f" and xp.any(root := xp.abs(y) == 0.5):  # numpy may take roots, of -0 and -inf too
         x = xp.where(root & ((x == 0) | xp.isinf(x)), xp.abs(x), x)
     if out.dtype.kind not in "iu" or not xp.any(xp.less(y, 0)):

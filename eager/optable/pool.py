@@ -18,7 +18,7 @@ from eager.optable.table import OPS, declare
 
 def pooled_size(size: Sequence[int], kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
                 dilation: Sequence[int], ceil_mode: bool) -> tuple[int, ...]:  # fmt: skip
-    """Numbers of windows. In ceil mode a last window may stand over the end, but must start inside the input or left padding."""
+    """Numbers of windows. In ceil mode a last window may extend past the end, but must start inside the input or left padding."""
     result = []
     for n, k, s, p, d in zip(size, kernel, stride, padding, dilation, strict=True):
         span = n + 2 * p - d * (k - 1) - 1
@@ -62,7 +62,7 @@ def _as_averaged(formula: Any) -> Any:
 
 def _reads(tap: Sequence[int], out: Sequence[int], size: Sequence[int], stride: Sequence[int], padding: Sequence[int],
            dilation: Sequence[int]) -> tuple[tuple[slice, ...], tuple[slice, ...]] | None:  # fmt: skip
-    """For one window position: the output positions whose read falls inside the input, and what they read."""
+    """For one window position: the output positions whose read falls inside the input, and the input positions that they read."""
     to, read = [], []
     for t, o, n, s, p, d in zip(tap, out, size, stride, padding, dilation, strict=True):
         shift = t * d - p
@@ -95,7 +95,7 @@ def _max_meta(x: SpecLike, kernel: Any, stride: Any, padding: Any, dilation: Any
 
 
 def _max_pool(xp: Any, outs: Any, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> None:
-    """A running maximum over the window's positions; the first one that reaches it is kept, a NaN always is."""
+    """A running maximum over the window's positions; its first position is kept; a NaN is always kept."""
     values, index = outs
     if not values.size:
         return

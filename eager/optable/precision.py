@@ -1,6 +1,6 @@
-"""The precision in which autocast runs an op or a public function: what `Op(precision=)` and `@public(autocast=)` declare.
+"""The precision in which autocast runs an op or a public function: declared by `Op(precision=)` and `@public(autocast=)`.
 
-The policies are those that torch documents for its CUDA and CPU ops. `eager.optable.autocast` carries them out.
+torch documents the policies of its CUDA and CPU ops. `eager.optable.autocast` carries them out.
 """
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Matrix products inside kernels: on the CPU over the native threads, elsewhere as the array module has them.
+"""Matrix products inside kernels: on the CPU over the native threads, elsewhere by the array module.
 
 Numpy's own products run on OpenBLAS's threads, which spin for tens of milliseconds after each one and take the cores
-from whatever runs next; ours run OpenBLAS on blocks of the result, one thread each.
+from the code that runs next; ours run OpenBLAS on blocks of the result, one thread each.
 """
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def matmul(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
         return xp.matmul(a, b, out=out)
     if out is None:
         out = np.empty((*broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1]), a.dtype)
-    # Where BLAS cannot read the strides as they are, numpy would fall back to plain loops: a copy is cheaper.
+    # Where BLAS cannot read the strides, numpy would fall back to plain loops: a copy is cheaper.
     if not _native.gemm(out, a, b) and not _native.gemm(out, np.ascontiguousarray(a), np.ascontiguousarray(b)):
         np.matmul(a, b, out=out)
     return out

@@ -86,7 +86,7 @@ def _sum_kernel(xp: Any, out: Any, x: Any, dims: Any, keepdim: bool, dtype: Any)
 
 
 def _prod_kernel(xp: Any, out: Any, x: Any, dims: Any, keepdim: bool, dtype: Any) -> None:
-    """Float32 and less run in float64: the roundings of a product add up, in whatever order it is taken."""
+    """Float32 and less run in float64: the roundings of a product add up in any order."""
     if out.dtype.kind in "fV" and out.dtype.itemsize < 8:
         wide = x if x.dtype.kind == "f" else x.astype("f4")
         xp.copyto(out, xp.prod(wide, axis=dims, dtype="f8", keepdims=keepdim), casting="unsafe")
@@ -150,7 +150,7 @@ def _extreme_vjp(g: Any, x: Any, y: Any, dims: Any, keepdim: bool) -> Any:
     """Shared evenly among the elements that reach the extreme."""
     hit = _with_dims(y, x, dims, keepdim) == x
     if x.dtype.is_floating_point:
-        hit = hit | (x != x)  # nan is what is found where there is one
+        hit = hit | (x != x)  # the first nan is the result, if there is a nan
     return _with_dims(g, x, dims, keepdim) / OPS["sum"](hit, dims, True, None) * hit
 
 
@@ -261,7 +261,7 @@ def _whole(correction: float) -> float:
 def _var(x: Any, dims: Sequence[int], correction: float, keepdim: bool) -> Any:
     """Variance over `dims` by two passes: squared deviations from the mean over (count - correction), at least 0.
 
-    Of complex numbers it is real: that of the real parts plus that of the imaginary ones.
+    The variance of complex numbers is real: the sum of the variances of the real and imaginary parts.
     """
     if x.dtype.is_complex:
         parts = [OPS["var"](OPS[part](x), dims, correction, keepdim) for part in ("real", "imag")]

@@ -1,7 +1,7 @@
 """`make`: the deterministic tensors that ops' sample inputs are made of.
 
-Every call draws from one stream, seeded anew per op, so that a sample is the same in each run and
-in each process, whatever ran before.
+Every call draws from one stream, seeded per op, so that a sample is the same in each run and
+in each process, independent of earlier calls.
 """
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def _same_meta(x: SpecLike, dim: int) -> TensorSpec:
 
 
 def _accumulator(d: Any) -> Any:
-    """Long running sums of single precision are kept in double, those of half precision in single."""
+    """Long running sums of single precision are kept in double precision, and running sums of half precision in single."""
     if d.kind in "fV":
         return np.dtype(np.float64) if d.itemsize == 4 else np.dtype(np.float32) if d.itemsize == 2 else d
     return d

@@ -62,7 +62,7 @@ def in_suggested_format(y: Any, x: SpecLike) -> Any:
 def in_layout_of(y: Any, x: SpecLike) -> Any:
     """An elementwise `y` with the strides of `empty_like(x)`, where torch's kernel writes into such a tensor.
 
-    The law of elementwise results gives these strides already, but for dims of size 1.
+    The law of elementwise results gives these strides already, except in dims of size 1.
     """
     return laid_out(y, preserve_strides(x)) if any(n <= 1 for n in y.shape) and same_shape(y.shape, x.shape) else y
 
@@ -398,7 +398,7 @@ def _pad_positions(n: int, before: int, after: int, mode: str) -> list[int]:
     positions = range(-before, n + after)
     if mode == "replicate":
         return [min(max(p, 0), n - 1) for p in positions]
-    if mode == "circular":  # negative padding crops first; what is left is wrapped around
+    if mode == "circular":  # negative padding crops first; the remaining padding wraps around
         first, left = max(-before, 0), n + min(before, 0) + min(after, 0)
         return [first + (p - first) % left for p in positions]
     period = 2 * (n - 1)

@@ -9,9 +9,9 @@ from eager.optable.table import OPS, declare
 
 
 def _packed(x: Any, parts: Any, shape: tuple[int, ...], channels: int) -> Any:
-    """The elements of `parts` as `shape`, in memory of their own, in the format that the input `x` suggests.
+    """The elements of `parts` as `shape`, in separate memory, in the format that the input `x` suggests.
 
-    parts: a view of `x`, whose dims 1 to `channels` make up the channels of `shape` (0: x is no batch of images).
+    parts: a view of `x`, whose dims 1 to `channels` make up the channels of `shape` (0: x is not a batch of images).
     """
     if not channels or not is_channels_last(x):
         return OPS["view"](OPS["clone"](parts, "contiguous"), shape)

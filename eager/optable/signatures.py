@@ -76,7 +76,7 @@ def signatures(operator: str, schemas: tuple[str, ...] = ()) -> tuple[tuple[Para
     """The overloads of torch's Python function for an operator; none if no schema describes it.
 
     An overload that writes to `out` is one signature with its base, and a factory takes requires_grad.
-    schemas: in place of those of the operator, for functions whose arguments torch parses by hand.
+    schemas: in place of the operator's, for functions whose arguments torch parses by hand.
     """
     plain: list[list[Parameter]] = []
     written: list[list[Parameter]] = []

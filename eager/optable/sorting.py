@@ -80,7 +80,7 @@ def _first(a: Any, k: int, dim: int) -> Any:
 
 
 def _topk(xp: Any, out: Any, x: Any, k: int, dim: int, largest: bool, sorted: bool) -> None:  # noqa: A002
-    """Partition off k elements, then sort those; in the order of a stable sort among equal ones that were kept."""
+    """Partition off k elements, then sort those; equal elements among the k are in the order of a stable sort."""
     x, values, at = at_least_1d(x), at_least_1d(out[0]), at_least_1d(out[1])
     dim %= x.ndim
     n = x.shape[dim]
@@ -202,7 +202,7 @@ MEDIAN_ALL = declare("median_all(Tensor x, bool ignore_nan=False) -> Tensor", Ki
 
 
 def _mode(xp: Any, out: Any, x: Any, dim: int, keepdim: bool) -> None:
-    """The most frequent value, the smallest of those; its position is the last one that holds it."""
+    """The most frequent value, the smallest of several; its position is the last that holds it."""
     x = at_least_1d(x)
     ranked = xp.moveaxis(xp.sort(x, axis=dim), dim, -1)
     n = ranked.shape[-1]

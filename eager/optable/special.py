@@ -21,7 +21,7 @@ _LN2, _SQRT2, _SQRT_PI = math.log(2), math.sqrt(2), math.sqrt(math.pi)
 
 
 def _in_double(fn: Any) -> Any:
-    """A kernel that computes in float64 on the host, whatever the dtype of the operands."""
+    """A kernel that computes in float64 on the host, for operands of any dtype."""
 
     def kernel(xp: Any, out: Any, *xs: Any) -> None:
         if xp is not np:

@@ -1,6 +1,6 @@
-"""Special functions over numpy arrays, in double precision: what the kernels of ops/special.py compute.
+"""Special functions over numpy arrays, in double precision: the kernels of optable/special.py.
 
-Each function takes float64 arrays and returns one; the sources of the methods stand with them.
+Each function takes float64 arrays and returns one; each cites the source of its method.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BLOCK = 1024  # arguments that a rule of integration works on at once: each nee
 
 
 def _in_blocks(fn: Any) -> Any:
-    """`fn` of one array and options, which computes each element by itself, over blocks of bounded size."""
+    """`fn` of one array and options, which computes each element separately, over blocks of bounded size."""
 
     @wraps(fn)
     def run(x: Any, *options: Any) -> Any:
@@ -204,7 +204,7 @@ def zeta(s: Any, q: Any) -> Any:
     """
     with np.errstate(all="ignore"):
         s, q = np.broadcast_arrays(np.asarray(s, np.float64), np.asarray(q, np.float64))
-        # q below zero: the terms up to it are summed one by one, as those of q in [0, 1)
+        # q below zero: the terms up to it are summed one by one, as for q in [0, 1)
         shift = np.where((q < 0) & np.isfinite(q), np.minimum(-np.floor(q), 1000.0), 0.0)
         total = np.zeros(s.shape)
         for k in range(int(shift.max(initial=0))):
@@ -297,7 +297,7 @@ def _gamma_fraction(a: Any, x: Any) -> Any:
 
 
 def _recurrence(first: Any, second: Any, step: Any) -> Any:
-    """Values of polynomials of degrees n (an array) from those of degrees 0 and 1 and a three-term recurrence."""
+    """Values of polynomials of degrees n (an array) from degrees 0 and 1 by a three-term recurrence."""
 
     def evaluate(x: Any, n: Any) -> Any:
         n = np.asarray(n, np.float64)

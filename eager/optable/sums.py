@@ -1,4 +1,4 @@
-"""Sums of arrays inside kernels: as accurate as the `sum` op, whatever the layout.
+"""Sums of arrays inside kernels: as accurate as the `sum` op, for every layout.
 
 numpy adds rows to each other in the dtype of the array when the last dim is kept, so the error grows with the number of
 rows. These functions run the native kernels on the CPU, which keep totals in double precision.
@@ -16,7 +16,7 @@ from eager.optable.table import OPS, by_kernel
 
 
 def wide_type(d: Any) -> Any:
-    """The dtype that kernels compute in for arrays of dtype `d`: float32 for those of half precision."""
+    """The dtype that kernels compute in for arrays of dtype `d`: float32 for half precision."""
     return np.dtype(np.float32) if d.itemsize == 2 and d.kind in "fV" else d
 
 

@@ -45,8 +45,8 @@ def infer_size(shape: Sequence[int], numel: int) -> tuple[int, ...]:
 def view_strides(shape: Sequence[int], strides: Sequence[int], new: Sequence[int]) -> tuple[int, ...] | None:
     """Strides of the same elements under shape `new`, or None if that needs a copy.
 
-    Works from the innermost dim outwards: each run of old dims that lie seamlessly behind one
-    another must be cut by new dims at its own boundaries.
+    Works from the innermost dim outwards: each run of dims that are contiguous with each other
+    must be cut by the new dims at the run's boundaries.
     """
     if math.prod(shape) == 0:
         return tuple(strides) if tuple(shape) == tuple(new) else contiguous_strides(new)
@@ -336,7 +336,7 @@ def _as_strided_backward_meta(grad: Any, shape: Any, strides: Any, size: Any, st
 
 
 def _as_strided_backward(xp: Any, out: Any, g: Any, shape: Any, strides: Any, size: Any, stride: Any, offset: Any) -> None:
-    """Sum the cotangents of all elements of the view that stand on one element of the input."""
+    """Sum the cotangents of all elements of the view that share one element of the input."""
 
     def positions(sizes: Sequence[int], steps: Sequence[int]) -> Any:
         at = xp.zeros((1,) * len(sizes), "i8")

@@ -19,7 +19,7 @@ from eager.optable.signatures import Parameter
 
 TensorBase = _native.TensorBase
 Overloads = tuple[tuple[Parameter, ...], ...]
-# Other names that torch takes for parameters: numpy's, and some of its own.
+# Other names that torch takes for parameters: numpy's, and some historical ones.
 _OTHER_NAMES: Final = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("self", "x", "a", "x1"), "other": ("x2",)}
 
 
@@ -154,7 +154,7 @@ def check(name: str, overloads: Overloads, args: tuple[Any, ...], kwargs: Mappin
     for parameters in overloads:
         match = _match(name, parameters, args, kwargs, may_spread, 0 if is_method else 1, numbers_as_tensors)
         if match.wrong is None:
-            return not match.by_value  # other calls of these classes fit this overload too, whatever those before it say
+            return not match.by_value  # every call of these classes fits this overload, even if it fits an earlier one too
         found.append(match.wrong)
     given_count = len(args) + len(kwargs)
     plausible = [wrong for wrong, parameters in zip(found, overloads, strict=True)

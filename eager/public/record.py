@@ -1,6 +1,6 @@
-"""`@public`: what is known of a public function beside its body, in one frozen record.
+"""`@public`: the facts of a public function beside its body, in one frozen record.
 
-The decorator returns the body as it is, so that functions of this package call each other without checks. The wrapper for
+The decorator returns the body unchanged, so that functions of this package call each other without checks. The wrapper for
 users is built from the record when a namespace is assembled (`eager.public.wrapper`).
 """
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Out:
     not_over_itself: bool = False  # RuntimeError for an `out=` with one element in several places, as expanded tensors have
     not_over_inputs: bool = False  # RuntimeError for an `out=` that overlaps an input
     joins: bool = False  # TypeError, not RuntimeError, for an `out=` that the result cannot be cast to
-    differentiable: bool = True  # RuntimeError if a gradient is wanted; False where torch composes the function of recorded ops
+    differentiable: bool = True  # RuntimeError if a gradient is required; False where torch composes the function of recorded ops
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,12 +45,12 @@ class Public:
     former: Orders = field(default_factory=dict)  # former orders of arguments
     autocast: Precision | None = None
     composed: bool = False  # half-precision inputs are computed in float32 and rounded once, at the end
-    copied: bool = False  # the result, a view or a tuple of views, is copied to memory of its own
+    copied: bool = False  # the result, a view or a tuple of views, is copied to separate memory
     ints_apart: bool = False  # as a method, the list of ints may be given one by one: `x.squeeze(0, 1)`
     lists_only: bool = False  # as a function, the list of ints may not be given one by one, as `x.flip(0, 1)` may
     ints_are_numbers: bool = False  # an int that no dtype holds is reported as a number, not as a size
     parsed: bool | None = None  # torch's schemas describe the arguments; None: except in nn.functional, which torch writes in Python
-    schemas: tuple[str, ...] = ()  # the schemas, where those of the operator do not say what torch's parser takes
+    schemas: tuple[str, ...] = ()  # in place of the operator's schemas, if torch parses the arguments by hand
     numbers_as_tensors: bool = False  # numbers may stand for tensors
     interception: str = "classes"  # how `__torch_function__` sees calls; see `torch_function.set_interception`
     kinds: Mapping[str, str] = field(default_factory=dict)  # types of parameters, where neither annotation nor name says them; "": any

@@ -138,7 +138,7 @@ def _with_steps(check: _native.ArgumentCheck, steps: Steps, reports: _Reports) -
 
 
 def _signs_of_steps(steps: Steps) -> tuple[frozenset[str], int, bool]:
-    """What shows that a call needs a step: keywords, more positional arguments than a number, an autocast block."""
+    """The signs that a call needs a step: keywords, a number of positional arguments, whether an autocast block matters."""
     keywords = frozenset((*steps.renames, *(("out",) if steps.out is not None else ())))
     most = min(map(len, steps.record.former), default=_NEVER) - 1
     return keywords, most, steps.record.autocast is not None

@@ -1,7 +1,7 @@
 """autograd inside captured code: custom Functions, autograd.grad, requires_grad_().
 
-A custom Function is followed in place, with its ctx as a value; its backward becomes a graph of its own, and a node of
-the graph hangs that on the results. Part of the builtin table; importing this module adds its rows.
+A custom Function is followed in place, with its ctx as a value; its backward becomes a separate graph, and a node of
+the graph attaches it to the results. Part of the builtin table; importing this module adds its rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from eager.tape import engine
 from eager.tape.node import Node, edge_of
 from fxir.ir.graph_module import GraphModule
 
-_MOST_PATTERNS: Final = 3  # differentiable outputs of a function that wants to be told which gradients are missing
+_MOST_PATTERNS: Final = 3  # differentiable outputs of a function whose backward depends on which gradients are missing
 
 
 class ContextValue(Value):
@@ -207,7 +207,7 @@ class _Application:
         return result
 
     def _check_outputs(self, outputs: list[Value]) -> None:
-        """What needs more than a history on new tensors is left to eager."""
+        """Refuse outputs that need more than a history on new tensors: eager runs them."""
         inputs = {id(t.fake) for t in self.tensors.values()}
         seen: set[int] = set()
         for y in outputs:
@@ -241,7 +241,7 @@ class _Application:
         return [mask for chosen in choices if (mask := sum(1 << i for i, c in zip(wanted, chosen, strict=True) if c))]
 
     def _backward(self, outputs: list[Value], mask: int, kept: list[Any]) -> BackwardGraph:
-        """Follow backward with gradients for the outputs of `mask`; what it uses from outside is added to `kept`."""
+        """Follow backward with gradients for the outputs of `mask`; values from outside that it uses are added to `kept`."""
         cap = self.cap
         with cap.graphs.recording(self.name, False, later=True) as level:
             given: list[Value] = []

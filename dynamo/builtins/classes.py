@@ -1,4 +1,4 @@
-"""What calling a built-in class makes: numbers, text, containers, iterators, partials; and what their __new__ does.
+"""Calls of built-in classes: numbers, text, containers, iterators, partials; and calls of their __new__.
 
 Part of the builtin table; importing this module adds its rows.
 """
@@ -59,7 +59,7 @@ def _super(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
 
 
 def _caller_of_super(cap: Machine) -> tuple[ClassValue, Value]:
-    """What `super()` without arguments takes from the running function, with CPython's checks in CPython's order."""
+    """The class and object of `super()` without arguments, by CPython's checks in CPython's order."""
     frame = cap.frames.running[-1]
     slots, code = frame.decoded.slots, frame.code
     if not code.co_argcount:
@@ -317,7 +317,7 @@ def _getter(kind: type) -> Row:
             raise Unsupported(causes.UNKNOWN_CALL, f"{kind.__name__}() with these arguments")
         names = args if kind is operator.attrgetter else args[:1]
         if kind is not operator.itemgetter:
-            cap.host(kind, *(cap.realize(n).as_constant() for n in names))  # TypeError for what is no text
+            cap.host(kind, *(cap.realize(n).as_constant() for n in names))  # TypeError for a name that is not a str
         return GetterValue(kind, list(args), dict(kwargs))
 
     return row

@@ -1,7 +1,7 @@
 """copy.copy() and copy.deepcopy() of captured values: what the copy module would do, step by step.
 
 Owns plain containers, and instances of user classes that are copied as `object.__reduce_ex__` says: a new instance without
-`__init__`, and the entries of its `__dict__`. What cannot be copied here ends the graph at the call, not deep inside the
+`__init__`, and the entries of its `__dict__`. An object that cannot be copied here ends the graph at the call, not deep inside the
 copy module.
 """
 
@@ -26,7 +26,7 @@ from dynamo.values.sequences import ListValue, TupleValue
 from eager.nn import Module
 
 _AS_THEY_ARE: Final = (Constant, FunctionValue, ClassValue, BuiltinValue)
-# What a class may define to be copied in a way of its own.
+# Attributes by which a class defines how it is copied.
 _OWN_WAYS: Final = (
     "__new__ __reduce__ __reduce_ex__ __getstate__ __setstate__ __getnewargs__ __getnewargs_ex__ __deepcopy__ __copy__".split()
 )

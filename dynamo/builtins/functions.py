@@ -161,7 +161,7 @@ def _hash(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
 
 
 def _holds_nan(x: Any) -> bool:
-    """Whether the hash of a constant is that of the very object, as that of NaN is."""
+    """Whether the hash of a constant depends on the identity of the object, as the hash of NaN does."""
     return any(map(_holds_nan, x)) if isinstance(x, tuple) else isinstance(x, float | complex) and x != x
 
 

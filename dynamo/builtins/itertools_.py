@@ -23,7 +23,7 @@ from dynamo.values.sequences import TupleValue
 from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt
 
-# Classes of what functions here give, which have no public name.
+# Classes of iterators that functions here return; they have no public name.
 _GROUPER: Final = type(next(itertools.groupby("a"))[1])
 _TEE: Final = type(itertools.tee("a")[0])
 # What the C constructor does at once: call iter() on these arguments, or take all their items.

@@ -1,7 +1,7 @@
 """Calls of functions behind functools.lru_cache.
 
-What the cache holds for constant arguments is asked for at capture and is a constant from then on. Each call of the
-compiled code asks again, so that the cache counts what it would count in eager. A function that has effects runs them
+The result for constant arguments is read from the cache at capture, and is a constant in the compiled code. Each run of the
+compiled code calls the function again, so that the cache counts the same hits as in eager. A function that has effects runs them
 only where its cache misses, which cannot be known beforehand: its calls end the graph.
 """
 
@@ -25,13 +25,13 @@ from dynamo.world.side_effects import Asked
 
 
 def ask_again(asked: Asked) -> None:
-    """What compiled code does where the captured program called a cached function."""
+    """The call that compiled code makes in the place of the program's call of a cached function."""
     if asked.ahead:
         asked.ahead = False
     else:
         asked.fn(*asked.args, **asked.kwargs)
 
-_ONLY_TUPLES: Final = frozenset({tuple})  # what can be hashed
+_ONLY_TUPLES: Final = frozenset({tuple})  # arguments have to be hashable
 
 
 def call_cached(cap: Machine, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -43,7 +43,7 @@ def call_cached(cap: Machine, fn: Any, args: list[Value], kwargs: dict[str, Valu
         return _followed(cap, fn, args, kwargs)
     code = getattr(fn.__wrapped__, "__code__", None)
     if code is not None and callees.may_capture(code) and _key(fn, given, named) not in _held(fn):
-        _followed(cap, fn, args, kwargs)  # to see that it has no effects, and what it raises
+        _followed(cap, fn, args, kwargs)  # for its exceptions, and to check that it has no effects
     result = cap.host(fn, *given, **named)
     held, key = _held(fn), _key(fn, given, named)
     if key in held:  # until the cache forgets it
@@ -53,7 +53,7 @@ def call_cached(cap: Machine, fn: Any, args: list[Value], kwargs: dict[str, Valu
 
 
 def _followed(cap: Machine, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """The result of the function behind the cache, which must leave alone what was there before."""
+    """The result of the function behind the cache, which must not change objects that existed before."""
     inner = fn.__wrapped__
     before = cap.effects.outside
     result = cap.call(cap.world.wrap(inner, ConstSource(inner, getattr(inner, "__name__", "cached"))), args, kwargs)
@@ -66,7 +66,7 @@ def _followed(cap: Machine, fn: Any, args: list[Value], kwargs: dict[str, Value]
 def _held(fn: Any) -> dict[Any, Any]:
     """The dict in which `fn` keeps its results (or the links of a list of them); empty where it keeps none.
 
-    To look into it is no question to the cache, which would count.
+    Reading it is not counted by the cache.
     """
     return next((d for d in gc.get_referents(fn) if type(d) is dict and d is not fn.__dict__), {})
 
@@ -86,7 +86,7 @@ def _probe(**kwargs: None) -> None:
 
 
 _probe(name=None)
-_KEYWORDS: Final = next(iter(_held(_probe)))[0]  # what separates positions from keywords in a key
+_KEYWORDS: Final = next(iter(_held(_probe)))[0]  # the separator of positions and keywords in a key
 
 
 def _host_value(cap: Machine, value: Value) -> Any:

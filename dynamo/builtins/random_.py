@@ -32,7 +32,7 @@ def _drawn(method: Callable[..., Any], fn: Callable[..., Any]) -> Row:
             given, named = host_arguments(cap, args[1:], kwargs)
         except NotConstant:
             raise Unsupported(causes.UNKNOWN_CALL, f"random.{fn.__name__}() of values that are not constant") from None
-        cap.host(method, random.Random(0), *given, **named)  # raises what it is to raise
+        cap.host(method, random.Random(0), *given, **named)  # raises the errors of the call
         return cap.data.draw(kind, fn, tuple(given), named)
 
     return row

@@ -66,7 +66,7 @@ def on_constants(fn: Any) -> Row:
 
 
 def asked(fn: Any) -> Row:
-    """A question about the process, which is asked again at each call."""
+    """The row of a query about the process; a guard repeats the query at each call."""
 
     def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
         answer = cap.host(fn)

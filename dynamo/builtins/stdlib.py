@@ -31,7 +31,7 @@ from dynamo.values.functions import BoundMethod, FunctionValue
 from dynamo.values.objects import UserObject
 from dynamo.values.protocols import Machine, Value
 
-_SIGNS_OTHERWISE: Final = ("__signature__", "__partialmethod__", "_partialmethod")  # what inspect looks at before the code
+_SIGNS_OTHERWISE: Final = ("__signature__", "__partialmethod__", "_partialmethod")  # attributes that inspect reads before the code
 
 
 def _signature(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
@@ -139,7 +139,7 @@ def _computed(fn: Callable[..., Any]) -> Row:
 
 
 def _read(fn: Callable[..., Any]) -> Row:
-    """A row for a method of str: it reads what an instance keeps, whatever the instance's class overrides."""
+    """A row for a method of str: it reads what an instance keeps, without methods that the instance's class overrides."""
     plain = on_constants(fn)
 
     def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:

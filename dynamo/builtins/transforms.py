@@ -1,7 +1,7 @@
 """Function transforms under capture: grad, vjp, jvp, vmap, jacobians; and functional_call.
 
-A transform is called at capture with fakes, on a function that follows the user's: what that computes becomes a graph of
-its own, which sees the tensors of the transform as the user's function would. A node of the graph is then the same
+A transform is called at capture with fakes, on a function that follows the user's: the computation of that function becomes a
+separate graph, which sees the tensors of the transform as the user's function would. A node of the graph is then the same
 transform of that graph. Part of the builtin table; importing this module adds its rows.
 """
 
@@ -284,7 +284,7 @@ ANSWER_RULES.append(_made_outside)
 
 
 def _closure(fn: types.FunctionType) -> dict[str, Any]:
-    """What a wrapper and the wrappers that it calls hold, by name."""
+    """The contents of the cells of a wrapper and of the wrappers that it calls, by name."""
     found: dict[str, Any] = {}
     for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
         held = cell.cell_contents

@@ -12,7 +12,7 @@ from dynamo.emit.break_instructions import perform
 from dynamo.emit.plan import Branch, Continue, FramePlan, FrameState, Operand, Outcome, Performed, Reenter, Return, Way
 from dynamo.emit.writer import CodeGen
 from dynamo.frames.capture import Stop
-from dynamo.python.finalizers import holds_aloud, leads_to, may_be_watched
+from dynamo.python.finalizers import leads_to, may_be_watched, value_end_is_visible
 from dynamo.report import causes
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class BreakWriter:
         if (inner and self.performed is None) or frame.decoded.handler(frame.ins.index) is not None:
             indices.append(frame.ins.index)
         bound = {slot: value for slot, value in enumerate(frame.locals) if value is not None}
-        kept = {slot for slot, value in bound.items() if holds_aloud(value, frame) or leads_to(value, *self.frames)}
+        kept = {slot for slot, value in bound.items() if value_end_is_visible(value, frame) or leads_to(value, *self.frames)}
         live = sorted({slot for index in indices for slot in frame.live_locals(index)} | kept)
         if (inner and self.is_inspected) or self._is_in_traceback(frame):
             live = list(bound)

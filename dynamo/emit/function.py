@@ -20,7 +20,7 @@ from dynamo.emit.graph_call import graph_call
 from dynamo.emit.plan import Compiler
 from dynamo.emit.writer import CodeGen, Cycle, is_name
 from dynamo.frames.capture import Capture, Finished, Stop
-from dynamo.python.finalizers import holds_aloud, leads_to
+from dynamo.python.finalizers import leads_to, value_end_is_visible
 from dynamo.report import causes
 from dynamo.report.errors import GiveUp, Restart
 
@@ -77,7 +77,7 @@ def generate(cap: Capture, compiler: Compiler, root: Frame, slot_names: tuple[st
 def _hold_in_cycles(cg: CodeGen) -> None:
     """Make the locals that hold an exception whose traceback contains the frame: the traceback keeps the locals after the call."""
     root = cg.root
-    if any(v is not None and holds_aloud(v, root) for v in root.locals):
+    if any(v is not None and value_end_is_visible(v, root) for v in root.locals):
         for value in root.locals:
             if value is not None and leads_to(value, root):
                 cg.value(value)

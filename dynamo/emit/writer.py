@@ -19,7 +19,7 @@ from dynamo.emit.plan import Compiler, Operand, OperandKind
 from dynamo.emit.runtime import HELPERS
 from dynamo.frames.capture import Capture
 from dynamo.guards.sources import Source
-from dynamo.python.finalizers import holds_aloud, leads_to
+from dynamo.python.finalizers import leads_to, value_end_is_visible
 from dynamo.report import causes
 from dynamo.report.errors import GiveUp, Restart
 from dynamo.values.base import NULL, Value
@@ -326,11 +326,11 @@ class CodeGen:
         A running frame keeps them itself; of another frame the entry holds their variables.
         """
         bound = frame.bound()
-        if not any(holds_aloud(v, frame) for v in bound.values()):
+        if not any(value_end_is_visible(v, frame) for v in bound.values()):
             return ""
         if frame in self.running:
             return f"{self._owner(frame)}, "
-        kept = {name: v for name, v in bound.items() if holds_aloud(v, frame) or leads_to(v, frame)}
+        kept = {name: v for name, v in bound.items() if value_end_is_visible(v, frame) or leads_to(v, frame)}
         return f"{self._variables_of(kept)}, "
 
     def _leads_to_running(self, passed: Sequence[Passed]) -> bool:

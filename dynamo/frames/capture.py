@@ -4,8 +4,8 @@ Owns: the graph being built, guards, effects, the stack of frames, step counting
 
 How a capture ends:
 - the root frame returns: `Finished`;
-- an instruction cannot be captured and every frame down to it can be returned into: `Stop`, with the frames as they
-  stand before that instruction;
+- an instruction cannot be captured and every frame down to it can be returned into: `Stop`, with the state of the
+  frames before that instruction;
 - it cannot be captured deeper inside (in a generator, under a special method, half-way through an instruction with
   effects): `Restart` at the instruction of the innermost frame that can be returned into;
 - an exception leaves the root frame, or nothing helps: `GiveUp`; the call runs in plain Python.
@@ -68,8 +68,10 @@ _OWN_DIRS = (os.path.join(ROOT, "eager", ""), os.path.join(ROOT, "dynamo", ""))
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one capture may do before it breaks the graph. force: "none", "call" or "leaf" (tests). scalar_outputs: numbers
-    that data tells may be symbols."""
+    """Limits of one capture, beyond which it breaks the graph.
+
+    force: "none", "call" or "leaf" (tests). scalar_outputs: numbers that data decides may be symbols.
+    """
 
     inline_depth: int = 40
     unroll: int = 20_000
@@ -95,7 +97,7 @@ class Stop:
     detail: str
 
     def record(self) -> BreakRecord:
-        """What is reported of it."""
+        """The record for reports."""
         inner = self.frames[-1]
         stack = tuple((f.code.co_filename, f.ins.line, f.code.co_qualname) for f in self.frames)
         return BreakRecord(self.cause, self.detail, inner.code.co_filename, inner.ins.line, inner.code.co_qualname, stack)
@@ -134,14 +136,14 @@ class Capture:
         self.arrays = Arrays(self, table.OPERATORS, table.METHODS)
         self.frames = FrameStack(self, limits.inline_depth)
         self._parts: tuple[Any, ...] = tuple(part for part in vars(self).values() if hasattr(part, "cap"))
-        # What all parts call most goes straight to the part that does it.
+        # The verbs that all parts call are bound methods of the parts: no call is forwarded.
         self.call = self.calls.call
         self.call_method = self.calls.call_method
         self.raise_ = self.exceptions.raise_
         self.host = self.exceptions.host
 
     def realize(self, value: Value) -> Value:
-        """The value itself where `value` is one that nobody has looked at yet: from here on the capture depends on it."""
+        """The value behind a lazy value, which the capture depends on from then on. Any other value is returned."""
         return value.realize(self) if isinstance(value, Lazy) else value
 
     def truth(self, value: Value) -> bool:
@@ -193,7 +195,7 @@ class Capture:
         """Tests force a break at every call, or at every call in an inlined function."""
         force = self.limits.force
         if force == "call" or (force == "leaf" and len(self.frames.running) > 1):
-            raise Unsupported(causes.FORCED, "a break at this call was asked for")
+            raise Unsupported(causes.FORCED, "a test forces a break at this call")
 
     # -- where we are ------------------------------------------------------------------------------------------
     @property

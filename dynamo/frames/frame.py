@@ -1,7 +1,7 @@
 """The frame executor: one captured frame, its locals, stack and handlers, run instruction by instruction.
 
-Owns control flow within a frame: the program counter, the exception table, the restart and break protocol. What an
-instruction means is in `opcodes/`; what values do is in `values/`; what all frames share is `capture.Capture`.
+Owns control flow within a frame: the program counter, the exception table, the restart and break protocol. `opcodes/`
+has the meaning of instructions, `values/` the behaviour of values, `capture.Capture` the state that all frames share.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dynamo.bytecode.decode import Decoded, Handler, Instruction, decode
 from dynamo.bytecode.tracebacks import Place
 from dynamo.frames.handlers import HANDLERS, Return, Yield
 from dynamo.python.exceptions import Exceptions
-from dynamo.python.finalizers import drops_iterator, leaves_aloud
+from dynamo.python.finalizers import drops_iterator, return_is_visible
 from dynamo.recording.recorder import Recorder
 from dynamo.report import causes
 from dynamo.report.causes import Cause
@@ -34,7 +34,7 @@ TRACE_SOURCE: Final = logs.artifact("trace_source")
 
 
 class Executor(Machine, Protocol):
-    """What a frame needs of the capture that it belongs to. restart: the instruction to break before, if a restart needs it."""
+    """A capture, as a frame of it sees it. restart: the instruction to break before, if an earlier attempt found one."""
 
     steps: int
     restart: Restart | None
@@ -126,7 +126,7 @@ class Frame:
         return {n: v for n, v in zip(self.decoded.slots, self.locals, strict=True) if v is not None and v is not NULL}
 
     def release(self) -> None:
-        """The capture is over: let go of what the frame holds."""
+        """Drop the values of the frame: the capture is over."""
         self.locals, self.stack, self.stack_before, self.handled = [], [], [], None
 
     # -- running -----------------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ class Frame:
             except Raised as error:
                 if self._drops_iterators():
                     cap.stop(self, causes.GENERATOR, "an exception ends the loop over an iterator from outside")
-                if self.decoded.handler(self.ins.index) is None and leaves_aloud(self, error.value):
+                if self.decoded.handler(self.ins.index) is None and return_is_visible(self, error.value):
                     cap.stop(self, causes.GENERATOR, f"an exception leaves {self.code.co_qualname}, whose variables live on with it")
                 if not self._unwind(error):
                     raise
@@ -177,8 +177,8 @@ class Frame:
             cap.stop(self, cap.restart.cause, cap.restart.detail)
 
     def _drops_iterators(self) -> bool:
-        """Whether the exception that is on its way takes the last hold off an iterator from outside: a generator that
-        stands in a try or with block goes on then."""
+        """Whether the exception drops the last reference to an iterator from outside: a generator that is suspended in a
+        try or with block would run then."""
         handler = self.decoded.handler(self.ins.index)
         dropped = self.stack_before[handler.depth if handler is not None else 0 :]
         return any(drops_iterator(self, v) for v in dropped)
@@ -190,7 +190,7 @@ class Frame:
         return self.run()
 
     def _unwind(self, error: Raised) -> bool:
-        """Go to the handler of the current instruction; False if there is none: the exception leaves the frame."""
+        """Go to the handler of the current instruction; False if the exception leaves the frame."""
         bare = self.ins.name == "RAISE_VARARGS" and self.ins.arg == 0 and error.value is self.cap.exceptions.handled
         if not bare and self.ins.name != "RERAISE":
             self.cap.exceptions.passes(error.value, self)

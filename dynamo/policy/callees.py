@@ -1,6 +1,6 @@
-"""Which code is followed, which is called as it is, and which becomes a node of the graph.
+"""Which code a capture follows, which it calls, and which becomes a node of the graph.
 
-Owns the lists, and `resolve`, which gives one record for a callee: what a capture does with a call of it. Nothing here looks at
+Owns the lists, and `resolve`, which gives one record for a callee: how a capture treats its calls. Nothing here reads captured
 values; a callee is judged by identity, by its file and by its package.
 """
 
@@ -45,7 +45,7 @@ _FRAME_READING_MODULES: Final = {
     **dict.fromkeys(("pdb", "bdb", "ipdb", "pudb", "debugpy", "IPython.core.debugger"), frozenset("*")),
     "traceback": frozenset(("extract_stack", "format_stack", "print_stack", "walk_stack")),
 }
-# Other callees that end the graph, whatever their arguments.
+# Other callees that end the graph, with any arguments.
 _BREAKS: Final[dict[Any, Cause]] = {
     **dict.fromkeys((print, input, open), causes.UNKNOWN_CALL),
     **dict.fromkeys((builtins.__import__, importlib.import_module), causes.IMPORT),
@@ -55,7 +55,7 @@ _OWN_DIRS: Final = tuple(
 )
 _STDLIB_DIR: Final = os.path.abspath(sysconfig.get_paths()["stdlib"]) + os.sep
 _TESTS_DIR: Final = os.path.join(_STDLIB_DIR, "test", "")  # CPython's tests are like user code
-# Parts of our own library that are written to be looked into like user code.
+# Parts of our library whose code is followed like user code.
 _INLINED_OWN: Final = (
     os.path.join(EAGER_DIR, "nn", ""),
     os.path.join(EAGER_DIR, "jit", ""),
@@ -77,12 +77,12 @@ _INLINED_OWN: Final = (
     os.path.join(ROOT, "dynamo", "api", "checkpoints.py"),
     os.path.join(ROOT, "dynamo", "report", "break_errors.py"),
 )
-# Parts whose functions compute on tensors and plain values, with no state of their own.
+# Parts whose functions compute on tensors and plain values, without state.
 _LIBRARY: Final = (
     *(os.path.join(EAGER_DIR, package, "") for package in ("functions", "optable")),
     *(os.path.join(EAGER_DIR, f"{module}.py") for module in ("fft", "linalg", "special", "base/spec", "base/symint")),
 )
-# Standard library modules whose Python code is looked into.
+# Standard library modules whose Python code is followed.
 _INLINED_STDLIB: Final = frozenset(
     "contextlib functools collections/__init__ dataclasses enum abc _collections_abc types operator copy typing reprlib "
     "numbers inspect".split()
@@ -157,7 +157,7 @@ def assume_constant(fn: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Substitute:
-    """What is captured in the place of `original`. folds: with constants the original is called."""
+    """A function that is captured instead of `original`. folds: with constant arguments the original is called."""
 
     original: Any
     replacement: Callable[..., Any]
@@ -210,7 +210,7 @@ def _is_installed(path: str) -> bool:
 
 
 def _follows_package(path: str) -> bool:
-    """Whether an installed package is looked into: a library of models is, what never computes on tensors is not."""
+    """Whether the code of an installed package is followed: a library of models is, a package without tensors is not."""
     return not path.split("-packages" + os.sep, 1)[1].startswith(_OPAQUE_PACKAGES)
 
 
@@ -244,10 +244,10 @@ def _may_capture_file(filename: str) -> bool:
 
 
 def may_capture(code: CodeType) -> bool:
-    """Whether a frame of this code that the hook meets is worth a capture of its own.
+    """Whether a frame of this code that the hook meets is worth a separate capture.
 
     Constructors of our modules are not: they fill registries, which only ordinary Python can. Nor is a captured graph
-    that runs as it is, as where its backward is gone into.
+    that runs uncompiled.
     """
     if code.co_name == "__init__" and code.co_filename.startswith(os.path.join(EAGER_DIR, "")):
         return False
@@ -260,23 +260,23 @@ def may_capture(code: CodeType) -> bool:
 
 Row: TypeAlias = "Callable[[Any, list[Any], dict[str, Any]], Any]"  # (machine, arguments, keyword arguments) -> value
 ANSWERS: Final[dict[Any, Row]] = {}  # by callee, what its call gives
-# What finds the row of a callee that no table can name, such as every function that a transform returns.
+# Each finds the row of callees that no table can name, such as the functions that transforms return.
 ANSWER_RULES: Final[list[Callable[[Any], Row | None]]] = []
 
 
 class Action(enum.Enum):
-    """What a capture does with a call."""
+    """Treatments of a call by a capture."""
 
     FOLLOW = enum.auto()  # run its code, or the rule of Python for its kind, within the capture
     NODE = enum.auto()  # record it in the graph
-    ANSWER = enum.auto()  # ask the row of its callee
+    ANSWER = enum.auto()  # call the row of its callee
     CONSTANT = enum.auto()  # make it at capture: the result is a constant
     BREAK = enum.auto()  # end the graph
 
 
 @dataclass(frozen=True, slots=True)
 class Callee:
-    """What a capture does with calls of one callable.
+    """The treatment of all calls of one callable.
 
     target: the callable, or its substitute. original: the callable in whose place the substitute is, None without one. row: of an
     ANSWER. signature: bounds of the arguments that are answered. cause, detail: of a BREAK. looks_at_frames: it sees its callers.
@@ -311,7 +311,7 @@ def name_of(target: Any) -> str:
 
 
 def resolve(target: Any, keywords: Collection[str] = ()) -> Callee:
-    """What to do with a call of `target`, a function, class or builtin. keywords: names of the keyword arguments.
+    """The record of `target`, a function, class or builtin. keywords: names of the keyword arguments.
 
     Raises: ForbiddenCall if `forbid_in_graph` names the target.
     """
@@ -350,7 +350,7 @@ def _row_of(target: Any) -> Row | None:
 
 
 def _refused(target: Any) -> Callee | None:
-    """The record of a callee that is marked, or listed as one that ends the graph."""
+    """The record of a callee that is marked, or that a list names because it ends the graph."""
     if isinstance(target, type):
         mark = False if issubclass(target, Module) else type_attribute(target, DISABLED, False)
     else:
@@ -371,7 +371,7 @@ def _refused(target: Any) -> Callee | None:
 
 
 def _not_followed(fn: types.FunctionType, keywords: Collection[str]) -> Callee:
-    """The record of a Python function whose code is not looked into."""
+    """The record of a Python function whose code is not followed."""
     if is_own(fn.__code__) and fn.__name__ in _DATA_DEPENDENT:
         detail = f"{fn.__name__}() of a tensor: the result depends on the data"
         return Callee(fn, Action.BREAK, cause=causes.DATA_DEPENDENT_VALUE, detail=detail)

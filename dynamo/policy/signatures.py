@@ -47,7 +47,7 @@ FUNCTIONS: Final[dict[Any, Arity]] = {
     zip: _arity(0, MANY, "strict"),
 }  # fmt: skip
 
-# Methods of containers and iterators that do not tell it themselves, on one version of CPython or another.
+# Methods of containers and iterators without a signature, on one version of CPython or another.
 UNSIGNED: Final[dict[type, dict[str, Arity]]] = {
     dict: {
         **dict.fromkeys(("clear", "copy", "keys", "values", "items", "__reversed__"), _arity(0, 0)),

@@ -100,7 +100,7 @@ class InstanceDict(DictValue):
 class Attributes:
     """Reads, writes and deletes attributes of instances.
 
-    namespaces: the `__dict__` of values that were asked for it, by id of the value. overlays: values in place of entries of modules'
+    namespaces: values of the `__dict__` of objects, by id of the object's value. overlays: values in place of entries of modules'
     registries, for the time of a functional_call, by id of the registry and name.
     """
 
@@ -137,7 +137,7 @@ class Attributes:
         return self.cap.call(hook, [obj, Constant(name)], {})
 
     def generic_attribute(self, obj: Value, cls: type, name: str) -> Value:
-        """What object.__getattribute__ gives."""
+        """object.__getattribute__(obj, name)"""
         if name == "__class__" and type_attribute(cls, name) is object.__dict__[name]:
             return self.cap.classes.of(obj, cls)
         raw = self.cap.classes.lookup(cls, name) if name not in _HIDDEN else ABSENT
@@ -171,7 +171,7 @@ class Attributes:
         return known
 
     def meet_namespace(self, obj: Value) -> dict[str, Any] | None:
-        """The dict of an existing object's attributes, which are about to be read or written; None if it has none.
+        """The dict of an existing object's attributes, which are about to be read or written; None without a dict.
 
         From here on the dict itself, wherever the program holds it, is known as the object's. Ends the graph where it is
         already known as a dict like any other.
@@ -206,7 +206,7 @@ class Attributes:
         return found
 
     def instance_entry(self, obj: Value, name: str) -> Value | None:
-        """The entry of the instance's dict, pending writes first; None if there is none."""
+        """The entry of the instance's dict, pending writes first; None without an entry."""
         pending = self.cap.effects.attributes_of(obj).get(name)
         if pending is DELETED:
             return None
@@ -349,7 +349,7 @@ class Attributes:
             self.generic_set(obj, name, value)
 
     def generic_set(self, obj: Value, name: str, value: Value) -> None:
-        """What object.__setattr__ does."""
+        """object.__setattr__(obj, name, value)"""
         cls = obj.python_type()
         raw = self.cap.classes.lookup(cls, name)
         if name in ("__class__", "__dict__"):
@@ -410,7 +410,7 @@ class Attributes:
         self.generic_delete(obj, name)
 
     def generic_delete(self, obj: UserObject, name: str) -> None:
-        """What object.__delattr__ does."""
+        """object.__delattr__(obj, name)"""
         raw = self.cap.classes.lookup(obj.cls, name)
         if isinstance(raw, property):
             if raw.fdel is None:
@@ -533,7 +533,7 @@ class Attributes:
         return NONE
 
     def module_has_hooks(self, obj: UserObject) -> bool:
-        """Whether the call of a module runs hooks: its own, or those of every module. Guarded."""
+        """Whether the call of a module runs hooks of the module or hooks of all modules. Guarded."""
         cap = self.cap
         found = any(self.has_hooks(registry) for registry in GLOBAL_CALL_HOOKS)
         for name in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"):
@@ -548,7 +548,7 @@ class Attributes:
 
 
 def namespace_of(real: Any) -> dict[str, Any] | None:
-    """The instance dict, or None when instances have none."""
+    """The instance dict; None for an instance without a dict."""
     try:
         found = object.__getattribute__(real, "__dict__")
     except AttributeError:
@@ -557,13 +557,13 @@ def namespace_of(real: Any) -> dict[str, Any] | None:
 
 
 def namespace_held(real: Any) -> dict[str, Any] | None:
-    """The same, but a partial is not given one: it unites with another only if that has none."""
+    """The instance dict, without making the dict of a partial: partials are merged only if the inner one has no dict."""
     base: Any = partial_base(type(real))
     return namespace_of(real) if base is None else base.__reduce__(real)[2][3]
 
 
 def partial_base(kind: type) -> type | None:
-    """functools.partial, or that of another copy of the module, if kind derives from one."""
+    """The base of `kind` that is functools.partial, or the partial of another copy of the module; None without one."""
     mro = type.__dict__["__mro__"].__get__(kind)
     return next((base for base in mro if module_of(base) == "functools" and type_name(base) == "partial"), None)
 
@@ -574,7 +574,7 @@ def _is_slot(cls: type, name: str) -> bool:
 
 
 def attribute_name(cap: Machine, value: Value) -> str:
-    """The name of an attribute, as it was given. What is no text is left to Python, which refuses it."""
+    """The name of an attribute. Raises: Unsupported for a name that is not a string, which Python refuses."""
     name = cap.realize(value).as_constant()
     if not isinstance(name, str):
         raise Unsupported(causes.ATTRIBUTE, f"an attribute whose name is {name!r}")

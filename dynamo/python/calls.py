@@ -1,6 +1,6 @@
 """Calls by kind of callee: functions are followed, classes make objects, instances run `__call__`, the table answers for builtins.
 
-A call that cannot be followed ends the graph; the hook decides whether the callee's frame is then captured by itself.
+A call that cannot be followed ends the graph; the hook decides whether the callee's frame is then captured separately.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dynamo.values.trees import host_arguments
 from eager._storage.tensor_types import tensortype
 from eager.nn import Module
 
-_BUILTIN: Final = (Sequence, DictValue, SetValue, DictView, RangeValue, SliceValue, Iterator)  # what has methods of C
+_BUILTIN: Final = (Sequence, DictValue, SetValue, DictView, RangeValue, SliceValue, Iterator)  # values whose methods are functions of C
 _METHOD_OWNERS: Final = frozenset({str, bytes, int, float, frozenset, set, dict, list, tuple})
 
 
@@ -74,7 +74,7 @@ class Calls:
         if name == "__iter__" and not given and not named:
             return value.iterate(self.cap)
         method = type_attribute(type(value.value), name, None)
-        if isinstance(method, types.MethodDescriptorType):  # as the interpreter calls it, which errors tell
+        if isinstance(method, types.MethodDescriptorType):  # as the interpreter calls it: errors name the method
             given, method = [value.value, *given], method
         elif hasattr(value.value, name):
             method = getattr(value.value, name)
@@ -210,5 +210,5 @@ class Calls:
 
 
 def _is_modules_call(raw: Any, name: str) -> bool:
-    """Whether a class's entry `name` is the one that Module brings: a program may have put another in its place."""
+    """Whether a class's entry `name` is Module's: the program may have replaced it."""
     return isinstance(raw, types.FunctionType) and raw.__code__.co_qualname == f"HookedModule.{name}" and callees.is_own(raw.__code__)

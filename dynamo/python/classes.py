@@ -1,6 +1,6 @@
 """Classes of the captured program: their attributes, isinstance(), and the instances that they make.
 
-Owns attribute look-up in classes, modules and super(). A look-up guards the attribute that it finds, or that there is none.
+Owns attribute look-up in classes, modules and super(). A look-up guards the attribute that it finds, or the absence of one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _BOUND_AS_METHODS: Final = (types.FunctionType, functools._lru_cache_wrapper, _n
 
 
 class Classes:
-    """Looks attributes up in classes, modules and super(), answers isinstance(), makes instances. It has no state of its own."""
+    """Looks attributes up in classes, modules and super(), answers isinstance(), makes instances. It has no state."""
 
     def __init__(self, cap: Machine) -> None:
         self.cap = cap
@@ -60,7 +60,7 @@ class Classes:
         return self.lookup(cls, name) is not ABSENT
 
     def lookup(self, cls: type, name: str) -> Any:
-        """The raw class attribute, its presence or absence guarded; ABSENT if there is none."""
+        """The raw class attribute, its presence or absence guarded; ABSENT without one."""
         raw = type_attribute(cls, name, ABSENT)
         if module_of(cls) in ("builtins", "enum"):
             return raw
@@ -105,7 +105,7 @@ class Classes:
             return self.cap.world.wrap_static(type.__subclasses__.__get__(cls))
         raw = self.lookup(cls, name)
         of_type = meta is type and is_data_descriptor(vars(type).get(name))
-        if of_type and (raw is not ABSENT or hasattr(cls, name)):  # it goes before what the class has
+        if of_type and (raw is not ABSENT or hasattr(cls, name)):  # it goes before the attribute of the class
             raise Unsupported(causes.ATTRIBUTE, f"{value.describe()}.{name}")
         from_meta = self.lookup(meta, name) if meta is not type else ABSENT
         if meta is not type and self.lookup(meta, "__getattribute__") is not type.__getattribute__:
@@ -118,8 +118,11 @@ class Classes:
         return self._class_entry(value, name, raw)
 
     def method_of(self, owner: Value, cls: type, name: str, func: Any) -> Value:
-        """What a classmethod of `func` gives for the class `owner`. Before 3.13 it asks `func` in turn, where that is a
-        descriptor: another classmethod, a property, a bound method, which need not give a method of the class."""
+        """The method that a classmethod of `func` gives for the class `owner`.
+
+        Before 3.13 a classmethod calls the `__get__` of `func`, if `func` is a descriptor: another classmethod, a property or a
+        bound method. The result need not be a method of the class.
+        """
         asked = sys.version_info < (3, 13) and hasattr(type(func), "__get__") and not isinstance(func, _BOUND_AS_METHODS)
         if asked or not callable(func):
             raise Unsupported(causes.ATTRIBUTE, f"{cls.__name__}.{name} (a classmethod of a {type(func).__name__})")
@@ -169,7 +172,7 @@ class Classes:
         return self.cap.world.wrap(namespace[name], DictItemSource(held, name))
 
     def _module_class_attribute(self, value: PythonModule, cls: type, name: str) -> Any:
-        """What a class of modules adds to types.ModuleType under `name`; ABSENT if nothing."""
+        """The attribute that a class of modules adds to types.ModuleType under `name`; ABSENT without one."""
         if self.lookup(cls, "__getattribute__") not in OWN_GETATTRIBUTE:
             raise Unsupported(causes.ATTRIBUTE, f"{value.describe()}.{name} (its class has a __getattribute__ of its own)")
         raw = self.lookup(cls, name)
@@ -243,7 +246,7 @@ class Classes:
         return self.is_subclass(kind, target)
 
     def is_subclass(self, kind: type, target: Any) -> bool:
-        """issubclass(kind, target). What an abstract class denies, a registration may change."""
+        """issubclass(kind, target). A registration may make a subclass of an abstract class later: guarded."""
         if isinstance(target, types.UnionType):
             return any(self.is_subclass(kind, part) for part in target.__args__)
         if getattr(target, "_is_protocol", False) and target not in kind.__mro__:
@@ -256,7 +259,7 @@ class Classes:
 
     # -- instances ----------------------------------------------------------------------------------------------
     def make_instance(self, value: ClassValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        """What type.__call__ does: __new__, then __init__ if an instance came out."""
+        """type.__call__(cls, ...): __new__, then __init__ if the result is an instance."""
         cls = value.cls
         if is_named_tuple(cls):
             return self._make_named_tuple(cls, args, kwargs)
@@ -284,7 +287,7 @@ class Classes:
             made = self.new_object(cls, [], {})
         else:
             made = self.new_object(cls, args, kwargs)
-        init = self.lookup(made.python_type(), "__init__")  # of what __new__ gave, perhaps a subclass
+        init = self.lookup(made.python_type(), "__init__")  # of the class of the instance, perhaps a subclass
         filled = isinstance(made, ContainerObject) or issubclass(made.python_type(), types.SimpleNamespace)
         fills = filled and getattr(init, "__objclass__", object) is not object
         if isinstance(init, types.FunctionType) or fills:

@@ -1,4 +1,4 @@
-"""Exceptions of the captured program: how they are made, raised and told apart, and what host functions raise."""
+"""Exceptions of the captured program: how they are made and raised, and exceptions of host functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from eager.base.symint import SymInt
 from fxir.symbols.unbacked import GuardOnDataDependentSymNode
 
 _INTERNAL = (Steering, InternalCaptureError, GuardOnDataDependentSymNode)
-# A filter of warnings that concerns calls made by this package alone, in whatever thread.
+# A filter of warnings that concerns calls made by this package alone, in any thread.
 _OF_OUR_CALLS: Final = ("error", None, Warning, re.compile(r"dynamo\."), 0)
 
 
@@ -40,9 +40,9 @@ class Exceptions:
         self.handled = None
 
     def host(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        """fn(*args, **kwargs) on host values; what it raises is raised in the captured program.
+        """fn(*args, **kwargs) on host values; its exception is raised in the captured program.
 
-        What warns runs in ordinary Python: at each call, and for the user's line.
+        A function that warns ends the graph: it has to run in ordinary Python at each call, for the user's line.
         """
         filters: Any = warnings.filters
         filters.insert(0, _OF_OUR_CALLS)
@@ -69,12 +69,13 @@ class Exceptions:
             if held is not None and isinstance(held, str):
                 self.preset(value, name, Constant(held))
         slots = (name for kind in type(error).__mro__ for name in vars(kind).get("__slots__", ()) if hasattr(error, name))
-        for name, held in {**{name: getattr(error, name) for name in slots}, **vars(error)}.items():  # what an __init__ in Python sets
+        # Slots and attributes that an __init__ in Python sets.
+        for name, held in {**{name: getattr(error, name) for name in slots}, **vars(error)}.items():
             self.preset(value, name, self.cap.world.wrap_new(held))
         return value
 
     def preset(self, value: Value, name: str, attribute: Value) -> None:
-        """Set an attribute that the constructor would have set: no effect of its own."""
+        """Set an attribute that the constructor would have set: the program has no effect by it."""
         self.cap.effects.preset(value, name, attribute)
 
     def passes(self, value: Value, frame: Frame) -> None:
@@ -138,7 +139,7 @@ class Exceptions:
         return issubclass(value.python_type(), cls)
 
     def as_exception(self, value: Value, args: list[Value]) -> Value:
-        """What `raise value` raises: an instance, made if value is a class."""
+        """The exception of `raise value`: an instance, made if value is a class."""
         if isinstance(value, ClassValue) and issubclass(value.cls, BaseException):
             return self.cap.call(value, args, {})
         if isinstance(value, ExceptionValue):
@@ -150,7 +151,7 @@ class Exceptions:
         raise Unsupported(causes.EXCEPTION, f"raise {value.describe()}")
 
     def exception_thrown(self, args: list[Value]) -> Value:
-        """What `generator.throw(*args)` throws: an instance, or a class with a value (and a traceback)."""
+        """The exception of `generator.throw(*args)`: an instance, or a class with a value (and a traceback)."""
         kind = self.cap.realize(args[0])
         given = self.cap.realize(args[1]) if len(args) > 1 else NONE
         if isinstance(kind, ClassValue) and given is not NONE and not (isinstance(given, Constant) and given.holds(None)):

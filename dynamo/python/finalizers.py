@@ -1,8 +1,8 @@
-"""When the objects of the captured program die, where that shows: a generator that is left in a try block goes on then, a
-`__del__` runs, a weak reference tells.
+"""Visible finalizers: objects whose end runs code (a generator suspended in a try block, a `__del__`) or clears a weak reference.
 
-Owns the question whether the end of a value runs code, and whether a frame lets go of it. Machine keeps what a variable
-holds for as long as eager does, and breaks the graph where the last hold goes. Must not know how a break is written.
+Owns the questions whether the end of a value is visible, and whether a frame drops the last reference to it. A capture keeps the
+value of a variable for as long as eager does, and breaks the graph where the last reference goes. Must not know how a break is
+written.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ from eager import Tensor
 from eager.nn import Module
 
 _DEPTH: Final = 3
-_QUALNAME: Final = vars(type)["__qualname__"].__get__  # whatever a metaclass says
+_QUALNAME: Final = vars(type)["__qualname__"].__get__  # without the metaclass
 _WIDTH: Final = 64
 _QUIET: Final = (int, float, complex, str, bytes, bytearray, type(None), ModuleType, Tensor, slice, range)
 _CONTAINERS: Final[tuple[Any, ...]] = (list, tuple, set, frozenset, deque)
-# They hold nothing that goes on when it is dropped.
+# They hold nothing that runs when they are dropped.
 _ITERABLES: Final[tuple[Any, ...]] = ((), [], "", b"", range(0), {}, {}.items(), {}.values(), set())
 _PASSIVE_ITERATORS: Final = frozenset(type(iter(v)) for v in _ITERABLES)
 
 
-def ends_aloud(real: Any, depth: int = _DEPTH) -> bool:
-    """Whether the end of an existing object may run code or be seen: its own, or that of something it holds."""
+def end_is_visible(real: Any, depth: int = _DEPTH) -> bool:
+    """Whether the end of an existing object, or of an object that it holds, may run code or be visible."""
     kind = type(real)
-    # Asked of the class: isinstance would ask the object, which a weak proxy passes on to one that may be gone.
+    # By the class: isinstance would read the object, and a weak proxy would read its referent, which may not exist.
     if issubclass(kind, type):
         return _is_of_a_call(real)
     if issubclass(kind, _QUIET) or kind in _PASSIVE_ITERATORS:
         return False
     if kind in ProxyTypes or issubclass(kind, ReferenceType):
-        return kind in ProxyTypes or real.__callback__ is not None  # nobody is told any more when what it refers to dies
+        return kind in ProxyTypes or real.__callback__ is not None  # without the proxy, no callback runs at the end of the referent
     if hasattr(kind, "__next__") or hasattr(kind, "__del__") or (getweakrefcount(real) and not issubclass(kind, Module)):
         return True
-    return depth > 0 and any(ends_aloud(part, depth - 1) for part in _parts(real))
+    return depth > 0 and any(end_is_visible(part, depth - 1) for part in _parts(real))
 
 
 def _is_of_a_call(cls: type) -> bool:
-    """Whether a class was made by a class statement in a function: those of modules do not end."""
+    """Whether a class was made by a class statement in a function: classes of modules do not end."""
     return "<locals>" in _QUALNAME(cls)
 
 
@@ -80,15 +80,15 @@ def _contents(cell: CellType) -> tuple[Any, ...]:
         return ()
 
 
-def holds_aloud(value: Value, frame: Frame, depth: int = _DEPTH, owned: bool = False) -> bool:
-    """Whether the end of a captured value may run code. What is held elsewhere, in an attribute, say, does not end with it.
+def value_end_is_visible(value: Value, frame: Frame, depth: int = _DEPTH, owned: bool = False) -> bool:
+    """Whether the end of a captured value may run code. An object that is also held elsewhere, as in an attribute, does not end with it.
 
     owned: whether the value is part of an existing object that may end.
     """
     if isinstance(value, Constant | TensorValue) or not (owned or value.source is None or _may_end(value, frame)):
         return False
     if isinstance(value, Lazy):
-        return _ends_unseen(value, frame, depth) if value.seen is None else holds_aloud(value.seen, frame, depth, owned)
+        return _unused_end_is_visible(value, frame, depth) if value.seen is None else value_end_is_visible(value.seen, frame, depth, owned)
     if isinstance(value, GeneratorValue):  # it does once it has begun, which the instruction of a break may do
         return not value.finished and any(v is value for v in frame.stack)
     if depth == 0:
@@ -96,9 +96,9 @@ def holds_aloud(value: Value, frame: Frame, depth: int = _DEPTH, owned: bool = F
     parts = _captured_parts(value, frame)
     if isinstance(value, CellValue) and (value.contents is not None or value.written):
         parts = [value.contents] if value.contents is not None else []
-    elif value.source is not None and ends_aloud(getattr(value, "real", None), depth):
+    elif value.source is not None and end_is_visible(getattr(value, "real", None), depth):
         return True
-    return any(holds_aloud(part, frame, depth - 1, value.source is not None) for part in parts)
+    return any(value_end_is_visible(part, frame, depth - 1, value.source is not None) for part in parts)
 
 
 def leads_to(value: Value, *frames: Frame) -> bool:
@@ -117,12 +117,12 @@ def leads_to(value: Value, *frames: Frame) -> bool:
     return False
 
 
-def _ends_unseen(value: Lazy, frame: Frame, depth: int) -> bool:
-    """ends_aloud() of what nobody has looked at. That its end is quiet holds for calls with a value of its type.
+def _unused_end_is_visible(value: Lazy, frame: Frame, depth: int) -> bool:
+    """Whether the end of an unused lazy value is visible. A negative answer holds for calls with a value of its type.
 
-    Arguments that nobody looks at are not guarded: the caller holds them.
+    Unused arguments are not guarded: the caller holds them.
     """
-    if ends_aloud(value.real, depth):
+    if end_is_visible(value.real, depth):
         return True
     if isinstance(value.source, ItemSource | DictItemSource) and not value.source.is_constant_rooted:  # the entry holds those
         frame.cap.world.guards.add("type", value.source, type(value.real), origin=frame.origin())
@@ -144,7 +144,7 @@ def may_be_watched(
     """Whether code that is not captured may make a weak reference to `value` or to a part of it, all of whose holders could be
     variables that nothing reads: it came in one, or it is new and handed out. Tensors are let go of: their memory is needed.
 
-    is_made: whether a new value becomes an object at all. owned: whether the value is part of one that came in a variable.
+    is_made: whether a new value becomes an object. owned: whether the value is part of an object that came in a variable.
     """
     known = value.seen if isinstance(value, Lazy) and value.seen is not None else value
     if isinstance(known, Constant | TensorValue):
@@ -189,25 +189,25 @@ def _captured_parts(value: Value, frame: Frame) -> Iterable[Value]:
             yield pending
 
 
-def lets_go(frame: Frame, value: Value | None) -> bool:
+def drop_is_visible(frame: Frame, value: Value | None) -> bool:
     """Whether code may run now that `frame` has dropped a value that it held in a variable or on its stack."""
-    return value is not None and holds_aloud(value, frame) and not _is_held(value, frame.cap.frames.running)
+    return value is not None and value_end_is_visible(value, frame) and not _is_held(value, frame.cap.frames.running)
 
 
-def lets_go_of_contents(frame: Frame, cell: CellValue) -> bool:
+def cell_drop_is_visible(frame: Frame, cell: CellValue) -> bool:
     """Whether code may run now that `frame` empties a cell, or gives it other contents."""
     if cell.contents is None and not cell.written:  # those from outside are not looked at
-        return ends_aloud(getattr(cell, "real", None))
-    return lets_go(frame, cell.contents)
+        return end_is_visible(getattr(cell, "real", None))
+    return drop_is_visible(frame, cell.contents)
 
 
-def leaves_aloud(frame: Frame, returned: Value) -> bool:
+def return_is_visible(frame: Frame, returned: Value) -> bool:
     """Whether code may run when an inlined frame returns, or an exception leaves it, which drops its variables."""
     *callers, innermost = frame.cap.frames.running
     if not callers or innermost is not frame:
         return False
     dropped = (v for v in frame.locals if v is not None and v is not returned)
-    return any(holds_aloud(v, frame) and not _is_held(v, callers) for v in dropped)
+    return any(value_end_is_visible(v, frame) and not _is_held(v, callers) for v in dropped)
 
 
 def _is_held(value: Value, frames: list[Frame]) -> bool:

@@ -24,7 +24,7 @@ from eager._tensor.tensor import Size
 
 
 class Formatting:
-    """Makes str(), repr() and format() of captured values. It has no state of its own."""
+    """Makes str(), repr() and format() of captured values. It has no state."""
 
     def __init__(self, cap: Machine) -> None:
         self.cap = cap
@@ -64,7 +64,7 @@ class Formatting:
             return self._container_text(value)
 
     def _text_given(self, given: Value, convert: Callable[[Any], str]) -> Value:
-        """What a special method gave for `convert`, which takes nothing but a str."""
+        """The result of a special method for `convert`, which takes only a str."""
         given = self.cap.realize(given)
         if issubclass(given.python_type(), str):
             return given
@@ -73,10 +73,7 @@ class Formatting:
         return Constant(self.cap.host(convert, Giving(given.as_constant())))
 
     def _symbolic_parts(self, value: Value) -> list[str | SymbolicValue] | None:
-        """The text of a symbolic number, or of a tuple or shape that holds one, in pieces; None for all else.
-
-        Text of what can change is made at once.
-        """
+        """The text of a symbolic number, or of a tuple or shape that holds one, in pieces; None for other values."""
         if isinstance(value, SymbolicValue):
             return [value]
         if not (isinstance(value, TupleValue) and value.cls in (tuple, Size)):

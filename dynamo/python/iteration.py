@@ -1,6 +1,6 @@
 """Iteration over captured values: iter() and next(), the iterators that containers give, and sorted().
 
-Loops are unrolled: every item that is asked for counts towards one limit.
+Loops are unrolled: every call of next() counts towards one limit.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Iteration:
         return new
 
     def sorted(self, items: list[Value], kwargs: dict[str, Value]) -> list[Value]:
-        """sorted(items, key=, reverse=) by constants, and by sequences of which constants tell the order."""
+        """sorted(items, key=, reverse=) by constants, and by sequences whose order constants decide."""
         key_fn = kwargs.get("key")
         keyed = items if key_fn is None or is_none(self.cap.realize(key_fn)) else [self.cap.call(key_fn, [i], {}) for i in items]
         reverse = "reverse" in kwargs and self.cap.truth(kwargs["reverse"])
@@ -97,7 +97,7 @@ class Iteration:
 
 
 class _Compared:
-    """A captured key, which the host's sort compares: of tuples and lists it is often the first items that tell."""
+    """A captured key, which the host's sort compares: often the first items of tuples and lists decide."""
 
     def __init__(self, cap: Machine, key: Value) -> None:
         self.cap = cap

@@ -71,7 +71,7 @@ _ONLY_DICTS: Final = frozenset({dict})
 
 
 class Operators:
-    """Applies operators, comparisons, len(), subscripts and hashing to captured values. It has no state of its own."""
+    """Applies operators, comparisons, len(), subscripts and hashing to captured values. It has no state."""
 
     def __init__(self, cap: Machine) -> None:
         self.cap = cap
@@ -81,7 +81,7 @@ class Operators:
 
     # -- operators ---------------------------------------------------------------------------------------------
     def binary(self, fn: Any, a: Value, b: Value, written: Any = None) -> Value:
-        """fn(a, b) for an operator of BINARY. written: the in-place operator in its stead, for messages."""
+        """fn(a, b) for an operator of BINARY. written: the in-place operator that the program wrote, for messages."""
         a, b = self.cap.realize(a), self.cap.realize(b)
         written = written or fn
         if isinstance(a, Constant) and isinstance(b, Constant):
@@ -97,7 +97,7 @@ class Operators:
         return self._containers(fn, written, a, b)
 
     def beside_tensor(self, value: Value) -> Value:
-        """What an operator of tensors sees of the other operand."""
+        """The other operand, as an operator of tensors reads it."""
         return self.cap.arrays.number_for_tensor(value_of_scalar(self.cap, value))
 
     def _of_constants(self, fn: Any, a: Constant, b: Constant) -> Value:
@@ -183,7 +183,7 @@ class Operators:
         if isinstance(a, NdArrayValue) and not a.scalar:
             return self.cap.arrays.operator(fn, a, b)
         if isinstance(a, UserObject):
-            if fn is operator.imul and issubclass(b.python_type(), (str, bytes, list, tuple)):  # CPython may not ask the sequence
+            if fn is operator.imul and issubclass(b.python_type(), (str, bytes, list, tuple)):  # CPython may not call the sequence's method
                 raise Unsupported(causes.OPAQUE_OBJECT, f"{a.describe()} *= {b.describe()}")
             if self.cap.classes.has(a.cls, method):
                 result = self.cap.realize(self.cap.call_method(a, method, [b], {}))
@@ -304,7 +304,7 @@ class Operators:
         return self.cap.raise_(TypeError, message)
 
     def _compare_constant(self, name: str, left: Constant, right: Value) -> Any:
-        """left.name(right) for a right that is a str or a number of a kind of its own; NotImplemented for others."""
+        """left.name(right) for a right whose class derives from str or a number; NotImplemented for others."""
         x = host_value(left)
         if isinstance(right, ContainerObject) and right.is_scalar:
             other = right.contents(self.cap).as_constant()
@@ -370,7 +370,7 @@ class Operators:
         return i
 
     def _equal_dicts(self, a: DictValue, b: DictValue) -> bool:
-        if a.cls is b.cls is collections.Counter:  # what is missing counts as none
+        if a.cls is b.cls is collections.Counter:  # a missing element counts 0
             nothing = NONE, Constant(0)
             pairs = ((a.entries.get(key, nothing)[1], b.entries.get(key, nothing)[1]) for key in {**a.entries, **b.entries})
             return all(self.cap.truth(self.compare(operator.eq, x, y)) for x, y in pairs)
@@ -435,7 +435,7 @@ class Operators:
     def _class_getitem(self, container: ClassValue, key: Value) -> Value:
         if self.cap.classes.lookup(type(container.cls), "__getitem__") is enum.EnumType.__getitem__:
             return self.cap.world.wrap_static(self.cap.host(operator.getitem, container.cls, self.object_constant(key)))
-        if self.cap.classes.has(type(container.cls), "__getitem__"):  # what the metaclass says goes before __class_getitem__
+        if self.cap.classes.has(type(container.cls), "__getitem__"):  # the method of the metaclass goes before __class_getitem__
             return self.cap.call(self.cap.classes.special_method(container, "__getitem__"), [key], {})
         generic = container.cls is type or hasattr(container.cls, "__class_getitem__")
         if generic and module_of(container.cls) == "builtins":
@@ -530,7 +530,7 @@ class Operators:
         raise Unsupported(causes.OPAQUE_OBJECT, f"len of {value.describe()}")
 
     def length_hint(self, value: Value) -> None:
-        """What list() and extend() ask an iterable first. The number does not matter; effects do, and errors but TypeErrors."""
+        """The length hint that list() and extend() read first: only its effects, and errors other than TypeErrors, matter."""
         if not isinstance(value, UserObject):
             return
         try:

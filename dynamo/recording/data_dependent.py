@@ -1,8 +1,8 @@
 """Numbers and sizes that only data decides: `item()`, `nonzero()`, masks.
 
 With `config.capture_scalar_outputs` (or `fullgraph`) and `config.capture_dynamic_output_shape_ops` they become unbacked symbols
-(`fxir.symbols.unbacked`) and the graph goes on; otherwise it breaks there. A size is taken to be at least 2, as sizes of inputs
-are: a call in which it is less runs uncompiled.
+(`fxir.symbols.unbacked`) and the graph continues; otherwise it breaks there. Such a size is assumed to be at least 2, as
+sizes of inputs are: a call with a smaller size runs uncompiled.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fxir.ir.node import Node, NodeInfo
 from fxir.region.data_dependent import DataCalls, SymbolPlace
 from fxir.symbols.shapes import MOST, Relation, ShapeEnv, plain
 
-_SIZE: Final = 11  # what a size is taken for where nothing but speed depends on it
+_SIZE: Final = 11  # the assumed size where only speed depends on it
 _LIST: Final = 64  # most numbers that one tolist() makes
 _OPERATORS: Final = {operator.eq: "==", operator.ne: "!=", operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">="}
 _SWAPPED: Final = {">": "<", ">=": "<="}
@@ -46,24 +46,24 @@ class DataDependence:
         self._scalar_outputs = scalar_outputs
 
     def _may_go_on(self) -> bool:
-        """Whether a data-dependent call may stand in the graph here. What is assumed behind it may fail, and then the
-        program runs again: nothing outside may have been written to before."""
+        """Whether the graph may have a data-dependent call here. An assumption after the call may fail, and then the
+        program runs again: nothing outside may have been written before."""
         return self.cap.symbols.dynamic.data and not (self.cap.graphs.levels or self.cap.recorder.transforming or self.cap.recorder.written)
 
     # -- sizes -------------------------------------------------------------------------------------------------
     def fresh_size(self) -> Callable[[Any], Any] | None:
-        """What makes a size that data tells, or None: the graph breaks."""
+        """A function that makes a size that data decides; None if the graph breaks instead."""
         if not (settings.current().capture.dynamic_outputs and self._may_go_on()):
             return None
         return lambda most: self.cap.symbols.shapes.create_unbacked(_SIZE, 2, most if type(most) is int and most > 2 else MOST)
 
     def note_call(self, node: Node) -> None:
-        """`node` makes sizes or numbers out of data: it runs as it is, whether or not they are used."""
+        """`node` makes sizes or numbers out of data: it runs even if they are not used."""
         self.calls.nodes.add(node)
         self.cap.recorder.effect_nodes.add(node)
 
     def told_by(self, node: Node, result: Tensor) -> None:
-        """Note which symbols the result of a data-dependent call tells."""
+        """Note which symbols are known from the result of a data-dependent call."""
         self.calls.fakes[node] = result
         known, told = self.cap.symbols.shapes.unbacked.symbols, self.calls.places
         for dim, n in enumerate(result.shape):
@@ -73,7 +73,7 @@ class DataDependence:
         for n in (*result.shape, *result.stride()):
             lost = [s for s in getattr(plain(n), "symbols", ()) if s in known and s not in told]
             if lost:
-                raise Unsupported(causes.DATA_DEPENDENT_VALUE, f"a size that is {plain(n)}, which no result of the call tells")
+                raise Unsupported(causes.DATA_DEPENDENT_VALUE, f"a size that is {plain(n)}, which no result of the call has")
 
     # -- numbers -----------------------------------------------------------------------------------------------
     def number_of(self, x: TensorValue, kind: type | None = None) -> Value | None:
@@ -122,7 +122,7 @@ class DataDependence:
 
     # -- conditions --------------------------------------------------------------------------------------------
     def comparison(self, fn: Any, a: Value, b: Value) -> ComparisonValue | None:
-        """a op b where data decides it, as a condition that may be asserted; None for what is no such comparison."""
+        """a op b where data decides it, as a condition that may be asserted; None for any other comparison."""
         op, left, right = _OPERATORS.get(fn), host_value(a), host_value(b)
         if op is None or not any(isinstance(v, SymInt) for v in (left, right)):
             return None
@@ -134,7 +134,7 @@ class DataDependence:
 
 
 class ComparisonValue(Value):
-    """A bool that data decides: `left op right` over numbers that it tells."""
+    """A bool that data decides: `left op right` over numbers that depend on data."""
 
     def __init__(self, op: str, left: Any, right: Any) -> None:
         self.op, self.left, self.right = op, left, right
@@ -154,17 +154,17 @@ class ComparisonValue(Value):
         return f"({left} {self.op} {right})"
 
     def relation(self, env: ShapeEnv) -> Relation:
-        """What it says."""
+        """The comparison as a relation between expressions."""
         left, right = (env.simplify(as_expr(v.expr if isinstance(v, SymInt) else v)) for v in (self.left, self.right))
         return Relation(_SWAPPED[self.op], right, left) if self.op in _SWAPPED else Relation(self.op, left, right)
 
 
 def assert_condition(cap: Machine, condition: Value) -> bool:
-    """Take a condition that data decides for true from here on: it is checked at run time. False for any other value."""
+    """Assume a condition that data decides: it is checked at run time. False for any other value."""
     condition = cap.realize(condition)
     if not isinstance(condition, ComparisonValue):
         return False
-    if condition.op == "!=":  # nothing follows from it that a rule would ask for
+    if condition.op == "!=":  # no rule derives anything from it
         cap.symbols.shapes.unbacked.assumed.append(condition.relation(cap.symbols.shapes))
     else:
         cap.symbols.shapes.assume(condition.relation(cap.symbols.shapes))

@@ -1,9 +1,9 @@
-"""Calls that may refuse their data (see `Op.fallible`), and what in the program may notice: an `except`, a `finally`, a `with`.
+"""Calls that may refuse their data (see `Op.fallible`), and code that would notice: an `except`, a `finally`, a `with`.
 
 The graph runs before the program's own effects are replayed, so a refusal comes at the wrong place. Where nothing handles it,
 that is made good by running the program once more, without the graph, for the error at its line. The same gives what a
 handler makes of it, as long as the graph writes to nothing outside. A graph that does, and is not handled, has written
-nothing yet where it was compiled to write at its end; the version of the first tensor that it writes to tells.
+nothing yet where it was compiled to write at its end; the version of the first tensor that it writes to shows this.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _leads_to_code(frame: Frame, handler: Handler | None) -> bool:
     instructions = frame.decoded.instructions
     while handler is not None:
         first, second = instructions[handler.target : handler.target + 2]
-        is_with = second.name == "WITH_EXCEPT_START"  # what does not begin so puts the frame in order and raises again
+        is_with = second.name == "WITH_EXCEPT_START"  # other handlers restore the frame and raise again
         if first.name == "PUSH_EXC_INFO" and not (is_with and _lets_pass(frame.stack[handler.depth - 1])):
             return True
         handler = frame.decoded.handler(handler.target)

@@ -101,7 +101,7 @@ class GatheredItems:
         return self.cap.recorder.call(eager.where, [below, self.cap.recorder.call(operator.add, [rows, size], {}), rows], {})
 
     def _place(self, x: TensorValue, key: Value) -> Place | None:
-        """The place of an item whose number data tells; None for all other keys."""
+        """The place of an item whose index data decides; None for all other keys."""
         if self.cap.recorder.transforming:
             return None
         key = self.cap.realize(key)
@@ -109,7 +109,7 @@ class GatheredItems:
         where = [i for i, p in enumerate(parts) if isinstance(p, TensorValue)]
         if len(where) != 1 or not _is_number(parts[where[0]]):
             return None
-        dim = dims = 0  # of what comes before it: of the result, of x
+        dim = dims = 0  # of the parts before it: dims of the result, dims of x
         for part in parts[: where[0]]:
             if isinstance(part, Constant) and type(part.value) is int:
                 dims += 1
@@ -134,7 +134,7 @@ class GatheredItems:
         """A write that the view x[i], or x behind it, would show: the graph ends before it."""
         storages = {id(t.untyped_storage()) for t in written}
         if any(id(t.untyped_storage()) in storages for pair in self.pairs for t in pair):
-            raise Unsupported(causes.DATA_DEPENDENT_VALUE, "a write to x or to its view x[i], whose place only data tells")
+            raise Unsupported(causes.DATA_DEPENDENT_VALUE, "a write to x or to its view x[i], whose place only data decides")
 
 
 def _is_number(value: Value) -> bool:

@@ -13,7 +13,7 @@ from fxir.ir.node import NodeInfo
 
 
 class Modes:
-    """Owns the modes of the captured program: as they are at the captured instruction, and as they were at the beginning.
+    """Owns the modes of the captured program at the captured instruction, and the modes at the beginning.
 
     grad: gradients are recorded. autocast: number of the settings. forbidden: calls of compiled functions that are not captured
     raise. switches_inference: the program switches inference mode. ambient: the thread's state word at the beginning.
@@ -29,7 +29,7 @@ class Modes:
         self.ambient = thread_state.word()
 
     def set_grad(self, on: bool) -> bool:
-        """Switch the recording of gradients from here on; returns what it was."""
+        """Switch the recording of gradients; return the former setting."""
         before = self.grad
         self.cap.effects.change(None)
         node = self.cap.graphs.graph.call_function(eager_native.set_grad_enabled, (on,), info=NodeInfo(None, self.cap.origin))
@@ -39,8 +39,10 @@ class Modes:
         return before
 
     def set_inference(self, on: bool) -> bool:
-        """Switch inference mode from here on; returns what it was. The graph runs outside of the mode, and its outputs are
-        marked with what their fakes are."""
+        """Switch inference mode; return the former setting.
+
+        The graph runs outside of the mode; each output becomes an inference tensor if its fake is one.
+        """
         before = self.inference
         self.cap.effects.change(None)
         self.cap.graphs.refuse_later("switches inference mode")
@@ -50,7 +52,7 @@ class Modes:
         return before
 
     def switch_autocast(self, number: int) -> int:
-        """Open or close a block of autocast from here on; returns the number of what it was."""
+        """Open or close a block of autocast; return the number of the former settings."""
         before = self.autocast
         self.cap.effects.change(None)
         node = self.cap.graphs.graph.call_function(thread_state.switch_autocast, (number,), info=NodeInfo(None, self.cap.origin))
@@ -61,7 +63,7 @@ class Modes:
 
     @contextmanager
     def entered(self, grad: bool, autocast: int | None = None) -> Iterator[None]:
-        """Follow code that runs with other modes, here and in the thread. autocast: None leaves it as it is."""
+        """Follow code that runs with other modes, here and in the thread. autocast: None for the present settings."""
         before = self.grad, self.autocast
         self._enter(grad, self.autocast if autocast is None else autocast)
         try:

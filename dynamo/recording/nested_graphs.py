@@ -32,7 +32,7 @@ class InGraph(Protocol):
 
 
 class SubGraph:
-    """A graph being recorded. captured: what it uses from outside, which are its inputs after those it was opened with."""
+    """A graph that is being recorded. captured: values from outside, which become inputs behind the first ones."""
 
     def __init__(self, name: str, step: int, shapes: ShapeEnv) -> None:
         self.shapes = shapes
@@ -69,12 +69,12 @@ class SubGraph:
             return self.graph.placeholder(name, info=info)
 
     def refuse_writes(self, written: list[Tensor]) -> None:
-        """What the function does to others' memory would have to happen when it runs."""
+        """Refuse writes to memory from outside: they would have to happen when the function runs."""
         if any(id(t.untyped_storage().root) in self._foreign for t in written):
             raise Unsupported(causes.AUTOGRAD, f"{self.name} writes to a tensor from outside of it")
 
     def finish(self, outputs: tuple[Any, ...]) -> GraphModule:
-        """The graph: inputs, then what is captured, to `outputs` (nodes and constants). Symbols that it computes with come in
+        """The graph from inputs and captured values to `outputs` (nodes and constants). Symbols that it computes with come in
         from outside, behind captured tensors."""
         self.graph.output(outputs)
         used = {s for n in self.graph.nodes for s in symbols_in((plain(n.args), plain(n.kwargs)))}
@@ -100,8 +100,7 @@ class NestedGraphs:
 
     @contextmanager
     def recording(self, name: str, grad_mode: bool, *, later: bool) -> Iterator[SubGraph]:
-        """Record into a new graph. later: it runs at another time, so it may change nothing but what it makes; autocast is
-        off then."""
+        """Record into a new graph. later: it runs at another time, so it may change only its own values, and autocast is off."""
         step = self.levels[0].step if self.levels else self.cap.steps
         level = SubGraph(name, step, self.cap.symbols.shapes)
         before = self.graph, self.frozen_since
@@ -138,6 +137,6 @@ class NestedGraphs:
             self.refuse_later(f"changes {value.describe()}, which is older")
 
     def at_start(self) -> AbstractContextManager[Any]:
-        """Where nodes go that stand behind the inputs there are, and before all else."""
+        """A context in which new nodes go behind the present inputs and before all other nodes."""
         first = next((n for n in self.main.nodes if n.op != "placeholder"), None)
         return self.main.inserting_before(first) if first is not None else nullcontext()

@@ -1,7 +1,7 @@
 """Whose error it is when a call fails on stand-ins without data: the user's, which eager raises too, or a fault of ours.
 
 A shape rule that fails where the op itself does not would otherwise pass for an exception of the captured program, and lead
-it into the user's handler. So the call is made once more, on zeros: what that raises is the user's error.
+it into the user's handler. So the call is made once more, on zeros: an error of that call is the user's error.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _MOST: Final = 1 << 24  # elements that are made for the question
 
 
 def error_in_eager(run: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], error: Exception) -> Exception | None:
-    """What run(*args, **kwargs) raises on tensors of zeros like the fakes in its arguments; None if it does not raise.
+    """The exception that run(*args, **kwargs) raises on zeros like the fakes in its arguments; None if it does not raise.
 
-    `error`, what the call raised on the fakes, where that cannot be asked: sizes are symbols, or the tensors are too large.
+    `error`, which the call raised on the fakes, if there are no such zeros: sizes are symbols, or the tensors are too large.
     """
     fakes = [t for t in walk_tree((args, kwargs), Tensor) if t.is_fake]
     if any(_is_unknown(t) for t in fakes) or sum(t.numel() for t in fakes) > _MOST:
@@ -51,7 +51,7 @@ def _zeros_like(t: Tensor, made: dict[int, Tensor]) -> Tensor:
         if base is not None and base.dtype is t.dtype and not _is_unknown(base) and base.numel() <= _MOST:
             place = t.storage_offset() - base.storage_offset()
             view = made[id(t)] = _zeros_like(base, made).as_strided(tuple(t.shape), t.stride(), place)
-            meta_of(view).creation = meta_of(t).creation  # what forbids a write to it, whatever has made it
+            meta_of(view).creation = meta_of(t).creation  # the operation that forbids a write to it
         else:
             zeros = eager.empty_strided(tuple(t.shape), t.stride(), dtype=t.dtype).zero_().requires_grad_(t.requires_grad)
             zeros._is_inference = t.is_inference()

@@ -53,15 +53,15 @@ _SOURCELESS: Final = frozenset({Kind.CREATION, Kind.RANDOM, Kind.EFFECT})
 
 
 class FakeMode(Mode):
-    """Ops give fakes whatever they are given: nothing computes, no generator advances.
+    """Ops return fakes for any arguments: nothing computes, no generator advances.
 
-    effectful: an op ran that has an effect of its own (a generator would have advanced). fallible: one ran that may refuse data.
+    effectful: an op with an effect ran (a generator would have advanced). fallible: an op ran that may refuse its data.
     """
 
     effectful: bool = False
     fallible: bool = False
-    # What makes a size that data tells (see `DataDependent`), None: it raises. made: one was made. The results of equal calls
-    # have equal sizes: specs, by op and arguments.
+    # Makes a size that data decides (see `DataDependence`); None: such an op raises. made: a size was made. The results of
+    # equal calls have equal sizes: specs, by op and arguments.
     fresh: Callable[[Any], Any] | None = None
     made: bool = False
 
@@ -104,7 +104,7 @@ def _faked(arg: Any) -> Any:
 
 
 def _history(real: Tensor, source: Source) -> Any:
-    """Its grad_fn. Raises: Unsupported where that is forbidden, as it is after a write to the base of a view made in no_grad."""
+    """The grad_fn of an input. Raises: Unsupported if reading it is an error: the base of a view made in no_grad was written."""
     try:
         return real.grad_fn
     except RuntimeError as error:
@@ -116,7 +116,7 @@ def _fakes(specs: Any) -> Any:
 
 
 class Recorder:
-    """Owns the inputs of the graph, the fakes of its tensors, and what its calls do.
+    """Owns the inputs of the graph, the fakes of its tensors, and the effects of its calls.
 
     inputs: tensors from outside, each a placeholder. fakes: the value of each fake, by its id. written: inputs that the graph writes
     to. became: tensors that took the geometry of a view of themselves in place. effect_nodes: nodes that run even if nothing reads
@@ -197,7 +197,7 @@ class Recorder:
         return self._record("call_function", fn, args, kwargs, fn)
 
     def replaced_in_tensor(self, name: str, cls: type) -> Any | None:
-        """What the program has put into Tensor's class under `name`; None for what the library has there. Guarded."""
+        """The attribute that the program has put into Tensor's class under `name`; None for an attribute of ours. Guarded."""
         raw = self.cap.classes.lookup(cls, name)
         return raw if callees.is_of_program(raw) else None
 
@@ -260,7 +260,7 @@ class Recorder:
         return value
 
     def _record_alike(self, op: str, target: Any, args: list[Value], kwargs: dict[str, Value], run: Callable[..., Any]) -> Value:
-        """Once more, sizes that data tells being equal where the call needs that."""
+        """Record the call with the assumption that sizes which data decides are equal where the call needs that."""
         self._alike = True
         try:
             return self._record(op, target, args, kwargs, run)
@@ -280,11 +280,11 @@ class Recorder:
             raise Unsupported(causes.DATA_DEPENDENT_VALUE, f"{who}: {error}") from None
         except NotImplementedError as error:
             raise Unsupported(causes.UNKNOWN_CALL, f"{who}: {error}") from None
-        except Exception as error:  # noqa: BLE001 - raised below, or told
+        except Exception as error:  # noqa: BLE001 - raised or reported below
             failure: Exception = error
         if isinstance(failure, RuntimeError) and self.cap.modes.grad:
             self._refuse_other_history((args, kwargs))
-        # A size that data tells may be what failed: it is taken to be at least 2.
+        # The assumption that a size which data decides is at least 2 may be the cause.
         unasked = self.transforming or self.cap.graphs.levels or self.mode.made
         found: Exception | None = None
         try:
@@ -328,7 +328,7 @@ class Recorder:
         self.cap.world.guard("is", DEFAULT_DTYPE, eager.get_default_dtype())
 
     def effect(self, fn: Any, args: list[Value]) -> None:
-        """fn(*args) as a node that stays, for what it does to its arguments."""
+        """fn(*args) as a node that stays, for its effect on the arguments."""
         both = [self._argument(a) for a in args]
         self._run(fn, *([f for _, f in both], {}), who=fn.__name__)
         node = self.cap.graphs.graph.call_function(fn, tuple(n for n, _ in both), info=NodeInfo(None, self.cap.origin))
@@ -343,7 +343,7 @@ class Recorder:
         return nodes, (tuple(f for _, f in both), {k: f for k, (_, f) in named.items()})
 
     def part(self, result: Tensor, node: Node, i: int) -> TensorValue:
-        """Item i of what a node gives."""
+        """Item i of the result of a node."""
         return self._tensor_result(result, self.cap.graphs.graph.call_function(operator.getitem, (node, i)))
 
     def _wrote(self, written: list[Tensor]) -> None:
@@ -372,7 +372,7 @@ class Recorder:
         return bool(self.written)
 
     def _refuse_handled_write(self) -> None:
-        """What the program makes of data that a call refuses is found by running it again: nothing may have been written to."""
+        """A program that handles the refusal of a call runs again without the graph: nothing may have been written before."""
         if self.is_refusal_handled and self.writes_inputs:
             raise Unsupported(causes.REFUSAL, "a graph with a write to its inputs, and a call whose refusal of its data is handled")
 
@@ -381,7 +381,7 @@ class Recorder:
         return Constant(value.value) if isinstance(value, SymbolicValue) else value
 
     def _argument(self, value: Value) -> tuple[Any, Any]:
-        """(what stands in the node, what the fake run gets)"""
+        """(the argument of the node, the argument of the run on fakes)"""
         value = value_of_scalar(self.cap, value)
         if isinstance(value, TensorValue):
             return self.cap.graphs.node_of(value), value.fake
@@ -415,7 +415,7 @@ class Recorder:
         except NotConstant:
             real = getattr(value, "real", None)
             if isinstance(real, eager.Generator):
-                raise Unsupported(causes.UNKNOWN_CALL, "a tensor function with a Generator of its own") from None
+                raise Unsupported(causes.UNKNOWN_CALL, "a tensor function with a Generator argument") from None
             raise Unsupported(causes.OPAQUE_OBJECT, f"{value.describe()} as an argument of a tensor function") from None
         return constant, constant
 
@@ -435,14 +435,14 @@ class Recorder:
         return ListValue(items) if type(result) is list else TupleValue(items, None, type(result))
 
     def _part(self, item: Any, node: Node, key: Any) -> Value:
-        """What a node gives at an index or key."""
+        """The value at an index or key of the result of a node."""
         if isinstance(item, Tensor | tuple | list | dict) and any(True for _ in walk_tree(item, Tensor)):
             return self._result(item, self.cap.graphs.graph.call_function(operator.getitem, (node, key)))
         return Constant(item) if type(item) in CONSTANT_TYPES else self.cap.world.wrap_static(item)
 
     def _tensor_result(self, result: Tensor, node: Node) -> TensorValue:
         known = self.fakes.get(id(result))
-        if known is not None:  # an in-place op, or one that gave its argument back
+        if known is not None:  # an in-place op, or an op that returned its argument
             node.info = NodeInfo(self.held_specs(result), self.cap.origin)
             return known
         if not result.is_fake:
@@ -464,14 +464,14 @@ class Recorder:
 
 
 def _refuse_forbidden(v: TensorValue) -> None:
-    """What a view from outside is a view of is nothing that its fake has: a write that this forbids is to raise in its place."""
+    """End the graph at a write that eager forbids because of the base of a view: a fake has no base."""
     forbidden = _why_forbidden(v.real)
     if forbidden is not None:
         raise Unsupported(causes.AUTOGRAD, f"a write to {v.describe()}: {forbidden}")
 
 
 def _why_forbidden(t: Tensor | None) -> str | None:
-    """What forbids a recorded write to a tensor, in the words of the error, or None."""
+    """The message of the error that a recorded write to a tensor raises, or None."""
     try:
         if t is not None:
             check_may_write(t)

@@ -33,7 +33,7 @@ class StaticAgain(Exception):
 
 
 class SymbolicInputs:
-    """Owns the symbols of the inputs (`shapes`) and the memory of what varied between calls (`dynamic`).
+    """Owns the symbols of the inputs (`shapes`) and the memory of sizes that varied between calls (`dynamic`).
 
     strict: symbols that the user marked as dynamic, with their sources. number_inputs: symbols that are inputs of the graph.
     """
@@ -49,9 +49,9 @@ class SymbolicInputs:
 
     # -- inputs ------------------------------------------------------------------------------------------------
     def spec(self, real: Tensor, source: Source) -> TensorSpec | None:
-        """The spec of an input with symbols for the sizes that are to be symbolic, or None: it is static.
+        """The spec of an input, with symbols for its dynamic sizes; None for a static input.
 
-        Parameters are static, and what modules hold is unless it is marked.
+        Parameters are static. Tensors of modules are static unless they are marked.
         """
         if isinstance(real, Parameter):
             return None
@@ -85,7 +85,7 @@ class SymbolicInputs:
             LOG.log(f"{made!r} = {made.hint} for {term.name} in {_range(made.expr)}: {why} ({self.cap.origin or _BEFORE})")
 
     def _with_free_strides(self, real: Tensor, source: Source, shape: tuple[Any, ...]) -> TensorSpec | None:
-        """Strides as products of sizes where they are these; a stride of its own that varied is a symbol."""
+        """Strides as products of sizes where they are such products; any other stride that varied is a symbol."""
         strides: list[Any] = list(real.stride())
         law: dict[int, Any] = {}
         # From the innermost dim outwards: a stride is 1, or the extent of a dim within.
@@ -106,7 +106,7 @@ class SymbolicInputs:
         return not source.is_constant_rooted and self.dynamic.stride_varied(source.name, real.ndim, d)
 
     def guard(self, real: Tensor, source: Source, spec: TensorSpec, mask: int) -> None:
-        """The tensor guard of a symbolic input; strides that follow from sizes are relations of their own."""
+        """The tensor guard of a symbolic input, and a relation for every stride that follows from sizes."""
         sizes = tuple(AT_LEAST_2 if isinstance(n, SymInt) else n for n in spec.shape)
         contiguous = _expressions(contiguous_strides(spec.shape)) == _expressions(spec.strides)
         strides = None if contiguous else tuple(ANY if isinstance(s, SymInt) else s for s in spec.strides)
@@ -121,7 +121,7 @@ class SymbolicInputs:
         return bool(self.shapes.symbols[s].source == GeometrySource(source, "stride", d))
 
     def _guard_stride(self, term: Source, value: SymInt) -> None:
-        """The stride is the product of sizes that it was taken for: a symbol of its own, found equal to it at once."""
+        """Guard that the stride is a product of sizes: a symbol for the stride, which is equal to the product."""
         own = self.shapes.create(value.hint, term, 0)
         self.shapes.decide("==", own.expr, value.expr)
 
@@ -163,7 +163,7 @@ class SymbolicInputs:
             dim = -1 if not isinstance(term, GeometrySource) else term.dim if term.kind == "size" else -2 - term.dim
             self.dynamic.static[base_of(term).name, dim] = refusal.why
             LOG.log(f"{term.name} = {known.hint} is static again: {refusal.why}")
-        if len(self.dynamic.static) == self._static_before:  # what another thread noted meanwhile helps as well
+        if len(self.dynamic.static) == self._static_before:  # a note of another thread helps as well
             raise refusal
         raise StaticAgain
 

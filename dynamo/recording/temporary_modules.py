@@ -1,6 +1,6 @@
 """Modules that captured code makes: `nn.Softmax(dim=-1)(x)`, `layers[1:]`.
 
-A module of our library without parameters of its own, or of a user's class without `__init__`, is made once, at capture, and held
+A module of our library that makes no parameters, or of a user's class without `__init__`, is made once, at capture, and held
 by the compiled entry: within the call it cannot be distinguished from a module that each call makes. If the module leaves the
 call, the graph breaks before the module is made.
 """
@@ -54,7 +54,7 @@ def make_module(cap: Machine, value: ClassValue, args: list[Value], kwargs: dict
 
 
 def _is_bare(cap: Machine, cls: type) -> bool:
-    """Whether making an instance of a user's class runs nothing of the user's: as activations with a forward alone."""
+    """Whether a user's class makes instances without user code, as an activation that has only a forward does."""
     made = (cap.classes.lookup(cls, "__new__"), cap.classes.lookup(cls, "__init__"))
     return type(cls) is type and made == _MADE_PLAINLY and cap.classes.lookup(cls, "__setattr__") is Module.__setattr__
 

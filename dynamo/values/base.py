@@ -1,4 +1,4 @@
-"""The base of captured values: what every kind can be asked, and what is not yet looked at.
+"""Captured values that every layer knows: NULL, lazy values and opaque objects.
 
 A value is either *new* (made by the captured program, `source` None) or *existing* (it lives outside, `source` says
 where). The difference decides how it is reconstructed and whether its mutation must be replayed.
@@ -36,7 +36,7 @@ NULL: Final = Null()
 
 
 class Lazy(Value):
-    """An existing value nobody has looked at yet: nothing about it is guarded."""
+    """An existing value that the program has not used yet: nothing about it is guarded."""
 
     def __init__(self, cap: Machine, real: Any, source: Source) -> None:
         self.cap = cap
@@ -48,7 +48,7 @@ class Lazy(Value):
         return self.realize(self.cap).as_constant()
 
     def realize(self, cap: Machine) -> Value:
-        """Look at it: from here on the capture depends on it."""
+        """Wrap and guard it: the capture depends on it from then on."""
         if self._seen is None:
             self._seen = cap.world.wrap(self.real, self.source)
         return self._seen
@@ -91,5 +91,5 @@ _FULL_NAMES: Final = frozenset(
 
 
 def type_name(cls: type) -> str:
-    """What C code calls a class in messages: those made in C outside builtins go by their full names."""
+    """The name of a class in messages of C code: the full name of a class made in C outside builtins."""
     return f"{cls.__module__}.{cls.__qualname__}" if cls in _FULL_NAMES or cls.__module__ == "numpy" else cls.__name__

@@ -24,14 +24,14 @@ from dynamo.values.writer import Writer
 
 SCALAR_BASES: Final = (str, int, float)
 CONTAINER_BASES: Final = (collections.OrderedDict, dict, list, tuple, *SCALAR_BASES)
-_PLAIN: Final = {str: str.__str__, int: int.__index__, float: float.__float__}  # what an instance keeps, as the base itself
+_PLAIN: Final = {str: str.__str__, int: int.__index__, float: float.__float__}  # the base value of an instance
 Contents: TypeAlias = DictValue | Sequence | Constant
 _COMPARE: Final = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 _OF_NUMBERS: Final = (
     "__int__", "__float__", "__bool__", "__floor__", "__ceil__", "__trunc__", "__round__", "__abs__", "__neg__", "__pos__", *_COMPARE,
     *(f"__{side}{name}__" for name in "add sub mul truediv floordiv mod divmod pow".split() for side in ("", "r")),
 )  # fmt: skip
-# What C code may ask of an instance instead of reading what the base keeps.
+# Methods that C code may call on an instance instead of reading the base value.
 _ASKED: Final = {
     str: ("__add__", "__radd__", "__mul__", "__rmul__", "__mod__", "__rmod__", "__len__", "__getitem__", "__iter__",
           "__contains__", *_COMPARE),
@@ -41,7 +41,7 @@ _TEXT: Final = ("__str__", "__repr__", "__format__")
 _HEAP_TYPE: Final = 1 << 9
 _OF_OBJECT: Final = frozenset("__getattribute__ __setattr__ __delattr__".split())
 _COMBINE: Final = frozenset("__add__ __iadd__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__".split())  # they read the other's contents
-# OrderedDict's methods that go through the item methods of a subclass, and those that make an instance of it.
+# OrderedDict's methods that call the item methods of a subclass, and methods that make an instance of it.
 _BY_ITEM_METHODS: Final = frozenset("pop popitem setdefault __ior__".split())
 _ITEM_METHODS: Final = "__getitem__ __setitem__ __delitem__ __contains__ __missing__ __iter__ keys".split()
 _MAKE_ANOTHER: Final = frozenset("copy __or__ __ror__".split())
@@ -52,7 +52,7 @@ _DICT_ONLY_READS: Final = frozenset("get keys values items __getitem__ __contain
 
 
 def is_made_in_c(cls: type) -> bool:
-    """Whether a heap type comes from a C module: its methods are descriptors of its own."""
+    """Whether a heap type comes from a C module: its methods are descriptors of this very class."""
     kinds = types.WrapperDescriptorType | types.MethodDescriptorType
     return cls.__flags__ & _HEAP_TYPE != 0 and any(isinstance(v, kinds) and v.__objclass__ is cls for v in vars(cls).values())
 
@@ -70,12 +70,12 @@ def container_base(cls: type) -> type | None:
 
 
 def plain_scalar(real: Any, base: type) -> Any:
-    """The str, int or float that an instance of a subclass of `base` is, whatever the subclass overrides."""
+    """The str, int or float that an instance of a subclass of `base` is, without regard to methods that the subclass overrides."""
     return _PLAIN[base](real)
 
 
 class ContainerObject(UserObject):
-    """base: one of CONTAINER_BASES. The contents of an existing one are looked at, and guarded, when they are needed."""
+    """base: one of CONTAINER_BASES. The contents of an existing instance are wrapped and guarded when they are needed."""
 
     def __init__(self, cls: type, base: type, contents: Contents | None, real: Any = None,
                  source: Source | None = None, born: int = -1) -> None:  # fmt: skip
@@ -94,7 +94,7 @@ class ContainerObject(UserObject):
         return self.base in SCALAR_BASES
 
     def contents(self, cap: Machine) -> Contents:
-        """What the C base keeps."""
+        """The contents that the C base keeps."""
         if self._contents is None:
             assert self.source is not None
             self._contents = cap.world.wrap_contents(self.real, self.base, self.source)
@@ -131,7 +131,7 @@ class ContainerObject(UserObject):
         return self if result is contents else result
 
     def _operand(self, cap: Machine, name: str, contents: Contents, arg: Value) -> Value:
-        """An argument as the C base sees it: it reads the contents of its own kind directly."""
+        """An argument as the C base sees it: it reads the contents of an instance of the same base directly."""
         value = cap.realize(arg)
         if isinstance(contents, Constant):
             if not (isinstance(value, ContainerObject) and value.is_scalar):
@@ -197,7 +197,7 @@ def _holds_text(value: Value, text: Any) -> bool:
 def value_of_scalar(cap: Machine, value: Value) -> Value:
     """The constant that an instance of a subclass of str, int or float is, or a member of an enum of numbers; else the value.
 
-    Raises: Unsupported where the class says itself what C code that is given the object asks of it.
+    Raises: Unsupported if the class overrides a method that C code calls on the object.
     """
     value = cap.realize(value)
     if isinstance(value, ContainerObject) and value.is_scalar:
@@ -211,7 +211,7 @@ def value_of_scalar(cap: Machine, value: Value) -> Value:
 
 
 def text_of_scalar(cap: Machine, value: ContainerObject) -> Value:
-    """value_of_scalar() for what is formatted."""
+    """value_of_scalar() for a formatted value."""
     _refuse_overrides(cap, value, value.base, _TEXT)
     return value_of_scalar(cap, value)
 

@@ -22,7 +22,7 @@ from fxir.base.safe_repr import text
 
 NUMPY_SCALARS: Final = frozenset(np.dtype(c).type for c in "?bBhHiIlLqQefdFD")
 NUMPY_DTYPES: Final = frozenset(type(np.dtype(c)) for c in "?bBhHiIlLqQefdFD")
-# Classes of the standard library whose instances are values: immutable, told by equality, with methods that only compute.
+# Classes of the standard library whose instances are values: immutable, identified by equality, with methods that only compute.
 LIBRARY_VALUES: Final = frozenset({Fraction, re.Pattern, re.Match, timedelta, PurePosixPath, PureWindowsPath, type(sys.version_info)})
 # Every value of these types is immutable, and equality of type and value makes it interchangeable.
 CONSTANT_TYPES: Final = frozenset(
@@ -33,7 +33,7 @@ _SINGLETONS: Final = frozenset({bool, NoneType, EllipsisType, NotImplementedType
 
 
 def told_by_equality(value: Any) -> bool:
-    """Whether what equals `value` and has its type is interchangeable with it: not of numpy's zeros and NaNs, nor of matches."""
+    """Whether what equals `value` and has its type is interchangeable with it: false for numpy's zeros and NaNs, and for matches."""
     if type(value) is re.Match:
         return False
     if type(value) not in NUMPY_SCALARS or isinstance(value, np.integer | np.bool_):
@@ -57,7 +57,7 @@ def guard_constant(cap: Machine, value: Any, source: Source) -> None:
 
 
 class Constant(Value):
-    """A value of one of CONSTANT_TYPES. A symbolic int is a class of its own (`values/symint.py`)."""
+    """A value of one of CONSTANT_TYPES. A symbolic int has a separate class (`values/symbolic.py`)."""
 
     def __init__(self, value: Any, source: Source | None = None) -> None:
         self.value = value

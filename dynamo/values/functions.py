@@ -285,7 +285,7 @@ def _is_of_class(name: str) -> bool:
 
 
 class BoundMethod(Value):
-    """func with its first argument. is_called: as that of a BuiltinMethod."""
+    """func with its first argument. is_called: see BuiltinMethod."""
 
     def __init__(self, self_value: Value, func: Value, source: Source | None = None) -> None:
         self.self_value = self_value
@@ -328,8 +328,8 @@ class BoundMethod(Value):
 class PartialValue(Value):
     """functools.partial.
 
-    A new one of another that exists keeps that as its `fn`: whether they unite depends on whether the other has a __dict__,
-    which to look at gives it one. Calls are the same, and the partial that is made outside decides.
+    A new partial of an existing partial keeps it as its `fn`: whether the two are merged depends on the `__dict__` of the existing
+    one, which a look at it would create. Calls are the same, and the partial that is made outside decides.
     """
 
     def __init__(self, fn: Value, args: TupleValue, kwargs: dict[str, Value], source: Source | None = None) -> None:
@@ -367,7 +367,7 @@ class PartialValue(Value):
 class GeneratorValue(Iterator):
     """A generator of the captured program, run step by step. Once started it cannot be rebuilt outside.
 
-    args, kwargs: every argument, defaults among them: those of the function may be others, or not there yet, when it is rebuilt.
+    args, kwargs: every argument, defaults included: the defaults of the function may be different when it is rebuilt.
     """
 
     kind = types.GeneratorType
@@ -388,11 +388,11 @@ class GeneratorValue(Iterator):
 
     @property
     def has_unfinished_business(self) -> bool:
-        """Whether dropping it, as it stands, runs code: it is suspended in a try or with block."""
+        """Whether dropping it now runs code: it is suspended in a try or with block."""
         return self.started and not self.finished and self.frame.in_block
 
     def closes_quietly(self, cap: Machine) -> bool:
-        """Close it, as dropping it does: whether nobody can tell when that happens, since it changes nothing."""
+        """Close it, as dropping it does; return whether that is unobservable, since it changes nothing."""
         before, nodes = cap.effects.mutations, len(cap.graphs.graph)
         try:
             self._close(cap)
@@ -417,7 +417,7 @@ class GeneratorValue(Iterator):
         return self._step(cap, None)
 
     def throw(self, cap: Machine, exception: Value) -> Value | None:
-        """Raise `exception` where the generator stands."""
+        """Raise `exception` at the instruction where the generator is suspended."""
         if self.finished or not self.started:
             self.finished = True
             raise Raised(exception)

@@ -22,8 +22,8 @@ from dynamo.values.writer import Writer
 class Iterator(Value):
     """Base: an iterator is its own iter().
 
-    Of one that exists outside: steps, how often it was asked for an item; covered, how many of them enumerate() or zip()
-    asked for, whose own steps repeat them; depth, of what it goes over.
+    For an iterator from outside: steps, the number of calls of next(); covered, the calls among them by enumerate() or zip(),
+    whose steps repeat them; depth, the nesting of iterators below it.
     """
 
     kind: type = type(iter(()))
@@ -32,14 +32,14 @@ class Iterator(Value):
     depth = 0
 
     def step(self, cap: Machine) -> None:
-        """It is asked for an item."""
+        """Count a call of next()."""
         cap.effects.change(self)
         if self.source is not None:
             self.born = cap.steps if self.born < 0 else self.born
             self.steps += 1
 
     def replay(self, cg: Writer) -> None:
-        """Emit what brings an existing one to where it stands now, before anything else is written."""
+        """Write the statements that advance an existing iterator to its present position, before any other write."""
         if self.steps > self.covered:
             cg.statement(f"{cg.helper('stepped')}({cg.source_of(self)}, {self.steps - self.covered})")
 
@@ -166,7 +166,7 @@ class TextIterator(SequenceIterator):
 
 
 class ReversedIterator(Iterator):
-    """reversed() of a list or tuple: from the end of what it was, over what it is."""
+    """reversed() of a list or tuple: starts at the end that the list had, and sees later changes."""
 
     def __init__(self, owner: ListValue | TupleValue) -> None:
         self.owner = owner
@@ -361,7 +361,7 @@ class MapIterator(Iterator):
 
 
 class FilterIterator(Iterator):
-    """filter(fn, inner); fn None keeps what is true."""
+    """filter(fn, inner); with fn None it keeps true items."""
 
     kind = filter
 

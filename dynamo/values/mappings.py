@@ -101,7 +101,7 @@ class DictValue(Value):
         return handler(self, cap, args, kwargs)
 
     def view(self, cg: Writer, what: str) -> str:
-        """An expression of keys(), values() or items(), whatever a subclass makes of them."""
+        """An expression of keys(), values() or items() that ignores methods of a subclass."""
         if self.owner is not None:
             return f"{cg.bind(self.cls, self.cls.__name__)}.{what}({cg.filled(self.owner)})"
         return f"{cg.filled(self)}.{what}()"
@@ -440,7 +440,7 @@ class SetValue(Value):
 
     @property
     def history(self) -> History | None:
-        """All the calls that made it as it is, if they are known."""
+        """All calls that made the set, if they are known."""
         return self.made and History(self.made.make, self.made.args, tuple(self.calls))
 
     def python_type(self) -> type:
@@ -477,7 +477,7 @@ class SetValue(Value):
         return cap.attributes.builtin_method(self, name)
 
     def _other(self, cap: Machine, arg: Value) -> tuple[set[_Element] | list[_Element], Any]:
-        """An operand as the host operates on it, a set or what is iterated over; and its history, None if unknown."""
+        """(the operand as a host set or iterable, its history or None if unknown)"""
         value = cap.realize(arg)
         if isinstance(value, SetValue):
             return set(starmap(_Element, value.entries.items())), value.history
@@ -515,7 +515,7 @@ class SetValue(Value):
         new = SetValue(set if name.startswith("__") and isinstance(cap.realize(args[0]), DictView) else self.cls)
         new.entries, new.born, new.in_order = found, cap.steps, False
         if self.history is not None and None not in known:
-            # an operator asks both sides: a set leaves a view of a dict to the view
+            # an operator tries both sides: a set leaves a view of a dict to the view
             make = getattr(operator, name) if name.startswith("__") else getattr(self.methods, name)
             new.made = History(make, (self.history, *known))
         return new
@@ -598,17 +598,17 @@ def _is_known(value: Value) -> bool:
 
 
 def constants_of(cap: Machine, values: Iterable[Value]) -> tuple[Any, ...] | None:
-    """What the values hold, if all are constants."""
+    """The constants that the values are; None if a value is not a constant."""
     found = [cap.realize(v) for v in values]
     return tuple(v.as_constant() for v in found) if all(isinstance(v, Constant) for v in found) else None
 
 
 def history_of(cap: Machine, value: DictValue | DictView) -> Any:
-    """The history of a dict of constant keys, or of a view of them, for what a set makes of it; None if unknown."""
+    """The history of a dict of constant keys, or of a view of them, for the set made of it; None if unknown."""
     owner = value.owner if isinstance(value, DictView) else value
     kind = value.kind if isinstance(value, DictView) else "dict"
     keys = constants_of(cap, (k for k, _ in owner.entries.values())) if kind in ("keys", "dict") else None
-    if keys is not None and kind == "keys":  # the views of every kind of dict do as those of a dict
+    if keys is not None and kind == "keys":  # the views of every kind of dict behave as the views of a dict
         return History(dict_keys, (keys,))
     return History(dict.fromkeys, (keys,)) if keys is not None and owner.cls is dict else keys
 

@@ -57,7 +57,7 @@ class NdArrayValue(Value):
         return len(self.tensor.fake.shape)
 
     def stand_in(self) -> Any:
-        """An array or scalar of zeros with its dtype, shape, strides and flags, over memory of its own."""
+        """An array or scalar of zeros with its dtype, shape, strides and flags, over separate memory."""
         fake = self.tensor.fake
         shape, strides = tuple(map(hint_of, fake.shape)), tuple(hint_of(s) * self.dtype.itemsize for s in fake.stride())
         span = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) // self.dtype.itemsize

@@ -1,7 +1,7 @@
 """Instances of user classes, classes, modules of Python, super() and exceptions.
 
 Attribute lookup follows `object.__getattribute__`: data descriptors, the instance's dict, other class attributes,
-`__getattr__`. What it finds on the way is guarded by watching classes and instances.
+`__getattr__`. The attributes that a look-up reads are guarded by watching classes and instances.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class UserObject(Value):
         self.real = real
         self.source = source
         self.born = born
-        self.new_args: list[Value] = []  # what object creation took beside the class (exceptions, tuples)
+        self.new_args: list[Value] = []  # arguments of object creation beside the class (exceptions, tuples)
 
     def python_type(self) -> type:
         return self.cls
@@ -158,7 +158,7 @@ class ExceptionValue(UserObject):
         return self._args
 
     def traceback(self, born: int = -1) -> Value:
-        """Its traceback as it stands. born: the instruction that asks."""
+        """Its present traceback. born: the instruction that reads it."""
         if not self.passed:
             return NONE
         if self._traceback is None or self._traceback.passed != tuple(self.passed):
@@ -346,10 +346,10 @@ class BuiltinValue(Value):
     def getattr(self, cap: Machine, name: str) -> Value:
         if name in ("__name__", "__qualname__", "__doc__", "__module__") and hasattr(self.fn, name):
             return cap.world.wrap_static(getattr(self.fn, name))
-        if isinstance(self.fn, OperatorBase):  # an overload of a packet: nobody can set another
+        if isinstance(self.fn, OperatorBase):  # an overload of a packet: it cannot be replaced
             return cap.world.wrap_static(cap.host(getattr, self.fn, name), name)
         if isinstance(self.fn, types.BuiltinFunctionType) and not hasattr(self.fn, name):
-            cap.host(getattr, self.fn, name)  # AttributeError; nobody can set it
+            cap.host(getattr, self.fn, name)  # AttributeError; it cannot be set
         return super().getattr(cap, name)
 
     def same_object(self, cap: Machine, other: Value) -> bool:
@@ -399,7 +399,7 @@ class BuiltinMethod(Value):
 
 
 def bind_descriptor(cap: Machine, found: Value, raw: Any, obj: Value, owner: type) -> Value:
-    """What `found` (the class attribute `raw`) gives when it is read through an instance."""
+    """The value of `found` (the class attribute `raw`), read through an instance."""
     if isinstance(raw, types.FunctionType) or type(raw).__name__ in ("method_descriptor", "wrapper_descriptor"):
         return BoundMethod(obj, found)
     return found

@@ -1,8 +1,8 @@
-"""Captured values and the machine that runs them: what one may ask of the other.
+"""Captured values, and the machine that runs them: the protocols between the two.
 
 Owns `Value`, the base of all captured values; `Machine`, the protocol by which values, handlers of builtins and the parts of a
 capture reach the capture that they belong to; and a small protocol for each part of it, with the name of the class that implements
-it. Must not know any class above it: what is known of a part here is what lower layers call.
+it. A protocol has only the members that code below its class uses. This module must not know the layers above it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Value:
         self.serial = next_serial()
         return self
 
-    # -- asking ------------------------------------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------------------------
     def python_type(self) -> type:
         """The class that `type(value)` gives in the user's program."""
         raise NotImplementedError(type(self).__name__)
@@ -119,7 +119,7 @@ class Value:
         return False
 
     def reconstruct(self, cg: Writer) -> str:
-        """Emit what makes this value in generated code; returns an expression. Called once per value."""
+        """Write the statements that make the value; return an expression for it. Called once per value."""
         raise NotImplementedError(type(self).__name__)
 
 
@@ -134,7 +134,7 @@ class Raised(Steering):
 class Machine(Protocol):
     """One capture, as its parts, values and handlers see it.
 
-    steps: number of the instruction that is being executed. origin: the user's line that it stands at.
+    steps: number of the instruction that is being executed. origin: the user's line of the instruction.
     """
 
     # -- parts ---------------------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ class Machine(Protocol):
 
     # -- what everything needs -----------------------------------------------------------------------------------
     def realize(self, value: Value) -> Value:
-        """The value itself where `value` is one that nobody has looked at yet: from here on the capture depends on it."""
+        """The value behind a lazy value, which the capture depends on from then on. Any other value is returned."""
         ...
 
     def truth(self, value: Value) -> bool:

@@ -27,7 +27,7 @@ _ITEM_MUTATORS: Final = frozenset("__setitem__ __delitem__".split())
 
 
 class Sequence(Value):
-    """What lists and tuples share. items: the elements; lazily looked at when the sequence exists outside."""
+    """The common base of lists and tuples. items: the elements; lazy values in a sequence from outside."""
 
     cls: type
 
@@ -43,7 +43,7 @@ class Sequence(Value):
 
     @property
     def family(self) -> type:
-        """list, deque or tuple: only what is of one family compares and adds."""
+        """list, deque or tuple: only sequences of one family compare and add."""
         return tuple if issubclass(self.cls, tuple) else self.cls
 
     def __repr__(self) -> str:
@@ -74,7 +74,7 @@ class Sequence(Value):
         raise NotImplementedError
 
     def iterator(self, cg: Writer) -> str:
-        """An expression of iter(self), whatever a subclass makes of that."""
+        """An expression of iter(self) that ignores methods of a subclass."""
         if self.owner is not None:
             return f"{self.cls.__name__}.__iter__({cg.filled(self.owner)})"
         return f"iter({cg.filled(self)})"

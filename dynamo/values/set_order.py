@@ -1,7 +1,7 @@
 """How a set came about: the calls that made it, of constants, to be made again.
 
-The order of a set depends on more than its elements: on collisions, on what was removed, on how far its table had grown.
-A set that is made by the same calls has the same order. Knows nothing of captured values.
+The order of a set depends on more than its elements: on collisions, on removed elements, on the size of its table.
+A set that is made by the same calls has the same order. It must not know captured values.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, eq=False)
 class History:
-    """make(*args), then the methods of `calls` on what it gave. Arguments are constants or histories of their own."""
+    """make(*args), then the methods of `calls` on the result. Arguments are constants or histories."""
 
     make: Callable[..., Any]
     args: tuple[Any, ...] = ()
@@ -28,7 +28,7 @@ class History:
 
 
 def built(arg: Any) -> Any:
-    """An argument as it was: what has a history is made anew."""
+    """An argument as a host object: a history is built again."""
     return arg.build() if isinstance(arg, History) else arg
 
 

@@ -112,5 +112,5 @@ def text_parts(value: Value) -> list[str | SymbolicValue]:
 
 
 def host_value(value: Value) -> Any:
-    """What Python computes with: the number, or the SymInt or SymFloat."""
+    """The operand for Python's operators: the number, or the SymInt or SymFloat."""
     return value.symbolic if isinstance(value, SymbolicValue) else value.as_constant()

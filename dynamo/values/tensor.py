@@ -47,7 +47,7 @@ class TensorValue(Value):
         self.source = source
         self.real = real
         self.cls: type = type(real) if real is not None else type(fake)
-        self.array: Value | None = None  # what its numpy() gave
+        self.array: Value | None = None  # the result of its numpy()
         self.became: Became | None = None
 
     def __repr__(self) -> str:
@@ -99,7 +99,7 @@ class TensorValue(Value):
         return cap.world.wrap(self.real.grad, AttrSource(self.source, "grad"))
 
     def _history(self, cap: Machine, name: str) -> Value:
-        """x.is_leaf or x.grad_fn. Of a tensor from outside no other guard tells."""
+        """x.is_leaf or x.grad_fn. No other guard covers this for a tensor from outside."""
         is_leaf = self.fake.is_leaf
         if self.source is not None and self.real is not None:
             is_leaf = self.real.is_leaf
@@ -171,17 +171,17 @@ class TensorValue(Value):
         return self
 
     def _become(self, cap: Machine, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        """x.unsqueeze_(...) and its like: from here on x is the view. Of a tensor from outside others see the change: a break."""
+        """x.unsqueeze_(...) and its like: x becomes the view. A change of a tensor from outside is visible elsewhere: the graph breaks."""
         if self.source is not None or self.is_new_leaf or self.node.graph is not cap.graphs.graph or cap.recorder.transforming:
             return cap.recorder.method(name, [self, *args], kwargs)  # refused there
-        if self.fake.requires_grad and not cap.modes.grad:  # it keeps its history, which knows nothing of the new shape
+        if self.fake.requires_grad and not cap.modes.grad:  # its history does not have the new shape
             raise Unsupported(causes.AUTOGRAD, f".{name}() of {self.describe()} that wants a gradient, without grad mode")
         view = cap.recorder.method(_VIEWS_IN_PLACE[name], [self, *args], kwargs)
         assert isinstance(view, TensorValue)
         if view is not self:
             cap.effects.change(self)
             known = Became(self.node) if self.fake._base is None else self.became
-            self.became = None  # of a view: it comes out of the graph as what it is
+            self.became = None  # a view is an output of the graph without further changes
             if known is not None:
                 self.became = Became(known.node, (*known.calls, (name, tuple(args), dict(kwargs))))
                 cap.recorder.became.append(self)
@@ -192,7 +192,7 @@ class TensorValue(Value):
 
     @property
     def is_new_leaf(self) -> bool:
-        """Whether the program itself made it a leaf that wants a gradient: only a break gives it a `.grad` to fill."""
+        """Whether the program made it a leaf that requires a gradient: only a graph break gives it a `.grad` to fill."""
         try:
             return bool(self.fake._requires_grad and self.fake.is_leaf)
         except RuntimeError:  # a view made without gradients, whose base was written to with them: its history is forbidden

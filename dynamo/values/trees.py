@@ -21,7 +21,7 @@ def to_host(
 ) -> Any:
     """The host object that a captured value stands for.
 
-    containers: classes of the containers that are rebuilt. leaf: the host object of any other value, which was looked at.
+    containers: classes of the containers that are rebuilt. leaf: the host object of any other value, realized.
     Raises: NotConstant if there is no such object, or what `leaf` raises.
     """
     value = cap.realize(value)
@@ -40,7 +40,7 @@ def host_arguments(cap: Machine, args: list[Value], kwargs: dict[str, Value]) ->
 
 
 def walk_values(cap: Machine, value: Value) -> Iterator[Value]:
-    """The leaves of a tree of captured values, in order, looked at."""
+    """The leaves of a tree of captured values, in order, realized."""
     value = cap.realize(value)
     if isinstance(value, ListValue | TupleValue):
         for item in value.items:

@@ -12,7 +12,7 @@ from dynamo.values.writer import Writer
 
 
 class WeakReference(Value):
-    """A weak reference that the entry holds. What it gives is looked up at each call, and kept alive by nobody here."""
+    """A weak reference that the entry holds. Its referent is looked up at each call; the entry does not keep it alive."""
 
     def __init__(self, real: weakref.ref[Any], source: Source) -> None:
         self.real = real

@@ -75,7 +75,7 @@ class Writer(SourceWriter, Protocol):
         """The variable that holds the value of `node` after the graph has run."""
 
     def assign(self, expression: str) -> str:
-        """Write `name = expression`; return the name. A name is returned as it is."""
+        """Write `name = expression`; return the name. A name is returned unchanged."""
 
     def statement(self, text: str) -> None:
         """Write one statement."""

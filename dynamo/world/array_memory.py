@@ -1,4 +1,4 @@
-"""What arrays and tensors share, and numpy's side of a tensor: what guards and generated code call at each call."""
+"""Memory that arrays and tensors share: functions that guards and generated code call at run time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def is_known(dtype: np.dtype[Any]) -> bool:
 
 
 def share_memory(a: Tensor, b: Tensor) -> bool:
-    """Whether the memories that two tensors lie in have bytes in common. Each array of numpy's comes as a storage of its own."""
+    """Whether the memories that two tensors lie in have bytes in common. Each numpy array has a separate storage."""
     one, other = a.untyped_storage().root, b.untyped_storage().root
     if one is other:
         return True
@@ -28,7 +28,7 @@ def share_memory(a: Tensor, b: Tensor) -> bool:
 
 
 def numpy_scalar(t: Tensor) -> Any:
-    """The number of a tensor of no dims, as numpy has it."""
+    """The number of a tensor without dims, as a numpy scalar."""
     return t.numpy()[()]
 
 

@@ -1,8 +1,8 @@
-"""Iterators that stand somewhere already when a capture begins: in a loop that a graph break cut, or in a variable.
+"""Iterators that were already advanced when a capture begins: in a loop that a graph break cut, or in a variable.
 
 Owns which of them can be followed: CPython's own over lists, tuples, text, ranges and dicts, and enumerate and zip over
 such. Their position is guarded; what the captured program takes from them is taken from the real ones as well
-(`values.iterators`). One that stands elsewhere at each compilation is left to the interpreter.
+(`values.iterators`). An iterator at another position in each compilation is left to the interpreter.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _OVER_RANGE: Final = type(iter(range(0)))
 _OVER_DICT: Final[dict[type, str]] = {
     type(iter({}.keys())): "keys", type(iter({}.values())): "values", type(iter({}.items())): "items",
 }  # fmt: skip
-STANDING_TYPES: Final[frozenset[type]] = frozenset((*_OVER_SEQUENCE, *_OVER_TEXT, _OVER_RANGE, *_OVER_DICT, enumerate, zip))
+EXISTING_TYPES: Final[frozenset[type]] = frozenset((*_OVER_SEQUENCE, *_OVER_TEXT, _OVER_RANGE, *_OVER_DICT, enumerate, zip))
 
 
-def wrap_standing(cap: Machine, real: Any, source: Source) -> Value:
-    """The value of an iterator of STANDING_TYPES; one that cannot be followed can only be passed along."""
+def wrap_iterator(cap: Machine, real: Any, source: Source) -> Value:
+    """The value of an iterator of EXISTING_TYPES. An iterator that cannot be followed is opaque."""
     position = _position(real)
     if position is None or not cap.symbols.dynamic.stays(source.name, position):
         return Opaque(real, source)
@@ -37,9 +37,9 @@ def wrap_standing(cap: Machine, real: Any, source: Source) -> Value:
 
 
 def _position(real: Any) -> tuple[Any, ...] | None:
-    """Where it and what it goes over stand; None if it cannot be followed."""
+    """The position of an iterator and of its inner iterators; None if it cannot be followed."""
     kind = type(real)
-    if kind not in STANDING_TYPES:
+    if kind not in EXISTING_TYPES:
         return None
     try:
         state = _native.iterator_state(real)
@@ -63,7 +63,7 @@ def _position(real: Any) -> tuple[Any, ...] | None:
 
 
 def _rest(state: tuple[range, int | None]) -> range:
-    """What is left of a range."""
+    """The rest of a range."""
     return state[0][state[1] or 0 :]
 
 
@@ -90,7 +90,7 @@ def _follow(cap: Machine, real: Any, source: Source) -> Value:
     if kind in _OVER_DICT:
         assert isinstance(container, DictValue)
         if list(container.entries) != [cap.operators.hash_key(cap.world.wrap_static(k)) for k in owner]:
-            return Opaque(real, source)  # the captured program changed it already: where it stands is not told by a count
+            return Opaque(real, source)  # the captured program has changed it: a count does not give the position
         return DictIterator(container, _OVER_DICT[kind], source, len(container.entries) - state)
     assert isinstance(container, ListValue | TupleValue)
     return SequenceIterator(container.items, container, source, state, len(owner) - state)

@@ -1,4 +1,4 @@
-"""What the captured program does to objects that outlive it, until it is replayed in generated code.
+"""Writes of the captured program to objects that outlive it, until generated code replays them.
 
 Owns the pending writes: attributes (of existing and of new objects), globals, cells, contents of existing containers.
 Nothing outside can watch while the captured part runs, so the state at its end, replayed in order of first write, is
@@ -58,7 +58,7 @@ class Effects:
 
     # -- recording ---------------------------------------------------------------------------------------------
     def change(self, value: Value | None) -> None:
-        """`value`, or something that is no value, is about to change: an instruction that fails after this cannot be undone.
+        """`value`, or state without a value (None), is about to change: an instruction that fails after this cannot be undone.
 
         Raises: Unsupported if the code that is followed runs at another time, and may not change the value.
         """
@@ -112,7 +112,7 @@ class Effects:
         self._globals.setdefault(id(namespace), (namespace, {}))[1][name] = value
 
     def ask_again(self, asked: Asked) -> None:
-        """Note a question to a cache, which is to be counted at each call."""
+        """Note a call of a cached function, which every run of the compiled code repeats."""
         self._asked.append(asked)
 
     def any(self) -> bool:
@@ -125,7 +125,7 @@ class Effects:
 
     # -- replaying ---------------------------------------------------------------------------------------------
     def replay(self, cg: Writer) -> None:
-        """Emit every pending write to existing objects: first the steps of iterators, over what stands there still."""
+        """Emit every pending write to existing objects: first the steps of iterators, before their containers change."""
         moved = [v for v in self.written() if isinstance(v, Iterator)]
         for iterator in sorted(moved, key=lambda v: -v.depth):
             iterator.replay(cg)

@@ -1,8 +1,8 @@
-"""From a real object and its source to a captured value, guarded by what the value depends on.
+"""From a real object and its source to a captured value, with guards for the facts that the value depends on.
 
 Owns the table by type. Objects that everything below hangs on (functions, classes, modules, nn.Modules, enum members)
 are guarded by identity and from then on are constants of the compiled entry; data is guarded by type and size, and
-its parts when they are looked at.
+its parts when the program uses them.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ from dynamo.values.set_order import History
 from dynamo.values.symbolic import SymFloatValue, SymIntValue
 from dynamo.values.tensor import TENSOR_TYPES
 from dynamo.values.weak import WeakReference
-from dynamo.world.existing_iterators import STANDING_TYPES, wrap_standing
+from dynamo.world.existing_iterators import EXISTING_TYPES, wrap_iterator
 from eager import Size, Tensor
 from eager import _native as eager_native
 from eager.base.symfloat import SymFloat
@@ -84,13 +84,13 @@ BUILTIN_FUNCTION_TYPES: Final = (
 )
 _HEAP_TYPE: Final = 1 << 9
 _IMMUTABLE_TYPE: Final = 1 << 8
-# What pure functions of constants give to be iterated once.
+# Iterators that pure functions of constants return.
 _FINISHED_ITERATORS: Final = frozenset(map(type, (iter(""), iter(""" """), iter("\u00e9"), iter(b""), re.finditer("", ""))))
 _NAMED_TUPLE_FILE: Final = collections.namedtuple.__code__.co_filename
 
 
 def is_named_tuple(cls: type) -> bool:
-    """Whether cls was made by namedtuple, and behaves as a tuple does: typing.NamedTuple may give it methods of its own."""
+    """Whether cls was made by namedtuple, and behaves as a tuple does: a class made by typing.NamedTuple may define methods."""
     if not (issubclass(cls, tuple) and hasattr(cls, "_fields") and hasattr(cls, "_make") and cls.__bases__ == (tuple,)):
         return False
     return not any(isinstance(v, types.FunctionType) and hasattr(tuple, n) and v.__code__.co_filename != _NAMED_TUPLE_FILE
@@ -119,7 +119,7 @@ def _changes_class(real: Any) -> bool:
 class World:
     """Owns the values of real objects, by their ids, and the guards that these need.
 
-    by_id: the value of each real object that was looked at. keep: these objects, so that no id is used twice.
+    by_id: the value of each real object that was wrapped. keep: these objects, so that no id is used twice.
     """
 
     def __init__(self, cap: Machine) -> None:
@@ -155,7 +155,7 @@ class World:
 
     # -- wrapping ----------------------------------------------------------------------------------------------
     def lazy(self, real: Any, source: Source) -> Value:
-        """A value that is looked at when somebody needs to know it."""
+        """A value that is wrapped, and guarded, when the program first uses it."""
         return Lazy(self.cap, real, source)
 
     def wrap_static(self, real: Any, label: str = "") -> Value:
@@ -163,7 +163,7 @@ class World:
         return self.wrap(real, ConstSource(real, label or getattr(real, "__name__", type(real).__name__)))
 
     def wrap_new(self, real: Any) -> Value:
-        """A host result as a value of the captured program: constants, and containers of them, made anew."""
+        """A host result as a new value of the captured program: a constant, or a container of constants."""
         if type(real) in CONSTANT_TYPES:
             return Constant(real)
         if type(real) is SymInt:
@@ -187,7 +187,7 @@ class World:
         if type(real) in _FINISHED_ITERATORS:
             return self.cap.iteration.sequence_iterator([self.wrap_new(v) for v in real], NONE)
         if type(real) is np.ndarray:
-            return self.cap.arrays.constant(real)  # another one at each call
+            return self.cap.arrays.constant(real)  # a new array at each call
         return self.wrap_static(real)
 
     def wrap(self, real: Any, source: Source) -> Value:
@@ -218,7 +218,7 @@ class World:
         return value
 
     def wrap_contents(self, real: Any, base: type, source: Source) -> Contents:
-        """What an instance of a user class that derives from the built-in container `base` holds."""
+        """The contents of an instance of a user class that derives from the built-in container `base`."""
         if issubclass(base, dict):
             value = DictValue(base, source)
             keys = tuple(base.__iter__(real))
@@ -238,14 +238,14 @@ class World:
         return ListValue(items, source) if base is list else TupleValue(items, source)
 
     def held(self, real: Any, source: Source) -> Source:
-        """Guard the identity of `real`; from here on it is a constant of the entry."""
+        """Guard the identity of `real`, which becomes a constant of the entry."""
         if isinstance(source, ConstSource):
             return source
         self.guard("is", source, real)
         return ConstSource(real, source.name, is_module_state(source))
 
     def _tensor_place(self, real: Tensor, source: Source) -> Source:
-        """Where to find a tensor: of one that the program replaces, where it stands rather than the object."""
+        """The source of a tensor: its place, not the object, if the program replaces the tensor there."""
         held = isinstance(source, ConstSource) or not source.is_constant_rooted
         return source if held or self.cap.symbols.dynamic.keeps(hash(source), real) else LiveSource(source)
 
@@ -254,7 +254,7 @@ class World:
             source = self.held(real, source)
         if kind in TENSOR_TYPES:
             return self.cap.recorder.wrap_tensor(real, source)
-        if issubclass(kind, Module):  # isinstance would ask the object for its __class__
+        if issubclass(kind, Module):  # isinstance would read the object's __class__
             held = self.held(real, source)
             self.guard("type", held, kind)
             self.guard("is", AttrSource(held, "__dict__"), vars(real))
@@ -315,7 +315,7 @@ class World:
         return Opaque(real, source)
 
     def wrap_cell(self, cell: Any, source: Source, name: str) -> CellValue:
-        """The value of an existing cell object. What it holds is looked at when it is read."""
+        """The value of an existing cell object. Its contents are wrapped when the program reads them."""
         known = self.by_id.get(id(cell))
         if isinstance(known, CellValue):
             assert known.source is not None
@@ -378,7 +378,7 @@ def _watched(kind: str, source: Source, operands: tuple[Any, ...]) -> tuple[tupl
         if kind in ("type_absent", "plain_new"):
             return (value,), issubclass(value, Module)
         if kind == "no_attr" and isinstance(type_attribute(type(value), operands[0], None), types.MemberDescriptorType):
-            return None, False  # a slot: it stands beside all containers
+            return None, False  # a slot is in no dict that could be watched
         if kind == "no_attr":
             return (_namespace(value), type(value)), is_a(value, Module)
         if (kind == "tensor" and isinstance(value, Parameter)) or (kind == "type" and is_a(value, Module)):
@@ -404,12 +404,12 @@ def _watched(kind: str, source: Source, operands: tuple[Any, ...]) -> tuple[tupl
 
 
 def _namespace(owner: Any) -> Any:
-    """What to watch for an object's attributes: that a module's __dict__ stays the same dict is told by the epoch."""
+    """What to watch for an object's attributes: the epoch covers that a module's __dict__ stays the same dict."""
     return vars(owner) if is_a(owner, Module) else owner
 
 
 def is_module_state(source: Source) -> bool:
-    """Whether what is at `source` was reached through an nn.Module that the entry holds."""
+    """Whether the object at `source` was reached through an nn.Module that the entry holds."""
     root = source.root
     return isinstance(root, ConstSource) and (root.of_module or isinstance(root.value, Module))
 
@@ -425,7 +425,7 @@ def is_exception_class(kind: type) -> bool:
 
 
 def _part(value: Any, place: ChildSource) -> Source:
-    """Where a part of an immutable object is found: a part of what the entry holds is held too, and needs no guard."""
+    """Where a part of an immutable object is found: the entry holds the parts of an object that it holds: they need no guard."""
     return ConstSource(value, place.name) if isinstance(place.parent, ConstSource) else place
 
 
@@ -466,7 +466,7 @@ def _dict(cap: Any, real: Any, source: Source) -> Value:
 
 
 def _proxy(cap: Any, real: Any, source: Source) -> Value:
-    behind = gc.get_referents(real)[0]  # what it shows: no attribute gives it
+    behind = gc.get_referents(real)[0]  # the dict behind the proxy: no attribute returns it
     if not isinstance(source, ConstSource) or type(behind) not in DICT_TYPES:
         return Opaque(real, source)
     return ProxyValue(cap.world.wrap(behind, ConstSource(behind, source.name)), source)
@@ -496,7 +496,7 @@ def _set(cap: Any, real: Any, source: Source) -> Value:
 def _range(cap: Any, real: Any, source: Source) -> Value:
     if not isinstance(source, ConstSource):
         cap.world.guard("type", source, range)
-        for part in ("start", "stop", "step"):  # ranges with the same numbers are equal, whatever they were made from
+        for part in ("start", "stop", "step"):  # ranges with the same numbers are interchangeable
             cap.world.guard("const_eq", AttrSource(source, part), getattr(real, part))
     return RangeValue(real, source)
 
@@ -563,7 +563,7 @@ _MAKERS: Final[dict[type, Any]] = {
     np.ndarray: _ndarray,
     types.MappingProxyType: _proxy,
     weakref.ReferenceType: _weak,
-    **dict.fromkeys(STANDING_TYPES, wrap_standing),
+    **dict.fromkeys(EXISTING_TYPES, wrap_iterator),
     **dict.fromkeys(_VIEWS, _view),
 }
 

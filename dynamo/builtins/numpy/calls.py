@@ -1,12 +1,12 @@
 """Calls of numpy on arrays of the graph.
 
-numpy itself is the rule for what a call gives: it is called on stand-ins, arrays of zeros with the dtypes, shapes, strides and
-flags of the real ones. What comes out says dtype, shape and memory order of the result, whether that is an array or a scalar,
-whether it is a view and of what, and what is raised. A row of `numpy_table` says with which functions of tensors the same is
-computed. Where what they give is not what numpy gave, the graph breaks; so a row can be missing, but not differ in kind.
+numpy itself decides the result of a call: it is called on stand-ins, arrays of zeros with the dtypes, shapes, strides and flags of
+the real arrays. Its result gives dtype, shape and memory order, whether the result is an array or a scalar, whether it is a view
+and of which array, and the exception. A row of `table` computes the same with functions of tensors. Where a row's result differs
+from numpy's in kind, the graph breaks; so a row can be missing, but not differ in kind.
 
-As in torch, numpy's floating-point warnings (of divisions by zero and the like) are not given by compiled code. Where numpy is
-asked to raise them (`np.errstate`), nothing is captured.
+As in torch, numpy's floating-point warnings (of divisions by zero and the like) are not given by compiled code. Under an
+`np.errstate` that raises them, nothing is captured.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ class Call:
         return x if x.fake.dtype is wanted else self.method("to", x, wanted)
 
     def op(self, fn: Any, *args: Any, **kwargs: Any) -> Any:
-        """fn(*args, **kwargs) as a node. Arguments: values, or what Python has for them. An array is on the CPU, whatever the
-        default device is."""
+        """fn(*args, **kwargs) as a node. Arguments: values, or what Python has for them. An array is on the CPU, for any
+        default device."""
         if fn in (eager.full, eager.tensor):
             kwargs["device"] = "cpu"
         named = {k: self._value(v) for k, v in kwargs.items()}
@@ -147,7 +147,7 @@ class Arrays:
         if len(args) > 2 or not set(named) <= {"dtype"} | {"device" for v in (named.get("device"),) if v is not None and _is_cpu(v)}:
             raise Unsupported(causes.UNKNOWN_CALL, f"{fn.__name__}() of an array with more than a dtype")
         given = named["dtype"].as_constant() if "dtype" in named else None
-        made = self.cap.host(fn, array.stand_in(), **({} if given is None else {"dtype": given}))  # its dtype; or what it raises
+        made = self.cap.host(fn, array.stand_in(), **({} if given is None else {"dtype": given}))  # its dtype, or its exception
         shares = fn is not eager.tensor and not array.scalar and array.writeable and made.dtype is array.tensor.fake.dtype
         if shares:
             return self.cap.recorder.method("detach", [array.tensor], {})
@@ -155,7 +155,7 @@ class Arrays:
         return copy if made.dtype is array.tensor.fake.dtype else self.cap.recorder.method("to", [copy, Constant(made.dtype)], {})
 
     def number_for_tensor(self, value: Value) -> Value:
-        """What stands for a scalar of numpy's where tensors meet it: its number. All other values stay."""
+        """The number of a numpy scalar, for a call with tensors. Any other value is returned."""
         if isinstance(value, NdArrayValue) and value.scalar:
             number = self.cap.data.number_of(value.tensor)
             if number is None:
@@ -179,7 +179,7 @@ class Arrays:
             if fn in (operator.getitem, operator.setitem) and len(arrays) > 1:
                 raise Unsupported(causes.UNKNOWN_CALL, f"numpy.{name}(), which fails or not as the indices are") from None
             for value, _ in arrays:
-                value.fix_sizes()  # the error tells them
+                value.fix_sizes()  # the text of the error has them
             raise
         call = Call(self.cap, name, expected)
         bound = self._rule_arguments(call, rule, args, kwargs)
@@ -189,7 +189,7 @@ class Arrays:
             raise Unsupported(causes.UNKNOWN_CALL, f"numpy.{name}(): {error.value.describe()} from its rule") from None
 
     def _rule_arguments(self, call: Call, rule: Rule, args: list[Any], kwargs: dict[str, Any]) -> inspect.BoundArguments:
-        """The arguments as a rule takes them. Arrays stand for what is annotated as one, and for its first parameter."""
+        """The arguments of a rule, which takes arrays for its first parameter and for parameters annotated as arrays."""
         known = _signature(rule).parameters
         named = {k: self._plain(v) for k, v in kwargs.items()}
         named = {k: v for k, v in named.items() if k in known or not any(v is u for u in _UNUSED)}
@@ -208,7 +208,7 @@ class Arrays:
         self.cap.world.guards.add("call_eq", (), _error_state, _error_state(), origin=self.cap.origin)
 
     def _ask(self, fn: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        """What numpy makes of stand-ins."""
+        """numpy's result for stand-ins."""
 
         def asked() -> Any:
             try:
@@ -238,7 +238,7 @@ class Arrays:
         return to_host(self.cap, value, _CONTAINERS, leaf) if isinstance(value, Value) else value
 
     def _plain(self, value: Any) -> Any:
-        """What a rule is given for a value."""
+        """The argument of a rule for a value."""
         if not isinstance(value, Value):
             return value
         value = self.cap.realize(value)
@@ -258,7 +258,7 @@ class Arrays:
 
     # -- results -----------------------------------------------------------------------------------------------
     def _settle(self, call: Call, result: Any, expected: Any, arrays: list[tuple[NdArrayValue, Any]]) -> Value:
-        """The value of what a rule made, brought into the form that numpy gave."""
+        """The value of a rule's result, in the form of numpy's result."""
         if expected is None and result is None:
             return NONE  # it writes
         for value, stand in arrays:
@@ -277,7 +277,7 @@ class Arrays:
         fake = result.fake
         if fake.dtype.numpy != expected.dtype or tuple(map(hint_of, fake.shape)) != expected.shape:
             call.refuse(f"gives {expected.dtype}{list(expected.shape)}, and its rule {fake.dtype}{list(fake.shape)}")
-        if isinstance(expected, np.generic):  # it is a value of its own: what it was read from may be written to
+        if isinstance(expected, np.generic):  # a scalar is a copy: its array may be written later
             return NdArrayValue(self._apart(call, result, arrays), scalar=True)
         shared = next(((v, s) for v, s in arrays if not v.scalar and _lies_in(expected, s)), None)
         if shared is None:
@@ -287,7 +287,7 @@ class Arrays:
         return NdArrayValue(result, writeable=expected.flags.writeable)
 
     def _of_its_own(self, call: Call, result: TensorValue, expected: Any, arrays: list[tuple[NdArrayValue, Any]]) -> TensorValue:
-        """`result` in memory of its own, in the order in which numpy's lies."""
+        """`result` in separate memory, in the memory order of numpy's result."""
         fake = result.fake
         if tuple(map(hint_of, fake.shape)) and not _same_strides(fake, expected):
             order = sorted(range(expected.ndim), key=lambda d: (-expected.strides[d], d))
@@ -307,7 +307,7 @@ class Arrays:
         return call.method("clone", result) if id(result.fake.untyped_storage().root) in taken else result
 
     def constant(self, array: Any) -> Value:
-        """An array that was made of constants: it is made anew at each call."""
+        """An array of constants: each call makes a new array."""
         if not is_known(array.dtype) or array.dtype.kind not in "biuf" or not np.isfinite(array).all():
             raise Unsupported(causes.OPAQUE_OBJECT, f"an array of constants that are {array.dtype}, or not finite")
         call = Call(self.cap, "array", array)
@@ -322,9 +322,12 @@ class Arrays:
             made = call.op(eager.tensor, array.tolist(), dtype=dtype)
         return self._settle(call, made, array, [])
 
-    # -- what arrays are asked for -----------------------------------------------------------------------------
+    # -- attributes and methods -------------------------------------------------------------------------------
     def write(self, call: Call, target: NdArrayValue, write: Callable[[TensorValue], Any]) -> None:
-        """A write into the memory of an array. numpy's writes are none to autograd: what it may have saved is left to numpy."""
+        """A write into the memory of an array.
+
+        Autograd does not see numpy's writes: a write to memory that autograd may have saved is left to numpy.
+        """
         storage = target.tensor.fake.untyped_storage().root
         for other in self.cap.recorder.fakes.values():
             if other.fake.untyped_storage().root is storage and other.fake.requires_grad:
@@ -380,7 +383,7 @@ _ATTRIBUTES: Final = {name: _view_of(name) for name in ("T", "mT", "real", "imag
 
 
 def _lies_in(expected: Any, stand: Any) -> bool:
-    """Whether an array lies in the memory of a stand-in. What is empty lies nowhere."""
+    """Whether an array lies in the memory of a stand-in. An empty array does not."""
     return bool(expected.size) and np.may_share_memory(expected, stand)
 
 

@@ -64,7 +64,7 @@ def elementwise(ufunc: np.ufunc, fn: Callable[..., Any], kinds: str = REALS) -> 
 
 
 def plain(fn: Any) -> Callable[..., Any]:
-    """A function of tensors as it is."""
+    """A function of tensors without changes."""
     return lambda call, *xs: call.op(fn, *xs)
 
 
@@ -103,12 +103,12 @@ def _logical(fn: Any) -> Callable[..., Any]:
 
 
 def _rounded(fn: Any) -> Callable[..., Any]:
-    """Rounding, which leaves integers as they are."""
+    """Rounding, which does not change integers."""
     return lambda call, x: call.op(fn, x) if x.fake.dtype.is_floating_point else call.method("clone", x)
 
 
 def _none(call: Call, x: TensorValue) -> Any:
-    """isnan and isinf of what has neither."""
+    """isnan and isinf of integers."""
     return call.op(eager.zeros_like, x, dtype=eager.bool)
 
 
@@ -351,7 +351,7 @@ def norm(call: Call, x: Array, ord: Any = None, axis: Any = None, keepdims: bool
 
 
 def reshape(call: Call, a: Array, shape: Any = None, order: str = "C", newshape: Any = None) -> Any:
-    """A view where there is one."""
+    """A view if numpy gives a view."""
     if order != "C" or newshape is not None:
         call.refuse(f"in the order {order}")
     return call.method("reshape", call.tensor(a), shape)

@@ -155,7 +155,7 @@ def _of_arrays(fn: Any, name: str, rule: Rule, of_constants: Row) -> Row:
 
 
 def _of_tensor(fn: Any, name: str, rule: Rule, of_constants: Row) -> Row:
-    """array, asarray and their like of a tensor: of what its numpy() gives."""
+    """array, asarray and their like of a tensor: of the array that its numpy() gives."""
     plain = _of_arrays(fn, name, rule, of_constants)
 
     def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
@@ -213,7 +213,7 @@ def _function(name: str) -> Any:
 def _add(name: str, rule: Rule) -> None:
     fn = _function(name)
     of = _of_tensor if rule is rules.converted else _of_arrays
-    row = of(fn, name, rule, _of_constants(np.zeros if fn is np.empty else fn, name))  # what stands in new memory is nobody's
+    row = of(fn, name, rule, _of_constants(np.zeros if fn is np.empty else fn, name))  # the contents of new memory are undefined
     ANSWERS[fn] = row
 
 

@@ -29,7 +29,7 @@ _IMPORT: Final = BUILTINS_NAMESPACE["__import__"]
 
 
 def load_name(frame: Frame, name: str) -> Value:
-    """A global or builtin. What shadows it later is guarded."""
+    """A global or builtin. Guards that no later entry hides it."""
     cap, namespace = frame.cap, frame.globals
     pending = cap.effects.global_write(namespace, name)
     if pending is not None and pending is not DELETED:
@@ -281,7 +281,7 @@ def import_name(frame: Frame, ins: Instruction) -> None:
     module = sys.modules.get(absolute)
     if module is None:
         module = _import_now(frame, absolute)
-    if not is_a(module, ModuleType):  # what stands in for one may answer by code of its own
+    if not is_a(module, ModuleType):  # a stand-in for a module may run the program's code
         raise Unsupported(causes.IMPORT, f"import {absolute}, which is no module")
     names = fromlist.as_constant() or ()
     missing = [n for n in names if n != "*" and not hasattr(module, n)]
@@ -295,9 +295,11 @@ def import_name(frame: Frame, ins: Instruction) -> None:
 
 
 def _import_now(frame: Frame, name: str) -> ModuleType:
-    """Import a module at capture, on behalf of this call: later calls find it. What the module's code could see must be as
-    it is in the user's program, so nothing may have changed before, unless the module is of this project and looks at nothing
-    of the user's; one that cannot be imported ends the graph."""
+    """Import a module at capture, on behalf of this call: later calls find it imported.
+
+    The module's code must see the state that it would see in the user's program, so nothing may have changed before, unless
+    the module is of this project. A module that cannot be imported ends the graph.
+    """
     cap = frame.cap
     changed = (cap.effects.outside or cap.recorder.writes_inputs or cap.recorder.effect_nodes) and not callees.is_own_module(name)
     if changed or BUILTINS_NAMESPACE["__import__"] is not _IMPORT or importlib.util.find_spec(name.partition(".")[0]) is None:

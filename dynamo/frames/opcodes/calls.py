@@ -5,7 +5,7 @@ from __future__ import annotations
 from dynamo.bytecode.decode import VERSION, Instruction
 from dynamo.frames.frame import Frame
 from dynamo.frames.handlers import Return, op
-from dynamo.python.finalizers import leaves_aloud
+from dynamo.python.finalizers import return_is_visible
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
 from dynamo.values.base import NULL
@@ -90,7 +90,7 @@ def return_const(frame: Frame, ins: Instruction) -> Return:
 
 
 def _return(frame: Frame, value: Value) -> Return:
-    if leaves_aloud(frame, value):
+    if return_is_visible(frame, value):
         raise Unsupported(causes.GENERATOR, f"{frame.code.co_qualname} returns and drops what runs code when it ends")
     return Return(value)
 

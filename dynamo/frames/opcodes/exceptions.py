@@ -62,13 +62,13 @@ def check_exc_match(frame: Frame, ins: Instruction) -> None:
 
 
 def matches(frame: Frame, exception: Value, wanted: Value) -> bool:
-    """Whether `except wanted` takes the exception."""
+    """Whether an `except` clause with these classes handles the exception."""
     if isinstance(wanted, TupleValue):
         return any(matches(frame, exception, frame.cap.realize(w)) for w in wanted.items)
     if not isinstance(wanted, ClassValue) or not issubclass(wanted.cls, BaseException):
         frame.cap.raise_(TypeError, "catching classes that do not inherit from BaseException is not allowed")
         raise AssertionError
-    return wanted.cls in exception.python_type().__mro__  # not issubclass: __subclasscheck__ is not asked
+    return wanted.cls in exception.python_type().__mro__  # not issubclass: the interpreter does not call __subclasscheck__
 
 
 @op("CHECK_EG_MATCH")

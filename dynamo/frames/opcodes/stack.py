@@ -5,7 +5,7 @@ from __future__ import annotations
 from dynamo.bytecode.decode import Instruction
 from dynamo.frames.frame import Frame
 from dynamo.frames.handlers import op
-from dynamo.python.finalizers import drops_iterator, lets_go, lets_go_of_contents
+from dynamo.python.finalizers import cell_drop_is_visible, drop_is_visible, drops_iterator
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
 from dynamo.values.base import NULL
@@ -21,7 +21,7 @@ def nop(frame: Frame, ins: Instruction) -> None:
 @op("POP_TOP", "END_FOR")
 def pop_top(frame: Frame, ins: Instruction) -> None:
     value = frame.pop_raw()
-    if drops_iterator(frame, value) or lets_go(frame, value):
+    if drops_iterator(frame, value) or drop_is_visible(frame, value):
         raise Unsupported(causes.GENERATOR, f"{value.describe()} is dropped, which may run code")
 
 
@@ -83,7 +83,7 @@ def _store(frame: Frame, slot: int, value: Value | None) -> None:
     """Bind a variable, or unbind it."""
     before = frame.locals[slot]
     frame.locals[slot] = value
-    if before is not None and lets_go(frame, before):
+    if before is not None and drop_is_visible(frame, before):
         frame.locals[slot] = before
         raise Unsupported(causes.GENERATOR, f"{before.describe()} is dropped, which may run code")
 
@@ -144,7 +144,7 @@ def cell_at(frame: Frame, slot: int) -> CellValue:
 
 def _store_cell(frame: Frame, slot: int, value: Value | None) -> None:
     cell = cell_at(frame, slot)
-    if lets_go_of_contents(frame, cell):
+    if cell_drop_is_visible(frame, cell):
         raise Unsupported(causes.GENERATOR, f"what {cell.name} holds is dropped, which may run code")
     cell.store(frame.cap, value)
 

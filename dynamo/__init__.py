@@ -1,4 +1,18 @@
-"""Capture: from a user's Python function to graphs, guards and compiled code. The public names are in `dynamo.api.compile`."""
+"""Capture: from a user's Python function to graphs, guards and compiled code.
+
+The layers, from the ground up; each imports only layers before it:
+
+- `native/`: the C half (frame hook, compiled callables, guard programs, re-entry); `_native.pyi` describes it.
+- `report`: causes of graph breaks, errors and counters. `bytecode`: decoded instructions and tracebacks.
+- `guards`: sources, kinds of guards, guard programs. `policy`: which functions are captured, which sizes are dynamic.
+- `values`: one class for each kind of Python value. `world`: existing objects and side effects. `recording`: the graph.
+- `python`: operators, attributes, calls and exceptions. `builtins`: rules for built-in and library functions.
+- `frames`: the interpreter of bytecode. `emit`: generated code. `compilation`: regions and variants. `api`: public functions.
+
+A call without a matching variant goes from `compilation.region` to `frames.capture`, which executes the bytecode over `values`,
+records a graph and guards, and ends; `emit.function` generates the function that runs the graph. Start reading there. The public
+names are in `dynamo.api.compile`.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +94,7 @@ _ON_FIRST_USE = frozenset({"backends", "exc", "testing", "utils"})
 
 
 def is_dynamo_supported() -> bool:
-    """Whether `compile` captures programs here: it does on every Python that the package installs on."""
+    """True: `compile` works on every Python version that the package supports."""
     return True
 
 

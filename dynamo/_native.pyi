@@ -29,7 +29,7 @@ class NullType:
     """Type of `NULL`."""
 
 NULL: Final[NullType]
-"""Stands for an empty slot (unbound local, NULL on the value stack)."""
+"""The sentinel of an empty slot (an unbound local, NULL on the value stack)."""
 
 OFF: Final = 0
 ON: Final = 1
@@ -54,8 +54,8 @@ class GuardProgram:
 
     ``GuardProgram(instructions, n_slots)``: slots ``0..n_slots-1`` are inputs, higher numbers
     are temporaries; each temporary is written once, before it is read. Every instruction is a
-    tuple ``(op, *operands)`` and may carry one more element, its note (str or None): what is
-    guarded and the user's line that made it. A Python exception raised inside a check (a
+    tuple ``(op, *operands)`` and may carry one more element, its note (str or None), by which a report
+    finds the guard. A Python exception raised inside a check (a
     property, an ``__eq__``) is a failed guard, unless it is not an `Exception`.
 
     .. Written by `python -m dynamo.guards.kind_files` from the table in dynamo/guards/kinds.py; do not edit.
@@ -181,7 +181,7 @@ class Entry:
 
 @final
 class CompiledFunction:
-    """What `@compile` returns for a Python function.
+    """The callable that `@compile` returns for a Python function.
 
     A call binds its arguments to slots (reading ``__defaults__`` and ``__kwdefaults__`` at each
     call), tries entries, the most recently hit first, and calls the target. With no match it calls
@@ -256,22 +256,22 @@ def set_stance(stance: int, /) -> int:
     """Process-wide: STANCE_EAGER runs originals, STANCE_RUN_ONLY never calls miss. Returns the old one."""
 
 def set_error_callback(callback: Callable[[BaseException], None] | None, /) -> None:
-    """Set what is called with each exception that leaves a target, before its caller sees it.
+    """Set the function that is called with each exception that leaves a target, before the caller receives it.
 
-    It may change the exception's `__traceback__`. What it raises itself is reported as unraisable.
+    The callback may change the `__traceback__` of the exception. An exception of the callback is reported as unraisable.
     """
 
 def set_adopt_callback(callback: Callable[[FrameType, tuple[Any, ...]], None] | None, /) -> None:
-    """Set what is called with a frame that `resume` makes and what it was given as `shown`, before the frame runs.
+    """Set the function that is called with a frame of `resume` and its argument `shown`, before the frame runs.
 
-    What it raises itself is reported as unraisable.
+    An exception of the callback is reported as unraisable.
     """
 
 def set_disabled(disabled: bool, /) -> bool:
     """This thread: compiled functions run their originals and the hook does nothing. Returns the old value."""
 
 def call_disabled(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    """fn(*args, **kwargs) with this thread disabled (what `disable` means)."""
+    """fn(*args, **kwargs) with this thread disabled, as under `disable`."""
 
 # --- hook -------------------------------------------------------------------------------------
 
@@ -342,13 +342,13 @@ def call_outside(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
 
 @final
 class Tail:
-    """A continuation and its arguments, to be called by whoever called the function that returns it."""
+    """A continuation and its arguments. The caller of the function that returns the tail runs the continuation."""
 
 def tail(target: Callable[..., Any], /, *args: Any) -> Tail:
-    """To be returned: whoever called runs target(*args) when this frame is gone."""
+    """A tail to return: the caller runs target(*args) when the returning frame is gone."""
 
 def drive(tail: Any, /) -> Any:
-    """target(*args), and the tails it returns, to the end."""
+    """Run target(*args), then every tail that it returns."""
 
 # --- re-entry ---------------------------------------------------------------------------------
 
@@ -364,8 +364,8 @@ def resume(
 ) -> Any:
     """Run func's own code from the instruction at byte `offset` in a fresh frame, to its end.
 
-    Lists are emptied, so that the frame alone holds what was in them; exc and handled may stand in a list of one.
-    shown: for the callback of `set_adopt_callback`.
+    Lists are emptied, so that the frame alone holds their items; exc and handled may come in a list of one item.
+    shown: an argument of the callback of `set_adopt_callback`.
     locals: one value per co_nlocalsplus (`localsplus_names`): locals, cells, free variables; cell and
     free slots take cell objects; NULL is unbound. stack: the value stack from the bottom; NULL allowed.
     exc: raise this, as if the instruction at `offset` had raised it. handled: what sys.exc_info() shows
@@ -394,13 +394,14 @@ def snapshot(
     """
 
 def iterator_owner(iterator: Any, /) -> Any:
-    """What an iterator of CPython's own goes over: a list, a dict, an inner iterator, zip's tuple of them; a view's dict."""
+    """The object that a built-in iterator iterates over: a list, a dict, an inner iterator, or the tuple of iterators of zip; or the
+    dict of a view."""
 
 def iterator_state(iterator: Any, /) -> Any:
-    """A constant that tells where such an iterator stands; None at its end.
+    """A constant for the position of a built-in iterator; None at its end.
 
-    Over a list or tuple: the index. Over a range or text: (it, index). Over a dict: how many items are left. enumerate:
-    the number that comes next. zip: whether it is strict. Raises: RuntimeError if the dict changed its size.
+    Over a list or tuple: the index. Over a range or str: (object, index). Over a dict: the number of remaining items. enumerate:
+    the next number. zip: whether it is strict. Raises: RuntimeError if the dict has changed size.
     """
 
 def make_cell(value: Any = ..., /) -> Any:

@@ -1,4 +1,4 @@
-"""`torch._dynamo.exc`: what compiling raises, under torch's names."""
+"""`torch._dynamo.exc`: the exceptions of a compilation under torch's names."""
 
 from __future__ import annotations
 

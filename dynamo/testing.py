@@ -1,4 +1,4 @@
-"""`torch._dynamo.testing`: backends that count and keep what is captured."""
+"""`torch._dynamo.testing`: backends that count and keep captured graphs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class EagerAndRecordGraphs:
 
 
 class CompileCounterWithBackend:
-    """The backend of that name. frame_count: how many graphs it compiled; op_count: calls in them; graphs: these."""
+    """The backend `backend` with counts. frame_count: number of compiled graphs; op_count: number of calls in them; graphs: the graphs."""
 
     def __init__(self, backend: str) -> None:
         self.backend = backend

@@ -1,7 +1,7 @@
-"""Activation checkpoints under capture: the function is followed like any other call.
+"""Activation checkpoints under capture: the capture follows the checkpointed function like any other call.
 
-What a compiled region keeps for backward is the partitioner's choice, which recomputes by itself what is cheap. This
-file is captured like user code: it stands in for `eager.utils.checkpoint` in captured functions.
+The partitioner decides which tensors a compiled region saves for backward, and recomputes cheap ones. `_checkpoint` replaces
+`eager.utils.checkpoint` in captured functions, and the capture follows it like user code.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ def _checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | 
                 preserve_rng_state: bool = True, **kwargs: Any) -> Any:  # fmt: skip
     if context_fn is noop_context_fn and not debug:
         return function(*args, **kwargs)
-    # The user's contexts see single ops of both runs: a call that is not followed, outside of the graph.
+    # The contexts of the user observe single ops of both runs, so the call runs outside the graph.
     return _native.call_outside(checkpoint, function, *args, use_reentrant=use_reentrant, context_fn=context_fn,
                                 determinism_check=determinism_check, debug=debug, early_stop=early_stop,
                                 preserve_rng_state=preserve_rng_state, **kwargs)  # fmt: skip
 
 
 def register() -> None:
-    """Have captures follow the function of a checkpoint."""
+    """Make captures follow the function of a checkpoint."""
     callees.substitute(checkpoint, _checkpoint)

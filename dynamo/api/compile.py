@@ -1,4 +1,4 @@
-"""The public functions: `compile` and what goes with it, under torch's names."""
+"""The public functions of dynamo under torch's names: `compile`, its decorators, and its reports."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from dynamo.policy.dynamic_sizes import (
     mark_unbacked,
     maybe_mark_dynamic,
 )
-from dynamo.report import causes as breaks
+from dynamo.report import causes
 from dynamo.report.break_errors import error_on_graph_break
 from dynamo.report.causes import BreakRecord
 from eager.base import logs, settings
@@ -83,7 +83,7 @@ def compile(  # noqa: A001 - torch's name
     fullgraph: raise where the graph would break. dynamic: None lets a dimension that changes become symbolic.
     backend: a name of `list_backends()` or a callable `(graph_module, example_inputs[, options]) -> callable`.
     mode: "default", "reduce-overhead" or "max-autotune". options: switches of the backend; a callable gets them, and a
-    mode other than "default", as the keyword arguments `options` and `mode`. disable: give `model` back as it is.
+    mode other than "default", as the keyword arguments `options` and `mode`. disable: return `model` unchanged.
     Raises: RuntimeError for an unknown mode, backend or option, or mode together with options; TypeError for a model that
     cannot be called, and for an argument of another type.
     """
@@ -121,11 +121,11 @@ def _backend(backend: Any) -> tuple[Any, str]:
 
 
 class _LazyBackend:
-    """A backend by name, looked up at once so that a wrong name is told early, imported at the first graph."""
+    """A backend by name. The constructor checks the name, so that a wrong name raises early; the first graph imports the backend."""
 
     def __init__(self, name: str) -> None:
         if name not in backends.list_backends():
-            lookup(name)  # raises, naming what there is
+            lookup(name)  # raises, with the list of names
         self.name = name
 
     @property
@@ -137,11 +137,14 @@ class _LazyBackend:
 
 
 def _adapt(backend: Callable[..., Any]) -> Callable[..., Any]:
-    """A backend of this project's three arguments, the last one `options: CompileOptions`; or of torch's two, which gets the
-    options and the mode that compile() was given as keywords."""
+    """A backend with this project's three arguments, from one of that form or of torch's form.
+
+    The third argument is `options: CompileOptions`. A backend of torch's form takes two arguments, and gets the options and the mode
+    of compile() as keywords.
+    """
     try:
         parameters = list(inspect.signature(backend).parameters.values())
-    except (TypeError, ValueError):  # written in C: torch's form
+    except (TypeError, ValueError):  # a C function has no signature: torch's form
         parameters = []
     third = parameters[2] if len(parameters) == 3 else None
     if third is not None and third.name == "options" and third.kind is third.POSITIONAL_OR_KEYWORD and third.default is third.empty:
@@ -160,8 +163,8 @@ def _adapt(backend: Callable[..., Any]) -> Callable[..., Any]:
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """Never capture `fn` (nor what it calls, if `recursive`). Usable as a decorator, with or without arguments.
 
-    A Module is disabled in place, and so is a class: making its instances and calling them. reason: what the report of
-    the break says. Raises: TypeError for something that cannot be called.
+    A Module is disabled in place, and so is a class: making its instances and calling them. reason: shown in the report of
+    the break. Raises: TypeError for something that cannot be called.
     """
     if fn is None:
         return lambda f: disable(f, recursive, reason=reason)
@@ -192,14 +195,14 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
 
 
 def lookup_backend(compiler_fn: Any) -> Any:
-    """The backend of that name, as it was registered; a callable is given back. Raises: RuntimeError for an unknown name."""
+    """The backend of that name, as registered; a callable is returned unchanged. Raises: RuntimeError for an unknown name."""
     if not isinstance(compiler_fn, str):
         return compiler_fn
     found = lookup(compiler_fn)
     return _registered.get(found, found)
 
 
-_registered: Final[dict[Any, Any]] = {}  # adapted backend -> what was given to register_backend
+_registered: Final[dict[Any, Any]] = {}  # adapted backend -> argument of register_backend
 
 
 def list_backends(exclude_tags: Sequence[str] | None = ("debug", "experimental")) -> list[str]:
@@ -210,7 +213,7 @@ def list_backends(exclude_tags: Sequence[str] | None = ("debug", "experimental")
 def register_backend(compiler_fn: Any = None, name: Any = None, tags: Sequence[str] = ()) -> Any:
     """Make a backend known by name: `register_backend(fn, "name")`, `register_backend("name", fn)` or a decorator.
 
-    Its name is `fn.__name__` unless given. tags: torch's, kept nowhere.
+    Its name is `fn.__name__` unless given. tags: torch's; ignored.
     Raises: TypeError for something that is neither a callable nor a name.
     """
     if compiler_fn is None:
@@ -235,26 +238,26 @@ def optimize_assert(backend: Any, *, dynamic: bool | None = None) -> Any:
 
 
 def run(fn: Any = None) -> Any:
-    """Call `fn` so that what is compiled runs compiled, and nothing new is compiled. Usable as a decorator."""
+    """Call `fn` so that existing compiled code runs and nothing is compiled. Usable as a decorator."""
     return run if fn is None else set_stance("eager_on_recompile")(fn)
 
 
 def graph_break(msg: str = "") -> None:
-    """Break the graph here when captured; nothing otherwise. msg: why, for the report of the break."""
+    """Break the graph at this call in captured code; do nothing elsewhere. msg: the reason, for the report of the break."""
 
 
-setattr(graph_break, DISABLED, breaks.EXPLICIT)
+setattr(graph_break, DISABLED, causes.EXPLICIT)
 
 
 def skip_frame(msg: str = "") -> None:
-    """Run the function that is being captured, with all that called it in the capture, eagerly; nothing otherwise."""
+    """Run the captured function, with its callers in the capture, eagerly; do nothing outside a capture."""
 
 
-setattr(skip_frame, DISABLED, breaks.SKIPPED)
+setattr(skip_frame, DISABLED, causes.SKIPPED)
 
 
 def allow_in_graph(fn: Any) -> Any:
-    """Put calls of `fn` into the graph as they are. `fn` must take and give tensors and constants only."""
+    """Record calls of `fn` in the graph without following them. `fn` must take and return tensors and constants only."""
     if isinstance(fn, list | tuple):
         return [allow_in_graph(f) for f in fn]
     if not callable(fn):
@@ -264,7 +267,7 @@ def allow_in_graph(fn: Any) -> Any:
 
 
 def disallow_in_graph(fn: Any) -> Any:
-    """End the graph at calls of `fn`, which run in Python. The reverse of `allow_in_graph`; takes functions and ops, or a list."""
+    """Break the graph at calls of `fn`, which run in Python. The reverse of `allow_in_graph`. fn: a function, an op, or a list."""
     if isinstance(fn, list | tuple):
         return [disallow_in_graph(f) for f in fn]
     if not callable(fn):
@@ -274,7 +277,7 @@ def disallow_in_graph(fn: Any) -> Any:
 
 
 def forbid_in_graph(fn: Any) -> Any:
-    """Make a call of `fn` in a captured program an error, where `disallow_in_graph` would end the graph; takes a list too.
+    """Make a call of `fn` in a captured program an error, where `disallow_in_graph` would break the graph. fn: a callable, or a list.
 
     Raises: AssertionError for something that cannot be called.
     """
@@ -287,7 +290,7 @@ def forbid_in_graph(fn: Any) -> Any:
 
 
 def nonstrict_trace(traceable_fn: Any) -> Any:
-    """As `allow_in_graph`: calls of the function go into the graph unseen, and compiled code calls it with tensors.
+    """As `allow_in_graph`: the graph records calls of the function, and compiled code calls it with tensors.
 
     Its arguments and results may be tensors, constants, and lists, tuples and dicts of these; what it does besides (prints,
     changes of Python objects) happens at each call. Raises: TypeError unless it can be called.
@@ -304,7 +307,7 @@ def nonstrict_trace(traceable_fn: Any) -> Any:
 
 
 def assume_constant_result(fn: Any) -> Any:
-    """Call `fn` once during capture, and take its result for a constant from then on."""
+    """Call `fn` once during a capture, and treat its result as a constant from then on."""
     callees.assume_constant(fn)
     return fn
 
@@ -335,7 +338,7 @@ def substitute_in_graph(
 def _check_same_parameters(original: Any, replacement: types.FunctionType) -> None:
     try:
         expected = inspect.signature(original)
-    except (TypeError, ValueError):  # a C function that does not tell
+    except (TypeError, ValueError):  # a C function without a signature
         return
     got = inspect.signature(replacement)
 
@@ -348,14 +351,14 @@ def _check_same_parameters(original: Any, replacement: types.FunctionType) -> No
 
 
 def reset() -> None:
-    """Forget everything compiled in this process, and which breaks and warnings were reported."""
+    """Forget all compiled code of the process, and the record of reported breaks and warnings."""
     reset_code_caches()
-    breaks.forget_sites()
+    causes.forget_sites()
     logs.forget_warnings()
 
 
 def reset_code_caches() -> None:
-    """Forget everything compiled in this process, but not which breaks and warnings were reported."""
+    """Forget all compiled code of the process. The record of reported breaks and warnings stays."""
     for region in all_regions():
         region.reset()
 
@@ -370,11 +373,11 @@ _STANCES: Final = {
 
 
 class set_stance:  # noqa: N801 - torch's name
-    """What to do about calls that are not compiled yet: at once, or for a `with` block, or as a decorator.
+    """Set the reaction to a call that is not compiled: at once, for a `with` block, or as a decorator.
 
-    "default": compile. "force_eager": run everything eagerly. "eager_on_recompile": run what is compiled, compile
-    nothing. "fail_on_recompile": raise RuntimeError where a call would be compiled. "eager_then_compile": run the first
-    call of each function eagerly; sizes and numbers that are others at the second call are symbols at once.
+    "default": compile the call. "force_eager": run every call eagerly. "eager_on_recompile": run compiled code where it matches,
+    and compile nothing. "fail_on_recompile": raise RuntimeError instead of a compilation. "eager_then_compile": run the first call
+    of each function eagerly; a size or a number that differs at the second call becomes a symbol at once.
     Raises: RuntimeError for another name; NotImplementedError for torch's other switches.
     """
 
@@ -418,7 +421,7 @@ def _apply_stance(name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class BreakReason:
-    """One graph break as torch shows it. user_stack: the lines that led to it, the outermost first."""
+    """One graph break under torch's names. user_stack: the user's frames down to the break, outermost first."""
 
     reason: str
     user_stack: list[traceback.FrameSummary]
@@ -426,7 +429,7 @@ class BreakReason:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What `explain` found. graphs: the captured graphs; breaks: why they ended; guards: what they rely on."""
+    """The result of `explain`. graphs: the captured graphs; breaks: why they ended; guards: the facts that they rely on."""
 
     graphs: tuple[Any, ...]
     breaks: tuple[BreakRecord, ...]
@@ -445,7 +448,7 @@ class Explanation:
 
     @property
     def break_reasons(self) -> list[BreakReason]:
-        """Why the graphs ended, under torch's names."""
+        """The graph breaks under torch's names."""
         return [BreakReason(f"{r.cause.title}: {r.detail}", r.user_stack()) for r in self.breaks]
 
     @property
@@ -465,7 +468,7 @@ class Explanation:
         return self.report()
 
     def report(self, verbose: bool = False) -> str:
-        """The findings as text. verbose: the guards of modules and of the library one by one."""
+        """The result as text. verbose: list each guard of modules and of the library."""
         lines = [f"Graph Count: {self.graph_count}", f"Graph Break Count: {self.graph_break_count}", f"Op Count: {self.op_count}"]
         for i, record in enumerate(self.breaks, 1):
             lines += [f"Break {i}:", *("  " + line for line in record.describe().splitlines())]
@@ -479,9 +482,9 @@ class Explanation:
 
 
 def explain(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Run `fn(*args, **kwargs)` captured, and say what was captured: an `Explanation`.
+    """Run `fn(*args, **kwargs)` under capture, and return an `Explanation` of the capture.
 
-    Without arguments (torch's form): a function to call with them.
+    Without arguments (torch's form): a function that takes them.
     """
     if not args and not kwargs:
         return lambda *a, **k: _explain(fn, a, k)
@@ -499,10 +502,10 @@ def _explain(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanat
 
 @dataclass(frozen=True, slots=True)
 class ExplainedGuard:
-    """One guard of a compiled variant. what: the fact and the user's line that needed it. cost_ns: of checking it alone.
+    """One guard of a compiled variant. what: the fact and the user's line that needs it. cost_ns: time of this check alone.
 
-    when: "each call", "watched" (checked again only when a container that it depends on changes) or "epoch".
-    cost_ns: None where no arguments were given to measure with, or where the guard does not hold for them.
+    when: "each call", "watched" (checked again only after a change of a container that the fact depends on) or "epoch".
+    cost_ns: None without arguments to measure with, or if the guard fails for the arguments.
     """
 
     variant: int
@@ -513,9 +516,10 @@ class ExplainedGuard:
 
 @dataclass(frozen=True, slots=True)
 class GuardExplanation:
-    """What `explain_guards` found: every guard of every variant, newest last; and what checking a whole variant costs.
+    """The result of `explain_guards`: every guard of every variant, newest variant last.
 
-    folded: the same with one line for all guards of modules, and one for those of the library, as `str()` shows them.
+    variant_ns: time of all checks of a variant. folded: the guards as `str()` shows them, with one line for all guards of modules
+    and one line for all guards of the library.
     """
 
     guards: tuple[ExplainedGuard, ...]
@@ -526,7 +530,7 @@ class GuardExplanation:
         return self.report()
 
     def report(self, verbose: bool = False) -> str:
-        """The guards as text. verbose: those of modules and of the library one by one."""
+        """The guards as text. verbose: list each guard of modules and of the library."""
         shown = self.guards if verbose else self.folded
         lines = []
         for k, total in enumerate(self.variant_ns):
@@ -540,10 +544,10 @@ def _nanoseconds(value: float | None) -> str:
 
 
 def explain_guards(compiled: Any, *args: Any, **kwargs: Any) -> GuardExplanation:
-    """Every guard of a compiled function or Module: the fact, the user's line that made it, and what it costs.
+    """Every guard of a compiled function or Module: the fact, the user's line that needs it, and its cost.
 
-    args, kwargs: of a call to measure with; without them no costs are given. Each guard is timed in a program of its
-    own; one that is watched is free while nothing changes, and its cost is that of the comparison that finds so.
+    args, kwargs: of a call to measure with; without them, no cost is measured. Each guard is timed in a separate program. A watched
+    guard costs one comparison while nothing changes.
     Raises: TypeError if `compiled` does not come from `compile()`, or the arguments do not fit.
     """
     measured = bool(args or kwargs)
@@ -553,10 +557,10 @@ def explain_guards(compiled: Any, *args: Any, **kwargs: Any) -> GuardExplanation
         compiled, args = compiled.__func__, (compiled.__self__, *args)
     site = next((s for r in all_regions() for c, s in r.function_sites if c is compiled), None)
     if site is None:
-        raise TypeError(f"explain_guards: got a {type(compiled).__name__}; allowed: what compile() gave back")
+        raise TypeError(f"explain_guards: got a {type(compiled).__name__}; allowed: the result of compile()")
     slots = _slots(compiled.__wrapped__, args, kwargs) if measured else None
     def explained(k: int, what: str, group: list[Guard]) -> ExplainedGuard:
-        """One line for some guards of variant `k`."""
+        """One line for a group of guards of variant `k`."""
         return ExplainedGuard(k, what, when(group[0]), None if slots is None else guard_cost_ns(group, slots))
 
     found = [explained(k, g.note, [g]) for k, variant in enumerate(site.variants) for g in variant.guards]
@@ -566,7 +570,7 @@ def explain_guards(compiled: Any, *args: Any, **kwargs: Any) -> GuardExplanation
 
 
 def _slots(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """The flat inputs of a guard program for a call: positional, keyword-only, *args, **kwargs, the function."""
+    """The flat inputs of a guard program for a call: positional, keyword-only, *args, **kwargs, then the function."""
     bound = inspect.signature(fn, follow_wrapped=False).bind(*args, **kwargs)
     bound.apply_defaults()
     code = fn.__code__
@@ -574,7 +578,7 @@ def _slots(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any,
 
 
 def statistics() -> Explanation:
-    """The sum over everything compiled in this process since the last reset."""
+    """An `Explanation` of all compilations of the process since the last reset."""
     found = [region.statistics for region in all_regions()]
     return Explanation(
         tuple(g for s in found for g in s.graphs),
@@ -588,7 +592,7 @@ def statistics() -> Explanation:
 
 @contextmanager
 def disabled() -> Iterator[None]:
-    """Compiled functions run their originals inside the block (this thread)."""
+    """A block in which compiled functions run their originals on the calling thread."""
     before = _native.set_disabled(True)
     try:
         yield

@@ -1,6 +1,6 @@
 """Code objects as uniform instructions: names, merged arguments, jump targets, handlers, liveness.
 
-Owns the decoding and what differs by interpreter version (`Version`, as data). Knows nothing of values.
+Owns the decoding, and the differences between interpreter versions as data (`Version`). Knows nothing of values.
 Instruction indices, not byte offsets, are the executor's program counter; offsets serve re-entry.
 """
 
@@ -28,7 +28,7 @@ KIND_LOCAL, KIND_CELL, KIND_FREE = 0x20, 0x40, 0x80
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """What differs between interpreters in the meaning of instructions.
+    """Differences between interpreters in the meaning of instructions.
 
     callable_first: CALL sees [callable, self or NULL, ...] (else [NULL, callable, ...] or [method, self, ...]).
     compare_shift: how far COMPARE_OP's operator index is shifted. compare_to_bool: bit that asks for a bool.
@@ -121,7 +121,7 @@ class Decoded:
         return Instruction(i, offset, start, name, arg, target, line)
 
     def _index_of_target(self, offset: int) -> int:
-        # A jump lands on the first prefix of an instruction; prefixes are merged, so look forward.
+        # A jump lands on the first prefix of an instruction. Prefixes are merged, so search forward.
         while offset not in self._index_of:
             offset += 2
         return self._index_of[offset]
@@ -146,7 +146,7 @@ class Decoded:
         return self._index_of[offset]
 
     def handler(self, index: int) -> Handler | None:
-        """The handler in charge of the instruction at `index`, or None."""
+        """The handler that covers the instruction at `index`, or None."""
         k = bisect_right(self._starts, index) - 1
         if k >= 0 and index < self.handlers[k].stop:
             return self.handlers[k]
@@ -154,12 +154,12 @@ class Decoded:
 
     @property
     def introspects(self) -> bool:
-        """Whether the code may look at its own locals by name."""
+        """Whether the code may read its own locals by name."""
         return not _INTROSPECTION.isdisjoint(self.code.co_names)
 
     @property
     def looks_at_callers(self) -> bool:
-        """Whether the code names what finds its callers."""
+        """Whether the code names a function that inspects its callers."""
         names = self.code.co_names
         return not _OF_CALLERS.isdisjoint(names) or ("inspect" in names and "stack" in names) or any(
             type(c) is tuple and "stacklevel" in c for c in self.code.co_consts)  # fmt: skip

@@ -1,8 +1,8 @@
-"""Tracebacks that read as eager's: of exceptions that captured code raised, and of those that cross generated code.
+"""Tracebacks that read as in eager: of exceptions that captured code raises, and of exceptions that cross generated code.
 
-A generated function stands for several of the user's frames at once, one inlined in another. Each of its instructions
-carries a mark, the number of those frames that a traceback through it shows. Owns the entries made for frames that never
-ran, and their places in the user's source. Must not know captured values.
+A generated function replaces several frames of the user, one inlined in another. Each of its instructions carries a mark: the number
+of frames that a traceback through the instruction shows. Owns the traceback entries of frames that never ran, and their places in
+the user's source. Must not know captured values.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LONG_LOCATION: Final = 14  # CPython's Objects/locations.md
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Place:
-    """An instruction of the user's code that a frame was at."""
+    """The instruction of the user's code at which a frame was."""
 
     code: CodeType
     globals: dict[str, Any]
@@ -33,7 +33,7 @@ class Place:
 
     @property
     def position(self) -> tuple[int, int, int, int]:
-        """(line, last line, column, last column), columns -1 where the code does not tell."""
+        """(line, last line, column, last column); a column is -1 where the code object has none."""
         for i, (line, end, column, end_column) in enumerate(self.code.co_positions()):
             if i == self.offset // 2:
                 line = self.code.co_firstlineno if line is None else line
@@ -43,9 +43,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Generated:
-    """The frames that a generated function stands for, outermost first, and how many each instruction shows.
+    """The frames that a generated function replaces, outermost first.
 
-    held: for each frame, the user's variables and the generated function's that have their values.
+    marks: for each instruction, how many of the frames a traceback shows. held: for each frame, (variable of the user, variable of
+    the generated function with its value).
     """
 
     places: tuple[Place, ...]
@@ -53,14 +54,14 @@ class Generated:
     held: tuple[tuple[tuple[str, str], ...], ...]
 
     def entries(self, entry: TracebackType, skip: int, after: TracebackType | None) -> TracebackType | None:
-        """Entries for the frames that `entry` shows, but for the first ones, in front of `after`."""
+        """Entries for the frames that `entry` shows, without the first `skip` frames, in front of `after`."""
         at = entry.tb_lasti // 2
         shown = self.marks[at] if 0 <= at < len(self.marks) else 1
         found = entry.tb_frame.f_locals
         for i in reversed(range(skip, min(shown, len(self.places)))):
             if owner_of(self.places[i].code.co_filename) != OURS:
                 after = entry_at(self.places[i], after, _variables(found, self.held[i]))
-        if isinstance(found, dict):  # before 3.13 a copy, which the frame keeps
+        if isinstance(found, dict):  # before 3.13 the frame keeps this copy of its variables
             found.clear()
         return after
 
@@ -71,7 +72,7 @@ def _variables(found: Mapping[str, Any], held: tuple[tuple[str, str], ...]) -> d
     for name, value in list(variables.items()):
         if isinstance(value, CellType):
             del variables[name]
-            with contextlib.suppress(ValueError):  # it is empty
+            with contextlib.suppress(ValueError):  # the cell is empty
                 variables[name] = value.cell_contents
     return variables
 
@@ -83,9 +84,9 @@ def _varint(value: int) -> Iterator[int]:
     yield value
 
 
-@functools.lru_cache(maxsize=1024)  # of a deep recursion, many entries are at one position
+@functools.lru_cache(maxsize=1024)  # a deep recursion has many entries at one position
 def location_table(units: int, first: int, position: tuple[int, int, int, int]) -> bytes:
-    """The co_linetable of a code object of so many units, first line `first`, that is all at one position."""
+    """The co_linetable of a code object of `units` code units and first line `first`, all at one position."""
     line, end, column, end_column = position
     delta = line - first
     table = bytearray()
@@ -103,7 +104,7 @@ def _never_run() -> Iterator[None]:
 
 
 class Owner:
-    """Stands for a frame that is going to run, in the entries of tracebacks that hold it. frame: as soon as it does."""
+    """A placeholder, in traceback entries, of a frame that will run. frame: set when the frame starts."""
 
     __slots__ = ("frame",)
     frame: FrameType
@@ -113,12 +114,13 @@ def entry_at(
     place: Place, after: TracebackType | None, variables: Mapping[str, Any] = _NONE, owner: Owner | None = None,
     callers: tuple[Owner | dict[str, Any], ...] = (),
 ) -> TracebackType:  # fmt: skip
-    """A traceback entry for a frame that never ran: it has the user's names, file and position, and these variables,
-    which live as long as the traceback does. owner: stands for the frame, where that is going to run. callers: stand for
-    the frames that led to it, or are what those had in their variables.
+    """A traceback entry for a frame that never ran, with the user's names, file and position.
 
-    The frame is of a generator that has not begun, and its f_back is None: what led to generated code would keep alive
-    what the user's function has dropped. Its function holds the callers, where cycles through them can be collected.
+    variables: live as long as the traceback. owner: the placeholder of the frame, if the frame will run. callers: placeholders of
+    the frames that called it, or the variables of those frames.
+
+    The entry shows the frame of a generator that has not started, whose f_back is None: the real caller would keep objects alive
+    that the user's function has dropped. The generator's function holds the callers, so that cycles through them can be collected.
     """
     code, position = place.code, place.position
     table = location_table(len(_never_run.__code__.co_code) // 2, code.co_firstlineno, position)
@@ -133,11 +135,10 @@ def entry_at(
 
 
 def adopt(frame: FrameType, shown: tuple[Any, ...]) -> None:
-    """`frame` goes on in its own code: in the tracebacks of exceptions that passed it while generated code stood for it, its
-    entries become those of `frame`, whose variables then live as long as the tracebacks do. So they do where it only led to
-    a frame that such a traceback shows.
+    """Give the traceback entries of a placeholder to `frame`, which continues in its own code.
 
-    shown: the owner of the entries, and the exceptions.
+    Exceptions passed the frame while generated code ran in its place. Their tracebacks get the real frame, whose variables then live
+    as long as the tracebacks. shown: the placeholder, then the exceptions.
     """
     owner, *errors = shown
     owner.frame = frame
@@ -159,8 +160,10 @@ def traceback_of(
     frames: Sequence[tuple[Place, Mapping[str, Any], Owner | None]], after: TracebackType | None = None,
     callers: tuple[Owner | dict[str, Any], ...] = (),
 ) -> TracebackType | None:  # fmt: skip
-    """Entries for frames, outermost first, in front of `after`: where each was, its variables, its owner. callers: of the
-    outermost one, whose traceback entry holds them."""
+    """Entries for frames, outermost first, in front of `after`.
+
+    frames: the place of each frame, its variables, its placeholder. callers: of the outermost frame, whose entry holds them.
+    """
     for i, (place, held, owner) in reversed([*enumerate(frames)]):
         if owner_of(place.code.co_filename) == OURS and owner is None and not (i == 0 and callers):
             continue
@@ -189,9 +192,9 @@ def _is_made(entry: TracebackType) -> bool:
 
 
 def _fresh_entries(error: BaseException) -> list[TracebackType]:
-    """The entries up to the first that `entry_at` made, which is the last of them: that one and all behind it are tidy.
+    """The entries up to the first entry of `entry_at`, which is included. That entry and all entries behind it are already tidy.
 
-    A deep recursion passes through many regions, each of which tidies: the whole chain walked each time would be quadratic.
+    A deep recursion passes through many regions, and each region tidies: a walk of the whole chain each time would be quadratic.
     """
     found = []
     entry = error.__traceback__
@@ -204,11 +207,10 @@ def _fresh_entries(error: BaseException) -> list[TracebackType]:
 
 
 def _tidied(entries: list[TracebackType], skip: int) -> TracebackType | None:
-    """The traceback that begins with these entries, those of generated functions replaced. skip: how many frames of the first
-    entry are left out.
+    """The traceback of these entries, with entries of generated functions replaced. skip: number of frames of the first entry to omit.
 
-    What lies behind the last generated entry stays as it is, and a link that is right is not set again: setting one walks all
-    that follows, in search of a loop.
+    Entries behind the last generated entry stay unchanged. A link that is already right is not set again, because CPython walks the
+    rest of the chain at each assignment to find a loop.
     """
     end = next((i + 1 for i in reversed(range(len(entries))) if _is_generated(entries[i])), 0)
     after: TracebackType | None = entries[end] if end < len(entries) else entries[-1].tb_next if entries else None
@@ -223,12 +225,12 @@ def _tidied(entries: list[TracebackType], skip: int) -> TracebackType | None:
             after = entry
             continue
         if i or not skip:
-            entry.tb_frame.clear()  # the frames that stay lead back to it, and what it holds is to die now
+            entry.tb_frame.clear()  # the remaining frames refer to this frame, and its variables must die now
     return after
 
 
 def tidy_traceback(error: BaseException) -> None:
-    """Take frames that the user did not write out of a traceback, and put in those that were inlined."""
+    """Remove frames of this library from a traceback, and insert the inlined frames of the user."""
     if error.__traceback__ is None:
         return
     fresh = _fresh_entries(error)
@@ -248,16 +250,16 @@ def tidy_traceback(error: BaseException) -> None:
 
 
 def caught(error: BaseException, frame: int) -> BaseException:
-    """`error`, caught in a generated function that throws it into its frame number `frame`, which adds itself."""
+    """`error`, caught in a generated function that throws it into frame number `frame`; that frame adds its own entry."""
     error.__traceback__ = _tidied(_fresh_entries(error), frame + 1)
     return error
 
 
 def forget_frames(error: BaseException | None) -> None:
-    """Drop the tracebacks of an error of the compiler that is dealt with, and of those that led to it.
+    """Drop the tracebacks of a handled error of the compiler, and of the errors that caused it.
 
-    Their frames hold the user's objects, often in cycles. What an error of the compiler was raised from is the
-    compiler's, too; its __context__ may be an exception of the user's, which is left alone.
+    Their frames hold objects of the user, often in cycles. The cause of a compiler error is a compiler error too. Its __context__
+    may be an exception of the user, which stays unchanged.
     """
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
@@ -268,7 +270,7 @@ def forget_frames(error: BaseException | None) -> None:
 
 
 def with_tracebacks(handled: Any, stack: list[Any]) -> list[Any]:
-    """`stack`, the exceptions on it and the one being handled fit for the interpreter."""
+    """`stack`, after each exception on it, and the handled exception, has a traceback: the interpreter requires one."""
     for item in (handled, *stack):
         if isinstance(item, BaseException) and item.__traceback__ is None:
             give_traceback(item)
@@ -276,7 +278,7 @@ def with_tracebacks(handled: Any, stack: list[Any]) -> list[Any]:
 
 
 def give_traceback(exception: BaseException) -> None:
-    """Raise and catch `exception`: the interpreter takes for granted that one being handled has a traceback."""
+    """Raise and catch `exception`: the interpreter requires a traceback of a handled exception."""
     context, cause, suppress = exception.__context__, exception.__cause__, exception.__suppress_context__
     try:
         raise exception

@@ -22,14 +22,14 @@ __all__ = ["ExportResult", "export"]
 
 
 class ExportResult(NamedTuple):
-    """What `export` returns. graph_module: a Module with a `graph`, called like the function. guards: of the capture."""
+    """The result of `export`. graph_module: a Module with a `graph`, called like the function. guards: the guards of the capture."""
 
     graph_module: ExportedModule
     guards: list[Guard]
 
 
 def _as_module(fn: Callable[..., Any]) -> Module:
-    """A function as a Module, whose parts are the modules that the function's closure holds."""
+    """A function as a Module. Its submodules are the modules in the closure of the function."""
     module = Module()
     module.__dict__["forward"] = fn
     cells = [cell.cell_contents for cell in getattr(fn, "__closure__", None) or ()]
@@ -39,11 +39,11 @@ def _as_module(fn: Callable[..., Any]) -> Module:
 
 
 class _Captured(BaseException):
-    """Raised where the captured graph would run: the call ends there. No handler of the program's catches it."""
+    """Ends the call where the captured graph would run. No handler of the program catches a BaseException of this class."""
 
 
 def _stopping(gm: GraphModule, example_inputs: Sequence[Any], options: CompileOptions) -> Callable[..., Any]:
-    """A backend whose code ends the call."""
+    """A backend whose compiled code ends the call."""
 
     def run(*values: Any) -> Any:
         raise _Captured
@@ -52,7 +52,7 @@ def _stopping(gm: GraphModule, example_inputs: Sequence[Any], options: CompileOp
 
 
 def _guards(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Guard]:
-    """The guards of the capture of a call. The graph does not run, so the call changes no tensor and draws nothing."""
+    """The guards of the capture of a call. The graph does not run, so the call changes no tensor and draws no random number."""
     region = CompiledRegion(_stopping, "export", CompileOptions(fullgraph=True))
     with contextlib.suppress(_Captured):
         compiled_with(fn, region)(*args, **kwargs)

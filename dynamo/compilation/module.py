@@ -1,4 +1,4 @@
-"""A compiled nn.Module: behaves as the module, calls the compiled code."""
+"""A compiled nn.Module: it behaves as the original module and calls the compiled code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HOOKS_OF_CALLS: Final = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre
 
 
 def call_module(module: Any, *args: Any, **kwargs: Any) -> Any:
-    """The root of a module's capture."""
+    """The root function of the capture of a module."""
     return module(*args, **kwargs)
 
 
@@ -28,9 +28,9 @@ def rebuild(module: Module, backend: Backend, backend_name: str, options: Compil
 
 
 class OptimizedModule(Module):
-    """`compile(module)`: the original is `_orig_mod`, its parameters are this module's parameters.
+    """The result of `compile(module)`. The original module is the submodule `_orig_mod`, and its parameters are those of this module.
 
-    Attributes are read from and written to the original; `train`, `eval`, `to` and the rest reach it as a submodule.
+    Attributes are read from and written to the original. Methods such as `train`, `eval` and `to` reach the original as a submodule.
     """
 
     def __init__(self, module: Module, region: CompiledRegion) -> None:
@@ -42,7 +42,7 @@ class OptimizedModule(Module):
 
     @property
     def training(self) -> bool:  # type: ignore[override]
-        """The mode of the original."""
+        """The training mode of the original."""
         module = self._modules.get("_orig_mod")
         return True if module is None else module.training
 
@@ -54,11 +54,11 @@ class OptimizedModule(Module):
 
     @property
     def dynamo_ctx(self) -> Callable[[Any], Any]:
-        """Compiles a function or method as this module was compiled: libraries call it on other methods of the original."""
+        """Compiles a function or a method with the settings of this module. Libraries apply it to other methods of the original."""
         return functools.partial(compiled_with, region=self.__dict__["_region"])
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """A copy, pickled or deep, is compiled in the same way, anew."""
+        """A pickled or deep copy is compiled again with the same settings."""
         region: CompiledRegion = self.__dict__["_region"]
         return rebuild, (self._modules["_orig_mod"], region.backend, region.backend_name, region.options)
 
@@ -69,7 +69,7 @@ class OptimizedModule(Module):
         return self._compiled_call(self._modules["_orig_mod"], *args, **kwargs)
 
     def _call_with_hooks(self, module: Module, *args: Any, **kwargs: Any) -> Any:
-        """A call after a hook was registered on this module itself: such hooks run outside the compiled code."""
+        """A call after a hook was registered on this module, not on the original: such a hook runs outside the compiled code."""
         if any(self.__dict__[name] for name in _HOOKS_OF_CALLS):
             return self._call_hooked(args, kwargs)
         return self._compiled_call(module, *args, **kwargs)
@@ -95,7 +95,7 @@ class OptimizedModule(Module):
         return sorted({*super().__dir__(), *dir(self._modules["_orig_mod"])})
 
     def train(self, mode: bool = True) -> OptimizedModule:
-        """Set the mode of the original."""
+        """Set the training mode of the original."""
         self._modules["_orig_mod"].train(mode)
         return self
 
@@ -104,7 +104,7 @@ class OptimizedModule(Module):
 
 
 def _registering(name: str) -> Callable[..., Any]:
-    """`Module.<name>`, after which calls look for hooks: without one they go straight to the compiled code."""
+    """`Module.<name>`, which also makes later calls check for hooks. Without hooks, a call goes straight to the compiled code."""
     register = getattr(Module, name)
 
     @functools.wraps(register)
@@ -129,7 +129,7 @@ def compiled_with(model: Any, region: CompiledRegion) -> Any:
         return OptimizedModule(model, region)
     if isinstance(model, _native.CompiledFunction):
         return region.function(model.__wrapped__)
-    if isinstance(model, types.FunctionType) and id(model) not in callees.graph_functions():  # one of those is a node, not a program
+    if isinstance(model, types.FunctionType) and id(model) not in callees.graph_functions():  # such a call is one node
         return region.function(model)
     if isinstance(model, types.MethodType):
         inner = model.__func__

@@ -1,6 +1,6 @@
-"""The captured graph when the capture is over: what nobody needs is taken out, and it becomes a module.
+"""The end of a captured graph: unused nodes are erased, and the graph becomes a module.
 
-Must not know how the code around it is written.
+Must not know how the code around the graph is written.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 def prune(cap: Capture, outputs: list[Node]) -> None:
-    """Erase nodes that nobody needs and that have no effect; switches of grad mode and autocast with nothing after them, too.
+    """Erase nodes without a user and without an effect, and switches of grad mode and autocast behind the last call.
 
-    A call that may refuse its data (an index out of range, a matrix that is not positive definite) is needed for that alone:
-    what shows that it was made becomes an output.
+    A call that may raise because of its data (an index out of range, a matrix that is not positive definite) stays: a tensor that
+    depends on the call becomes an output.
     """
     keep = set(outputs)
-    later: set[Node] = set()  # of those met so far, what is needed
+    later: set[Node] = set()  # the needed nodes behind the current one
     showing = {shown: call for call, shown in cap.recorder.fallible.items() if call not in cap.recorder.effect_nodes}
     unread: list[Node] = []
     switches = {HELPERS["set_grad_enabled"], HELPERS["switch_autocast"]}
-    trailing = set(switches)  # those with nothing after them
+    trailing = set(switches)  # the switches behind the last call
     for node in reversed(cap.graphs.graph):
         if node.op == "placeholder":
             continue
@@ -37,7 +37,7 @@ def prune(cap: Capture, outputs: list[Node]) -> None:
             if node.target in trailing:
                 cap.graphs.graph.erase_node(node)
             else:
-                trailing.add(node.target)  # of two switches in a row only the later one counts
+                trailing.add(node.target)  # of two switches in a row only the later one has an effect
             continue
         elif node in cap.recorder.effect_nodes:
             written = cap.recorder.fallible.get(node)
@@ -53,6 +53,6 @@ def prune(cap: Capture, outputs: list[Node]) -> None:
 
 
 def graph_module(cap: Capture, outputs: list[Node]) -> GraphModule:
-    """The captured graph, ended by a tuple of its outputs."""
+    """The captured graph as a module that returns a tuple of the outputs."""
     cap.graphs.graph.output(tuple(outputs))
     return GraphModule(cap.graphs.graph.root, cap.graphs.graph, CAPTURED_GRAPH)

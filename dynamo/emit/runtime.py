@@ -1,4 +1,4 @@
-"""What generated code calls: small helpers."""
+"""Helpers that generated code calls. `HELPERS` lists them by name."""
 
 from __future__ import annotations
 
@@ -31,46 +31,49 @@ def advanced(iterator: Any, n: int) -> Any:
 
 
 def skipped(iterator: Any, n: int) -> Any:
-    """An iterator after n steps that are known to run no user code."""
+    """An iterator after n steps, none of which runs user code."""
     for _ in range(n):
         next(iterator)
     return iterator
 
 
 def stepped(iterator: Any, n: int) -> None:
-    """Take n items, or as many as there are, from an iterator that is known to run no user code."""
+    """Take at most n items from an iterator that runs no user code."""
     for _ in itertools.islice(iterator, n):
         pass
 
 
 def exhausted(iterator: Any) -> None:
-    """Bring an iterator over a list, a tuple or text to its end."""
+    """Move an iterator over a list, a tuple or a str to its end."""
     iterator.__setstate__(sys.maxsize)
     next(iterator, None)
 
 
 def delete_attribute(target: Any, name: str) -> None:
-    """Leave `target` without the attribute, which it never had where the program itself has set it before."""
+    """Delete an attribute if `target` has it. A program may set and delete an attribute that never existed outside."""
     with contextlib.suppress(AttributeError):
         object.__delattr__(target, name)
 
 
 def dict_class(target: dict[Any, Any]) -> type[dict[Any, Any]]:
-    """The built-in class that stores the entries of `target`: an OrderedDict keeps their order in a list beside the table."""
+    """The built-in class that stores the entries of `target`. An OrderedDict keeps the order in a separate list."""
     return OrderedDict if isinstance(target, OrderedDict) else dict
 
 
 def dict_setitem(target: dict[Any, Any], key: Any, value: Any) -> None:
-    """`target[key] = value`, whatever a subclass makes of it."""
+    """`target[key] = value` by the built-in class; an override in a subclass does not run."""
     dict_class(target).__setitem__(target, key, value)
 
 
 def dict_replace(target: dict[Any, Any], items: list[tuple[Any, Any]]) -> None:
-    """Give `target` exactly these items in this order. As many entries as can be stay where they are, the others go and come
-    back at the end: an iterator of the program may be going over them."""
+    """Give `target` exactly these items in this order.
+
+    Entries of a common prefix stay in place, because an iterator of the program may be iterating over them. The others are removed
+    and added again at the end.
+    """
     kind = dict_class(target)
     old = list(kind.items(target))
-    stays = 0  # so many of the first new keys are in `target` in this order
+    stays = 0  # length of the prefix of `items` that `target` has in this order
     for key, value in old:
         if stays < len(items) and items[stays][0] is key:
             if items[stays][1] is not value:
@@ -83,12 +86,12 @@ def dict_replace(target: dict[Any, Any], items: list[tuple[Any, Any]]) -> None:
 
 
 def list_replace(target: list[Any], items: list[Any]) -> None:
-    """Give `target` exactly these items, whatever a subclass makes of that."""
+    """Give `target` exactly these items; an override in a subclass does not run."""
     list.__setitem__(target, slice(None), items)
 
 
 def deque_replace(target: deque[Any], items: list[Any]) -> None:
-    """Give `target` these items, as many as it has, one by one."""
+    """Assign the items of a deque one by one. items: as many as `target` has."""
     for i, item in enumerate(items):
         target[i] = item
 
@@ -99,12 +102,12 @@ def clear_cell(cell: Any) -> None:
 
 
 def object_new(cls: type) -> Any:
-    """An instance with nothing set."""
+    """An instance without attributes."""
     return (SimpleNamespace if issubclass(cls, SimpleNamespace) else object).__new__(cls)
 
 
 def exception_new(cls: type, args: tuple[Any, ...], initialized: bool) -> BaseException:
-    """An exception with these args, no Python __init__ run. initialized: the one of its C base is."""
+    """An exception with these args, without a call of a Python __init__. initialized: call the __init__ of its C base class."""
     made: BaseException = cls.__new__(cls, *args)
     if initialized:
         base = next(b for b in cls.__mro__ if isinstance(b.__dict__.get("__init__"), WrapperDescriptorType))
@@ -114,7 +117,7 @@ def exception_new(cls: type, args: tuple[Any, ...], initialized: bool) -> BaseEx
 
 
 def exception_link(made: BaseException, cause: Any, context: Any, suppress: bool, traceback: Any) -> None:
-    """What raising adds to an exception."""
+    """Set the attributes that a raise statement sets."""
     made.__cause__ = cause
     made.__context__ = context
     made.__suppress_context__ = suppress
@@ -122,7 +125,7 @@ def exception_link(made: BaseException, cause: Any, context: Any, suppress: bool
 
 
 def set_annotations(fn: Any, annotations: Any) -> None:
-    """What MAKE_FUNCTION does with annotations: a tuple of names and values alternating, or a dict."""
+    """Set annotations as MAKE_FUNCTION does. annotations: a tuple of alternating names and values, or a dict."""
     if isinstance(annotations, tuple):
         annotations = dict(zip(annotations[::2], annotations[1::2], strict=True))
     fn.__annotations__ = annotations
@@ -145,7 +148,7 @@ def enter_context(manager: Any) -> tuple[Any, Any]:
 
 
 def import_module(name: str, namespace: dict[str, Any], fromlist: Any, level: int) -> Any:
-    """IMPORT_NAME by the namespace's own __import__."""
+    """IMPORT_NAME, with the __import__ of the namespace."""
     builtins = namespace.get("__builtins__", __builtins__)
     found = builtins["__import__"] if isinstance(builtins, dict) else builtins.__import__
     return found(name, namespace, None, fromlist, level)
@@ -159,8 +162,8 @@ def dict_update(target: dict[Any, Any], other: Any) -> None:
 
 
 def take_view(t: Any, name: str, *args: Any, **kwargs: Any) -> None:
-    """Give `t` the shape of its view t.name(...), in place: that is no write here, where the graph may have kept `t` for backward
-    after the program changed it."""
+    """Give `t` the geometry of its view t.name(...) in place. The change does not count as a write: the graph may have saved `t` for
+    backward after the program changed it."""
     take_geometry(t, getattr(t, name)(*args, **kwargs), become, written=False)
 
 

@@ -1,6 +1,7 @@
-"""From a relation between expressions, of ints or of floats, to a guard: steps for the native check, and a text for people.
+"""From a relation between integer or float expressions to the operand of a "shape" guard.
 
-A `ShapeCheck` is the operand of a guard of kind "shape"; the guard's sources are the tensors and ints that it reads.
+A `ShapeCheck` holds the steps of the native check and the text of the relation; the sources of the guard are the tensors and numbers
+that the steps read. `kinds.STEPS` describes the steps.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _RELATIONS: Final = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShapeCheck:
-    """steps: see `GuardProgram`. text: the relation over the names of `terms`. hints: what these were when captured."""
+    """steps: of `kinds.STEPS`. text: the relation over the names of `terms`. hints: the values of the terms during the capture."""
 
     steps: Steps
     text: str
@@ -31,11 +32,11 @@ class ShapeCheck:
     hints: tuple[Any, ...]
 
     def expected(self) -> str:
-        """For reports: the relation, and the values it was found with."""
+        """For reports: the relation, and the values of its terms during the capture."""
         return f"{self.text} (as with {_values(self.terms, self.hints)})"
 
     def actual(self, slots: tuple[Any, ...]) -> str:
-        """For reports: the values now."""
+        """For reports: the current values of the terms."""
         return _values(self.terms, [t.read(slots) for t in self.terms])
 
 
@@ -44,7 +45,7 @@ def _values(terms: Sequence[Source], values: Sequence[Any]) -> str:
 
 
 def base_of(term: Source) -> Source:
-    """The tensor, or the int itself, that a guard program has to fetch to read `term`."""
+    """The object that a guard program fetches to read `term`: a tensor, or the number itself."""
     return term.parent if isinstance(term, GeometrySource) else term
 
 
@@ -52,7 +53,7 @@ def read_term(term: Source, bases: Sequence[Source]) -> Steps:
     """The step that reads `term` from one of `bases`."""
     k = bases.index(base_of(term))
     if not isinstance(term, GeometrySource):
-        return "int", k  # `check_of_floats` says where it is a float
+        return "int", k  # for a float, `check_of_floats` writes the step
     return (term.kind, k) if term.kind == "offset" else (term.kind, k, term.dim)
 
 
@@ -64,7 +65,7 @@ def equal_terms(a: Source, b: Source, hint: int) -> tuple[tuple[Source, ...], Sh
 
 
 def check_of(r: Relation, env: ShapeEnv) -> tuple[tuple[Source, ...], ShapeCheck]:
-    """(sources, check) of a relation over symbols of `env`, whose sources are `Source`s."""
+    """(sources, check) of a relation over symbols of `env`."""
     symbols = sorted(r.symbols, key=lambda s: s.name)
     terms = tuple(env.symbols[s].source for s in symbols)
     bases = tuple(dict.fromkeys(map(base_of, terms)))
@@ -151,8 +152,8 @@ _FLOAT_RELATIONS: Final = {
 
 
 def bounds_of(s: Sym, source: Source) -> list[Relation]:
-    """The relations that the bounds of a symbol state beyond what guards of other kinds check: that a size is at least 2,
-    that an int is one of 62 bits."""
+    """The relations that the bounds of a symbol state, without those that guards of other kinds check: a size is at least 2, an int
+    has 62 bits."""
     if not isinstance(source, GeometrySource):
         return []
     checked = 2 if source.kind == "size" else 0

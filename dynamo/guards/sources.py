@@ -1,11 +1,11 @@
-"""Where a value of the captured program came from, and how to get it again.
+"""Sources: where an existing object of the captured program is found.
 
-A source knows three things: its name for people, the expression that fetches it in generated code, and the
-instructions that fetch it in a guard program. Sources are immutable and compare by value.
+A source has a name for logs, an expression that fetches the object in generated code, and instructions that fetch it in a guard
+program. Sources are immutable and compare by value.
 
-A source is *constant-rooted* when it is reached from an object that the compiled entry holds (`ConstSource`), and
-*slot-rooted* when it is reached from the slots of the call. What hangs on a constant root can be guarded by watching
-the containers on the way (see guards.py); what hangs on a slot is checked at each call.
+A source is *constant-rooted* if its path starts at an object that the compiled entry holds (`ConstSource`), and *slot-rooted* if the
+path starts at a slot of the call. A guard on a constant-rooted object can watch the containers on the path (see `program`); a guard
+on a slot-rooted object runs at each call.
 """
 
 from __future__ import annotations
@@ -48,17 +48,18 @@ class GuardProgram(Protocol):
 
 
 class Source:
-    """Base. Roots have no parent."""
+    """Base class. A root has no parent."""
 
     __slots__ = ()
 
     @property
     def name(self) -> str:
-        """As shown in logs."""
+        """The name in logs."""
         raise NotImplementedError
 
     @property
     def root(self) -> Source:
+        """The start of the path."""
         source = self
         while isinstance(source, ChildSource):
             source = source.parent
@@ -66,18 +67,19 @@ class Source:
 
     @property
     def is_constant_rooted(self) -> bool:
+        """Whether the path starts at an object that the compiled entry holds."""
         return isinstance(self.root, ConstSource)
 
     def fetch(self, builder: GuardProgram) -> int:
-        """Emit what fetches this source into a slot of a guard program; returns the slot."""
+        """Emit the instructions that fetch the object in a guard program; return the slot that holds the object."""
         raise NotImplementedError
 
     def reconstruct(self, cg: SourceWriter) -> str:
-        """An expression for it, in terms of variables of the generated function."""
+        """An expression that fetches the object, over variables of the generated function."""
         raise NotImplementedError
 
     def read(self, slots: tuple[Any, ...]) -> Any:
-        """Fetch it in Python (reports of failed guards). May raise whatever the fetch raises."""
+        """Fetch the object in Python, for reports of failed guards. Raises: any error of the fetch."""
         raise NotImplementedError
 
 
@@ -104,8 +106,8 @@ class SlotSource(Source):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConstSource(Source):
-    """An object held by the compiled entry. Its identity was guarded where it was found (`label`). of_module: within an
-    nn.Module's state."""
+    """An object that the compiled entry holds. A guard at the place `label` checks its identity. of_module: the object is part of
+    the state of an nn.Module."""
 
     value: Any
     label: str
@@ -133,7 +135,7 @@ class ConstSource(Source):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeakSource(Source):
-    """What a weak reference, held by the compiled entry, gives at each call. Its end is a failed guard."""
+    """The referent of a weak reference that the compiled entry holds. A dead referent is a failed guard."""
 
     reference: Any
     label: str
@@ -160,7 +162,7 @@ class WeakSource(Source):
 
 @dataclass(frozen=True, slots=True)
 class LiveSource(Source):
-    """What stands at the constant-rooted `place` at each call: a tensor that a program replaces, so that no entry holds it."""
+    """The object at the constant-rooted `place` at each call: a tensor that the program replaces, so that no entry holds it."""
 
     place: Source
 
@@ -179,7 +181,7 @@ class LiveSource(Source):
 
 
 class ChildSource(Source):
-    """Something reached from `parent` by `key`. Subclasses name the guard instruction and the expression."""
+    """An object reached from `parent` by `key`. Subclasses give the guard instruction and the expression."""
 
     __slots__ = ("_hash", "key", "parent")
 
@@ -204,7 +206,7 @@ class ChildSource(Source):
 
 
 def _key_identity(key: Any) -> Any:
-    """Keys compare without running user code: plain ones by type and value, others by identity."""
+    """A key that compares without running user code: by type and value if it is plain, else by identity."""
     return (type(key), key) if isinstance(key, str | int | float | bool | bytes | None) else id(key)
 
 
@@ -228,7 +230,7 @@ class DictAttrSource(ChildSource):
 
 
 class AttrSource(ChildSource):
-    """An attribute by ordinary lookup, on objects where that runs no user code (slots, functions, modules)."""
+    """An attribute by ordinary lookup, on objects whose lookup runs no user code (slots, functions, modules)."""
 
     __slots__ = ()
 
@@ -285,7 +287,7 @@ class ItemSource(ChildSource):
 
 
 class ContentSource(ItemSource):
-    """Item `key` of what an instance of a subclass of list or tuple holds, whatever its own __getitem__ says."""
+    """Stored item `key` of an instance of a subclass of list or tuple; its own __getitem__ does not run."""
 
     __slots__ = ()
 
@@ -297,12 +299,12 @@ class ContentSource(ItemSource):
 
 
 def content_item(holder: Any, index: int) -> Any:
-    """holder[index] by list or tuple's own look-up."""
+    """holder[index] by the lookup of list or tuple."""
     return (list if isinstance(holder, list) else tuple).__getitem__(holder, index)
 
 
 class DictItemSource(ChildSource):
-    """Value under `key` of a dict, by the dict's own lookup. Also globals, with the namespace as parent."""
+    """Value under `key` of a dict, by the lookup of dict. For a global, the parent is the namespace."""
 
     __slots__ = ()
 
@@ -323,7 +325,7 @@ class DictItemSource(ChildSource):
 
 
 class CellContentsSource(ChildSource):
-    """What a cell object holds; key is the variable's name."""
+    """The contents of a cell object; key is the name of the variable."""
 
     __slots__ = ()
 
@@ -342,8 +344,8 @@ class CellContentsSource(ChildSource):
 
 
 class IteratorOwnerSource(ChildSource):
-    """What an iterator of CPython's own goes over: a list, a dict, an inner iterator, zip's tuple of them; or the dict of a
-    view. key is unused."""
+    """The object that a built-in iterator iterates over: a list, a dict, an inner iterator, or the tuple of iterators of zip; or the
+    dict of a view. key is unused."""
 
     __slots__ = ()
 
@@ -362,7 +364,7 @@ class IteratorOwnerSource(ChildSource):
 
 
 class ArrayMemorySource(ChildSource):
-    """A tensor over the memory of the ndarray `parent`, made at each fetch. key is unused."""
+    """A tensor over the memory of the ndarray `parent`; each fetch makes a new tensor. key is unused."""
 
     __slots__ = ()
 
@@ -401,7 +403,7 @@ class ClosureCellSource(ChildSource):
 
 
 class GeometrySource(ChildSource):
-    """A size or stride of dim `dim` of a tensor, or its storage offset: a number, read by shape checks themselves."""
+    """A size or a stride of dim `dim` of a tensor, or its storage offset. Only shape checks read this number."""
 
     __slots__ = ("dim", "kind")
 
@@ -429,17 +431,17 @@ _ABSENT = object()
 
 
 def module_of(cls: type) -> Any:
-    """cls.__module__, whatever its metaclass makes of that name."""
+    """cls.__module__, without a lookup in the metaclass."""
     return type.__dict__["__module__"].__get__(cls)
 
 
 def is_a(real: Any, kinds: type | tuple[type, ...]) -> bool:
-    """isinstance(real, kinds) by its class alone: the object may answer for its __class__ with code of the user's."""
+    """isinstance(real, kinds) by the class alone: reading `__class__` of the object may run code of the user."""
     return issubclass(type(real), kinds)
 
 
 def type_attribute(cls: type, name: str, default: Any = _ABSENT) -> Any:
-    """The raw entry `name` along cls's MRO, without binding. Raises: AttributeError if there is none."""
+    """The raw entry `name` along the MRO of cls, not bound. Raises: AttributeError if no class has the entry."""
     for base in type.__dict__["__mro__"].__get__(cls):
         namespace = type.__dict__["__dict__"].__get__(base)
         if name in namespace:

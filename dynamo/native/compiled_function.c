@@ -31,7 +31,7 @@ static PyObject *run_original(CompiledObject *self, PyObject *const *args, size_
     return call_original(region, (PyObject *)self->fn, args, nargsf, kwnames);
 }
 
-/* slots hold the arguments; the function slot is filled here. */
+/* The slots hold the arguments; this function fills the function slot. */
 static PyObject *compiled_dispatch(CompiledObject *self, SlotBuffer *buffer, PyObject *const *args, size_t nargsf,
                                    PyObject *kwnames)
 {
@@ -160,7 +160,7 @@ static void compiled_dealloc(CompiledObject *self)
     Py_TYPE(self)->tp_free(self);
 }
 
-/* --- behaving as the function ---------------------------------------------------------------- */
+/* --- the attributes of the function ---------------------------------------------------------------- */
 static PyObject *compiled_get(PyObject *self, PyObject *instance, PyObject *owner)
 {
     (void)owner;
@@ -175,7 +175,7 @@ static PyObject *compiled_getattr(CompiledObject *self, PyObject *name)
     return PyObject_GetAttr((PyObject *)self->fn, name);
 }
 
-/* What a call reads from the function is written to it; the rest is this object's own. */
+/* Attributes that a call reads from the function are written to the function; other attributes belong to this object. */
 static int compiled_setattr(CompiledObject *self, PyObject *name, PyObject *value)
 {
     static const char *const of_function[] = {"__code__", "__defaults__", "__kwdefaults__"};

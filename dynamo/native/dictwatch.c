@@ -1,5 +1,4 @@
-/* Sees every write to a set of dicts: by dict watchers where the interpreter has them (3.12+), by the
- * dict's version tag on 3.11. Owns the map from watched dicts to the blocks that depend on them. */
+/* Detects every write to a set of dicts: by dict watchers (3.12+), or by the version tags of the dicts (3.11). Owns the map from watched dicts to the blocks that depend on them. */
 #include "frame_compat.h"
 #include "guards.h"
 #include "ptrmap.h"

@@ -18,7 +18,7 @@ static PyObject *dispatcher_fallback(DispatcherObject *self, PyObject *const *ar
 
 static PyObject *dispatcher_dispatch(DispatcherObject *self, SlotBuffer *buffer, PyObject *const *args, int n)
 {
-    /* A trace function is to see every line from here on. */
+    /* Under a trace function the fallback runs, so that the function gets every line. */
     if (unlikely(thread_is_traced(PyThreadState_Get())) && self->fallback != Py_None)
         return dispatcher_fallback(self, args, n);
     EntryObject *entry = entry_table_find(&self->table, buffer->slots, n, buffer->capacity);

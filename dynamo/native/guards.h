@@ -1,4 +1,5 @@
-/* The guard program: a flat array of instructions over slots. guard_build.c makes it, guards.c runs it. */
+/* The guard program: a flat array of instructions over slots. guard_build.c makes it, guards.c runs it, guard_program.c is its
+ * Python type. */
 #ifndef FRAMEJIT_GUARDS_H
 #define FRAMEJIT_GUARDS_H
 
@@ -17,7 +18,7 @@ typedef struct {
     int64_t dims[];             /* sizes, then strides, as in TensorObject */
 } TensorSpec;
 
-/* What a watch or epoch block has seen. Instructions of the block follow it in the program.
+/* State of a watch or epoch block. The instructions of the block follow it in the program.
  * A run that enters the block takes a sample and a ticket; only the latest ticket may commit its
  * sample, so threads that interleave (a check may run Python code) cannot vouch for each other. */
 typedef struct Block {
@@ -26,7 +27,7 @@ typedef struct Block {
     PyObject **dicts;           /* strong; the first n_owners are those of the owners */
     PyObject **owners;          /* borrowed from the tuple of items: objects, whose __dict__ may be replaced */
     PyTypeObject **types;       /* borrowed from the tuple of items */
-    PyObject *counter;          /* borrowed likewise, or NULL: a C function that gives an int, another after each change */
+    PyObject *counter;          /* borrowed likewise, or NULL: a C function that returns an int, a different one after each change */
     uint64_t changes;           /* bumped by the dict watcher (3.12+) */
     uint64_t seen_changes, seen_epoch, sample_changes, sample_epoch, ticket;
     unsigned int *seen_tags, *sample_tags;      /* by type */
@@ -65,6 +66,11 @@ int guards_init(PyObject *module);
 /* 1: the guards hold; 0: they do not; -1: an error that is not an Exception is set.
  * slots: n_inputs values; the rest up to `capacity` is scratch. */
 int program_run(ProgramObject *program, PyObject **slots, int capacity);
+
+/* Index of the first instruction that fails, or the program's count; -1: an error that is not an Exception is set.
+ * trust: blocks without a change pass. */
+int program_first_failure(ProgramObject *program, PyObject **slots, bool trust);
+int checks_init(void);
 
 /* guard_build.c */
 int program_build(ProgramObject *program, PyObject *instructions);

@@ -10,10 +10,10 @@
 
 static _PyFrameEvalFunction previous_eval = _PyEval_EvalFrameDefault;
 static Py_ssize_t n_acquired, n_regions;
-static bool buried;             /* someone installed a hook over ours, which may call ours */
+static bool buried;             /* another hook lies over ours, and may call ours */
 
 /* --- a fresh frame --------------------------------------------------------------------------- */
-/* region.miss(code, func, slots): hook off, untraced, whatever error was set kept aside. */
+/* region.miss(code, func, slots), with the hook off, without tracing, and with the current error saved. */
 static PyObject *call_frame_miss(PyThreadState *ts, PyObject *miss, PyCodeObject *code, PyObject *function,
                                  PyObject **slots, int n)
 {
@@ -38,7 +38,7 @@ static PyObject *call_frame_miss(PyThreadState *ts, PyObject *miss, PyCodeObject
     return outcome;
 }
 
-/* Result of what replaces the frame; *plain: nothing does, the frame is to run as it is. */
+/* The result of the code that replaces the frame. *plain: no code replaces it, and the frame runs unchanged. */
 static __attribute__((noinline)) PyObject *run_replacement(PyThreadState *ts, Frame *frame, PyCodeObject *code, DispatcherObject *dispatcher,
                                  PyObject *miss, bool *plain)
 {
@@ -83,7 +83,7 @@ static inline bool is_candidate(PyThreadState *ts, Frame *frame, PyCodeObject *c
 /* --- the C stack ----------------------------------------------------------------------------- */
 #define STACK_MARGIN (256 << 10)
 
-/* The lowest address that this thread's frames may reach; 0 where the system does not tell. */
+/* The lowest address that frames of this thread may reach; 0 where the system does not report it. */
 static uintptr_t stack_floor(void)
 {
     static _Thread_local uintptr_t known = 1;
@@ -99,7 +99,7 @@ static uintptr_t stack_floor(void)
     return known;
 }
 
-/* The frame as it is. With the hook on, each Python call takes C stack: when that ends, so does the recursion. */
+/* Run the frame unchanged. With the hook installed, each Python call takes C stack: at its end, the recursion is an error. */
 static PyObject *eval_as_it_is(PyThreadState *ts, Frame *frame, int throwflag)
 {
     char here;
@@ -157,7 +157,7 @@ void hook_acquire(void)
         buried = false;
         return;
     }
-    /* A hook that was put over ours chains to it: installing again would make a circle. */
+    /* A hook over ours chains to ours: installing ours again would make a circle. */
     if (buried) return;
     previous_eval = current;
     _PyInterpreterState_SetEvalFrameFunc(interpreter, hook_eval);

@@ -1,5 +1,5 @@
-/* Where an iterator stands: what it goes over, and how far it is. Only for CPython's own iterators over lists, tuples,
- * text, ranges and dicts, and enumerate and zip over others: asking them runs no user code. */
+/* The state of a built-in iterator: the object that it iterates over, and its position. Only for CPython's iterators over lists,
+ * tuples, str, ranges and dicts, and for enumerate and zip: reading their state runs no user code. */
 #include "guards.h"
 
 static int keep_first(PyObject *o, void *first)
@@ -8,7 +8,7 @@ static int keep_first(PyObject *o, void *first)
     return 1;
 }
 
-/* The first object that the iterator holds is what it goes over: no attribute gives it. NULL if there is none. */
+/* The object that the iterator iterates over is its first reference; no attribute exposes it. NULL if there is none. */
 PyObject *iterator_owner(PyObject *iterator)
 {
     traverseproc traverse = Py_TYPE(iterator)->tp_traverse;
@@ -17,7 +17,7 @@ PyObject *iterator_owner(PyObject *iterator)
     return Py_XNewRef(first);
 }
 
-/* From what __reduce__ gives, (callable, (over, ...)[, position]), the part that tells the position. */
+/* The position in the result of __reduce__: (callable, (over, ...)[, position]). */
 static PyObject *state_in(PyObject *iterator, PyObject *reduced)
 {
     PyObject *args = PyTuple_GET_ITEM(reduced, 1), *over = PyTuple_GET_ITEM(args, 0);
@@ -29,12 +29,11 @@ static PyObject *state_in(PyObject *iterator, PyObject *reduced)
     if (positioned) return Py_NewRef(PyTuple_GET_ITEM(reduced, 2));
     if (Py_IS_TYPE(iterator, &PyDictIterKey_Type) || Py_IS_TYPE(iterator, &PyDictIterValue_Type) ||
         Py_IS_TYPE(iterator, &PyDictIterItem_Type))
-        return PyLong_FromSsize_t(PyList_GET_SIZE(over));   /* what is left of it: a list */
+        return PyLong_FromSsize_t(PyList_GET_SIZE(over));   /* a list of the remaining items */
     Py_RETURN_NONE;
 }
 
-/* A constant that tells where the iterator stands; None if it is at its end. NULL with an error if the dict that it
- * goes over has changed its size. */
+/* A constant for the position of the iterator; None at its end. NULL with an error if its dict has changed size. */
 PyObject *iterator_state(PyObject *iterator)
 {
     PyObject *reduced = PyObject_CallMethod(iterator, "__reduce__", NULL), *state = NULL;
@@ -63,7 +62,7 @@ static PyObject *py_iterator_state(PyObject *module, PyObject *iterator)
 }
 
 PyMethodDef iterator_methods[] = {
-    {"iterator_owner", py_iterator_owner, METH_O, "What an iterator goes over: its list, dict, inner iterator or tuple of them."},
-    {"iterator_state", py_iterator_state, METH_O, "A constant that tells where an iterator stands; None at its end."},
+    {"iterator_owner", py_iterator_owner, METH_O, "The object that a built-in iterator iterates over."},
+    {"iterator_state", py_iterator_state, METH_O, "A constant for the position of a built-in iterator; None at its end."},
     {NULL, NULL, 0, NULL},
 };

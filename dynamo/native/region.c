@@ -171,7 +171,7 @@ static PyObject *clear(RegionObject *self, PyObject *args)
 
 static Py_ssize_t length(RegionObject *self) { return (Py_ssize_t)self->frames.used; }
 
-/* A region with nothing in it yet is still a region. */
+/* An empty region is true. */
 static int truth(RegionObject *self)
 {
     (void)self;

@@ -1,5 +1,5 @@
 /* Re-entry: run a function's own code from any instruction, in a fresh frame with given locals and value stack.
- * CPython makes the frame, for arguments that do not matter; the hook hands it over before it starts. */
+ * CPython makes the frame in a call with placeholder arguments; the hook fills the frame before it starts. */
 #include "resume.h"
 #include "code_state.h"
 #include "frame_compat.h"
@@ -118,7 +118,7 @@ static PyObject *call_with_placeholders(PyObject *function, PyCodeObject *code)
     return result;
 }
 
-/* A new reference to the values as a tuple. A list is emptied: what the new frame drops dies then. */
+/* A new reference to the values as a tuple. A list is emptied, so that an object dies when the new frame drops it. */
 static PyObject *take_values(PyObject *values)
 {
     if (!PyList_Check(values)) return Py_NewRef(values);
@@ -127,7 +127,7 @@ static PyObject *take_values(PyObject *values)
     return tuple;
 }
 
-/* A new reference to a value that may be given in a list of one, which is emptied. */
+/* A new reference to a value, which may come in a list of one item; the list is emptied. */
 static PyObject *take_value(PyObject *value)
 {
     if (!PyList_Check(value) || PyList_GET_SIZE(value) != 1) return Py_NewRef(value);
@@ -136,7 +136,7 @@ static PyObject *take_value(PyObject *value)
     return item;
 }
 
-/* Nothing of `p` is let go here: its owner does that. */
+/* The owner of `p` releases its references. */
 static int pending_take(Pending *p, PyObject **handled, PyObject *const *args, Py_ssize_t nargs)
 {
     if (!(p->locals = take_values(args[2])) || !(p->stack = take_values(args[3]))) return -1;
@@ -198,7 +198,7 @@ static PyObject *py_resume(PyObject *module, PyObject *const *args, Py_ssize_t n
     return result;
 }
 
-/* --- looking at frames and code -------------------------------------------------------------- */
+/* --- reading frames and code -------------------------------------------------------------- */
 static PyObject *slots_of_frame(Frame *frame, int from, int to)
 {
     PyObject *tuple = PyTuple_New(to - from);

@@ -1,8 +1,8 @@
 /* The "shape" check: a relation between sizes, strides, offsets, ints and floats of several slots, as a small stack
- * program. Ints and floats do not mix but by a step that converts; whoever writes the program sees to that.
+ * program. Only a conversion step mixes ints and floats; the writer of the program ensures this.
  *
- * It holds exactly where Python's arithmetic says so: a step that leaves 64 bits, divides by zero or meets something
- * else than it expects makes the check fail, which costs a recompilation and never a wrong result. */
+ * The check passes only if Python's arithmetic agrees: a step that overflows 64 bits, divides by zero or reads an object of another
+ * type makes the check fail. A failed check costs a recompilation, never a wrong result. */
 #include "guards.h"
 
 /* Operands in the program, values popped and pushed. `dynamo.guards.kinds` has the table. */

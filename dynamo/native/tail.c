@@ -1,13 +1,13 @@
-/* Tails: a continuation that is to run next, returned instead of called. What the frame that returns it held is gone by
- * then, so objects die when they would in the user's function, and chains of breaks do not grow the stack. A frame object
- * made meanwhile outlives its frame (a traceback of a callee leads to it): it is emptied. */
+/* Tails: a continuation that a generated function returns instead of calling it. The frame of the function is gone when the
+ * continuation runs, so objects die when they would in the user's function, and chains of breaks do not grow the stack. A frame
+ * object that a traceback of a callee keeps outlives its frame: it is cleared. */
 #include "tail.h"
 #include "frame_compat.h"
 
 typedef struct {
     PyObject_HEAD
     PyObject *target, *args;
-    PyObject *frame;            /* of the function that returns the tail, if somebody may hold it, or NULL */
+    PyObject *frame;            /* frame object of the function that returns the tail, or NULL */
 } TailObject;
 
 static int tail_traverse(TailObject *self, visitproc visit, void *arg)
@@ -52,7 +52,7 @@ static void empty_frame(PyObject *frame)
     Py_DECREF(frame);
 }
 
-/* What only the arguments hold dies as the variables of a frame do: the first one first. */
+/* Objects that only the arguments hold die in the order of a frame's variables: the first one first. */
 static void drop_arguments(PyObject *args)
 {
     for (Py_ssize_t i = 0; Py_REFCNT(args) == 1 && i < PyTuple_GET_SIZE(args); i++) {
@@ -103,7 +103,7 @@ static PyObject *py_drive(PyObject *module, PyObject *tail)
     (void)module;
     if (!Py_IS_TYPE(tail, &TailType) || !((TailObject *)tail)->target)
         return PyErr_Format(PyExc_TypeError, "drive: given a %s; expected a Tail that has not run", Py_TYPE(tail)->tp_name);
-    Py_CLEAR(((TailObject *)tail)->frame);      /* it goes on running */
+    Py_CLEAR(((TailObject *)tail)->frame);      /* the caller's frame continues to run */
     return tail_drive(Py_NewRef(tail));
 }
 

@@ -1,1 +1,3 @@
-"""What capture reports: `causes` of graph breaks, `errors`, and `break_errors` (the switch that makes breaks errors)."""
+"""Reports of a capture: `causes` of graph breaks, `errors` that the user sees, `counters` of compilations, and `break_errors`, the
+switch that makes breaks errors.
+"""

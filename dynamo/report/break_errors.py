@@ -1,4 +1,4 @@
-"""error_on_graph_break: a block in which graph breaks are errors, or are not. Captured functions run it like user code."""
+"""`error_on_graph_break`: a block in which graph breaks are errors, or are not. A capture follows this file like user code."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from dynamo.report import causes
 
 
 class error_on_graph_break:  # noqa: N801 - torch's name
-    """Whether a graph break is an error: in this block of a compiled function, or while compiled functions are called in it.
+    """Make graph breaks errors, or not, in a block of a compiled function or in a block that calls compiled functions.
 
-    Usable as a decorator. `fullgraph=True` goes before it. For this thread.
+    error: whether a break is an error. The setting applies to the calling thread. `fullgraph=True` takes precedence. Usable as a
+    decorator. Raises, at a break: torch._dynamo.exc.Unsupported.
     """
 
     def __init__(self, error: bool) -> None:

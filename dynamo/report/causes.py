@@ -1,7 +1,7 @@
-"""The catalogue of graph-break causes, and the record made of each break.
+"""The catalogue of graph-break causes, and the record of each break.
 
-Owns: what can end a graph (`Cause`), what is reported (`BreakRecord`), and printing each site once.
-Must not know how a break is executed.
+Owns: the causes (`Cause`), the record of one break (`BreakRecord`), one report for each site, and the per-thread switch that makes
+breaks errors. Must not know how a break is executed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DOCS: Final = "TORCH_LOGS.md#"
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One reason for which a graph can end. hint: what the user may do about it."""
+    """One reason why a graph can end. hint: what the user can do."""
 
     id: str
     title: str
@@ -29,7 +29,7 @@ class Cause:
 
     @property
     def docs(self) -> str:
-        """Where the documentation treats it."""
+        """The anchor in the documentation."""
         return DOCS + self.id
 
 
@@ -122,7 +122,7 @@ EXCEPTION: Final = _cause(
 
 @dataclass(frozen=True, slots=True)
 class BreakRecord:
-    """One graph break: where in the user's code, why, and what to do about it.
+    """One graph break: its place in the user's code, and its cause.
 
     stack: (file, line, function) of the inlined frames, outermost first, the breaking one last.
     """
@@ -140,7 +140,7 @@ class BreakRecord:
         return linecache.getline(file, line).strip()
 
     def user_stack(self) -> list[traceback.FrameSummary]:
-        """The user's lines that led here, the outermost first: frames of this library are left out, but for the last one."""
+        """The user's frames down to the break, outermost first. Without a frame of the user, the last frame of this library."""
         return [traceback.FrameSummary(file, line, function, lookup_line=False) for file, line, function in self._places()]
 
     def _places(self) -> list[tuple[str, int, str]]:
@@ -163,7 +163,7 @@ class BreakRecord:
 
 
 class _Forbidden(local):
-    """What `error_on_graph_break` asked for in this thread; None: `fullgraph` decides."""
+    """The setting of `error_on_graph_break` in this thread; None: `fullgraph` decides."""
 
     value: bool | None = None
 
@@ -172,12 +172,12 @@ _forbidden: Final = _Forbidden()
 
 
 def forbidding() -> bool | None:
-    """What this thread has asked for."""
+    """The setting of this thread: True, breaks are errors; False, they are not; None, `fullgraph` decides."""
     return _forbidden.value
 
 
 def forbid(error: bool | None) -> bool | None:
-    """Ask for it; returns what was asked for before. In captured functions: from here on."""
+    """Change the setting of this thread; return the old setting. In a captured function, the change applies from the call on."""
     before, _forbidden.value = _forbidden.value, error
     return before
 
@@ -187,7 +187,7 @@ _seen_lock = Lock()
 
 
 def report(record: BreakRecord) -> None:
-    """Log `record`, once per site and cause."""
+    """Log `record` once for each site and cause."""
     if not LOG.enabled:
         return
     key = (record.file, record.line, record.cause.id)

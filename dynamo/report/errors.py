@@ -1,7 +1,6 @@
-"""Exceptions that capture raises. Internal ones steer the executor; public ones reach the user.
+"""Exceptions that a capture raises. Internal exceptions steer the executor; public exceptions reach the user.
 
-Owns the classes, and how an error that is told and not raised is written; the catalogue of graph-break causes is in
-`breaks.py`.
+Owns the classes, and the text of an error that is logged instead of raised. `causes` has the catalogue of graph-break causes.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _named(name: str) -> Callable[[type], type]:
-    """Give a class the name that it has in `torch._dynamo.exc`."""
+    """Give a class its name in `torch._dynamo.exc`."""
 
     def rename(cls: type) -> type:
         cls.__name__ = cls.__qualname__ = name
@@ -30,7 +29,7 @@ def _named(name: str) -> Callable[[type], type]:
 
 @_named("TorchDynamoException")
 class CaptureError(RuntimeError):
-    """Base of what users see when a capture cannot do what was asked."""
+    """Base class of the public exceptions: a capture cannot do what the user requires."""
 
 
 @_named("Unsupported")
@@ -40,7 +39,7 @@ class UnsupportedUnderFullgraph(CaptureError):
 
 @_named("BackendCompilerFailed")
 class BackendFailed(CaptureError):
-    """The backend could not compile a graph, and eager must not replace it. The traceback ends in the backend's frames."""
+    """The backend failed to compile a graph, and the graph must not run eagerly. The traceback ends in the frames of the backend."""
 
     def __init__(self, backend_name: str, inner_exception: Exception, place: str, is_built_in: bool) -> None:
         why = f"{type(inner_exception).__name__}: {inner_exception}"
@@ -61,7 +60,7 @@ class RecompileLimitExceeded(CaptureError):
 
 
 class ConstraintViolationError(CaptureError):
-    """A dim marked with `mark_dynamic` cannot be dynamic: the program needs its size, or it is out of its range."""
+    """A dim marked with `mark_dynamic` cannot be dynamic: the program depends on its size, or the size is out of its range."""
 
 
 class FailOnRecompile(CaptureError):
@@ -73,11 +72,11 @@ class ForbiddenCall(CaptureError, AssertionError):
 
 
 class Steering(Exception):
-    """Internal: base of those that steer the executor. None of them reaches the user."""
+    """Internal: base class of the exceptions that steer the executor. No instance reaches the user."""
 
 
 class Unsupported(Steering):
-    """Internal: the current instruction cannot be captured. Becomes a graph break."""
+    """Internal: the current instruction cannot be captured. The exception becomes a graph break."""
 
     def __init__(self, cause: Cause, detail: str) -> None:
         super().__init__(f"{cause.id}: {detail}")
@@ -104,7 +103,7 @@ class BreakFound(Steering):
 
 
 class GiveUp(Steering):
-    """Internal: this code cannot be captured from here at all; it runs in plain Python."""
+    """Internal: no part of this code can be captured; the code runs in plain Python."""
 
     def __init__(self, cause: Cause, detail: str) -> None:
         super().__init__(f"{cause.id}: {detail}")
@@ -113,13 +112,13 @@ class GiveUp(Steering):
 
 
 def describe(error: BaseException, ours: bool = True) -> str:
-    """Class, text and innermost place of an error whose traceback nobody will see. ours: whether that may be in our code."""
+    """Class, text and innermost place of an error that is logged without a traceback. ours: the place may lie in this library."""
     first, *more = f"{type(error).__name__}: {error}".split("\n", 1)
     return "\n".join([first + _innermost(error, ours), *more])
 
 
 def _innermost(error: BaseException, ours: bool) -> str:
-    """The innermost place in the traceback that is the user's; if there is none, the innermost one of ours."""
+    """The innermost place of the user in the traceback; without one, and with `ours`, the innermost place of this library."""
     places = traceback.extract_tb(error.__traceback__)
     shown = [p for p in places if owner_of(p.filename) == THEIRS] or places[len(places) * (not ours) :]
     return f" (at {'/'.join(Path(shown[-1].filename).parts[-2:])}:{shown[-1].lineno})" if shown else ""

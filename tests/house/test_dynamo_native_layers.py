@@ -11,8 +11,8 @@ from eager.startup.places import ROOT
 FOLDER = Path(ROOT) / "dynamo" / "native"
 # From the ground up; names of one entry are one layer.
 LAYERS = (
-    "state", "ptrmap frame_compat", "code_state", "guard_kinds guards guard_build shape_guard dictwatch iterators", "entries binder",
-    "tail", "dispatcher", "region", "frame_fill", "hook", "resume compiled_function", "module",
+    "state", "ptrmap frame_compat", "code_state", "guard_kinds guards guard_build guard_program shape_guard dictwatch iterators",
+    "entries binder", "tail", "dispatcher", "region", "frame_fill", "hook", "resume compiled_function", "module",
 )  # fmt: skip
 RANK = {name: k for k, names in enumerate(LAYERS) for name in names.split()}
 FILES = sorted(FOLDER.glob("*.[ch]"))

@@ -63,7 +63,7 @@ class GuardProgram:
     Fetches. ``src`` is a slot, ``dst`` a temporary::
 
         ("const", obj, dst)                   dst = obj (a strong reference)
-        ("weak", ref, dst)                    ref(); fails once the referent is gone
+        ("weak", ref, dst)                    ref(); fails once the referent is dead
         ("global", dict, key, dst)            dict[key]; fails if absent
         ("attr", src, name, dst)              getattr(src, name), all of Python's semantics
         ("generic_attr", src, name, dst)      object.__getattribute__(src, name), without __getattr__
@@ -104,7 +104,7 @@ class GuardProgram:
         ("plain_new", src)                    the class src inherits object.__new__
         ("iterator_state", src, value)        position of a built-in iterator
 
-    Relations between slots. They run after all other instructions, and cannot stand in a block::
+    Relations between slots. They run after all other instructions, and cannot be part of a block::
 
         ("shape", (src, ...), (step, ...))    a relation of sizes, ints and floats in postfix: see below
         ("same", src_a, src_b)                src_a is src_b

@@ -6,10 +6,10 @@ __all__ = ["TransformGetItemToIndex"]
 
 
 class TransformGetItemToIndex:
-    """A block in which `x[i]` with a tensor `i` of no dims indexes by the tensor and asks for no number.
+    """A block in which `x[i]` with a tensor `i` of no dims indexes by the tensor and requests no number.
 
     In torch that needs a mode, for masks written as functions of positions and mapped by `vmap`. Here indexing never
-    asks a batched tensor for its value, so the block changes nothing.
+    reads the value of a batched tensor, so the block changes nothing.
     """
 
     def __enter__(self) -> TransformGetItemToIndex:

@@ -1,4 +1,4 @@
-"""`torch.compiler.config`: torch's flags of the whole compiler, most of which are those of `torch._dynamo.config`."""
+"""`torch.compiler.config`: torch's flags of the whole compiler; most are flags of `torch._dynamo.config` too."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dynamo import config
 from eager.utils._config_module import Alias, Config, Setting, Table, hints, install, optional, refused
 
 _REFUSED: Table = (
-    ("what was dynamic in an earlier process is not kept", {
+    ("dynamic sizes of an earlier process are not kept", {
         "job_id": optional(str), "pgo_extra_read_key": optional(str), "pgo_extra_write_key": optional(str),
     }),
     ("the cache is keyed by the graph; FRAMEJIT_CACHE_DIR names another folder", {"cache_key_tag": ""}),

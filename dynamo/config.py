@@ -1,4 +1,4 @@
-"""`torch._dynamo.config`: each of torch's flags, with what it does here.
+"""`torch._dynamo.config`: each of torch's flags, with its effect here.
 
 A flag is a setting of this project, or of it only the default is supported (`_REFUSED`), or it is kept and changes
 nothing (`_HINTS`). Each of the two tables states the reason for a group of flags. Two defaults are not torch's:
@@ -87,7 +87,7 @@ _REFUSED: Table = (
     ("a function that reaches the recompile limit runs eagerly with all that it calls", {
         "skip_code_recursive_on_recompile_limit_hit": True,
     }),
-    ("an integer attribute of a module is a constant of the compiled code; keep one that changes in a tensor", {
+    ("an integer attribute of a module is a constant of the compiled code; keep an attribute that changes in a tensor", {
         "allow_unspec_int_on_nn_module": False,
     }),
     ("a call that prints or logs breaks the graph, so that its output keeps its place", {
@@ -119,10 +119,10 @@ _REFUSED: Table = (
     }),
 )  # fmt: skip
 _HINTS: Table = (
-    ("what was dynamic in an earlier process is not kept", {
+    ("dynamic sizes of an earlier process are not kept", {
         "automatic_dynamic_local_pgo": True, "automatic_dynamic_remote_pgo": optional(bool),
     }),
-    ("every object that compiled code reads is guarded by a native check, whose cost is that of a pointer comparison", {
+    ("every object that compiled code reads is guarded by a native check, which costs a pointer comparison", {
         "assume_dunder_attributes_remain_unchanged": True, "enable_cpp_framelocals_guard_eval": True, "enable_cpp_guard_manager": True,
         "enable_cpp_symbolic_shape_guards": False, "guard_nn_modules_using_dict_tags": True,
         "invalidate_compile_context_weakrefs": optional(bool), "issue_3_13_0_warning": True,

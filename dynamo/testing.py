@@ -13,7 +13,7 @@ __all__ = ["CompileCounter", "CompileCounterWithBackend", "EagerAndRecordGraphs"
 
 
 class EagerAndRecordGraphs:
-    """A backend that runs graphs as they are and keeps them in `graphs`."""
+    """A backend that runs graphs unchanged and keeps them in `graphs`."""
 
     def __init__(self) -> None:
         self.graphs: list[GraphModule] = []

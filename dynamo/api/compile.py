@@ -161,9 +161,9 @@ def _adapt(backend: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """Never capture `fn` (nor what it calls, if `recursive`). Usable as a decorator, with or without arguments.
+    """Never capture `fn`, and with `recursive` none of its callees. Usable as a decorator, with or without arguments.
 
-    A Module is disabled in place, and so is a class: making its instances and calling them. reason: shown in the report of
+    A Module is disabled in place. A class is disabled in place too: construction and calls of its instances. reason: shown in the report of
     the break. Raises: TypeError for something that cannot be called.
     """
     if fn is None:
@@ -292,8 +292,8 @@ def forbid_in_graph(fn: Any) -> Any:
 def nonstrict_trace(traceable_fn: Any) -> Any:
     """As `allow_in_graph`: the graph records calls of the function, and compiled code calls it with tensors.
 
-    Its arguments and results may be tensors, constants, and lists, tuples and dicts of these; what it does besides (prints,
-    changes of Python objects) happens at each call. Raises: TypeError unless it can be called.
+    Its arguments and results may be tensors, constants, and lists, tuples and dicts of these; its side effects (prints,
+    changes of Python objects) happen at each call. Raises: TypeError unless it can be called.
     """
     if not callable(traceable_fn):
         raise TypeError(f"nonstrict_trace: got a {type(traceable_fn).__name__}; allowed: a callable")

@@ -1,6 +1,6 @@
 """Code objects as uniform instructions: names, merged arguments, jump targets, handlers, liveness.
 
-Owns the decoding, and the differences between interpreter versions as data (`Version`). Knows nothing of values.
+Owns the decoding, and the differences between interpreter versions as data (`Version`). Does not know captured values.
 Instruction indices, not byte offsets, are the executor's program counter; offsets serve re-entry.
 """
 
@@ -31,9 +31,9 @@ class Version:
     """Differences between interpreters in the meaning of instructions.
 
     callable_first: CALL sees [callable, self or NULL, ...] (else [NULL, callable, ...] or [method, self, ...]).
-    compare_shift: how far COMPARE_OP's operator index is shifted. compare_to_bool: bit that asks for a bool.
+    compare_shift: how far COMPARE_OP's operator index is shifted. compare_to_bool: the bit that requests a bool.
     for_exit_skip: instructions after FOR_ITER's target that are skipped when the iterator ends.
-    attr_method_bit: LOAD_ATTR's low bit asks for a method. prefixes: instructions that belong to the next one.
+    attr_method_bit: the low bit of LOAD_ATTR requests a method. prefixes: instructions that belong to the next one.
     """
 
     callable_first: bool

@@ -33,7 +33,7 @@ class Place:
 
     @property
     def position(self) -> tuple[int, int, int, int]:
-        """(line, last line, column, last column); a column is -1 where the code object has none."""
+        """(line, last line, column, last column); a column is -1 where the code object has no columns."""
         for i, (line, end, column, end_column) in enumerate(self.code.co_positions()):
             if i == self.offset // 2:
                 line = self.code.co_firstlineno if line is None else line
@@ -137,7 +137,7 @@ def entry_at(
 def adopt(frame: FrameType, shown: tuple[Any, ...]) -> None:
     """Give the traceback entries of a placeholder to `frame`, which continues in its own code.
 
-    Exceptions passed the frame while generated code ran in its place. Their tracebacks get the real frame, whose variables then live
+    Exceptions passed the frame while generated code replaced it. Their tracebacks get the real frame, whose variables then live
     as long as the tracebacks. shown: the placeholder, then the exceptions.
     """
     owner, *errors = shown

@@ -53,7 +53,7 @@ GRAPH_SIZES: Final = logs.artifact("graph_sizes")
 BYTECODE: Final = logs.artifact("bytecode")
 COMPONENT: Final = logs.component("dynamo")
 _UNROLLED_TO_WARN: Final = 200  # iterations, and
-_CALLS_TO_WARN: Final = 1000  # calls: from here on a backend needs long enough for a user to wonder
+_CALLS_TO_WARN: Final = 1000  # calls: the compilation takes noticeably long
 
 
 class Owner(Protocol):

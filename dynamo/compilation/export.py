@@ -65,7 +65,7 @@ def export(f: Callable[..., Any], *extra_args: Any, aten_graph: bool = False, pr
            prefer_deferred_runtime_asserts_over_guards: bool = False, **extra_kwargs: Any) -> Any:  # fmt: skip
     """A function of example arguments that returns an `ExportResult`: `graph_module, guards = export(f)(*args)`.
 
-    The graph is of ops, whether or not aten_graph asks for it. tracing_mode: "symbolic" leaves sizes open where the program
+    The graph consists of ops for either value of aten_graph. tracing_mode: "symbolic" leaves sizes open where the program
     does not need them (dynamic_shapes states them one by one), "real" and "fake" fix them. The other options have no effect
     on the graph. `export(f, *args)` is an older form. Exporting changes no tensor and no attribute of a Module.
     Raises: AssertionError for a decomposition_table or pre_dispatch without aten_graph; NotImplementedError for the first,

@@ -28,7 +28,7 @@ def rebuild(module: Module, backend: Backend, backend_name: str, options: Compil
 
 
 class OptimizedModule(Module):
-    """The result of `compile(module)`. The original module is the submodule `_orig_mod`, and its parameters are those of this module.
+    """The result of `compile(module)`. The original module is the submodule `_orig_mod`, and this module shares its parameters.
 
     Attributes are read from and written to the original. Methods such as `train`, `eval` and `to` reach the original as a submodule.
     """

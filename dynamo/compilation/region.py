@@ -1,4 +1,4 @@
-"""Compiled regions: what one call of `compile()` has compiled, and what to do about a call that no compiled variant matches.
+"""Compiled regions: the compiled code of one call of `compile()`, and the reaction to a call that no compiled variant matches.
 
 Owns the regions and their sites, the recompile limit, restarts of a capture, the stance, and the reports of recompilations and of
 errors of the compiler. `site` describes where compiled code can start; `attempt` compiles one variant.

@@ -80,7 +80,7 @@ class Site:
         return f"{self.label} ({code.co_filename}:{code.co_firstlineno})"
 
     def look_at(self, slots: tuple[Any, ...]) -> None:
-        """Record the sizes and numbers of an eager call: those that differ at the next call become symbols."""
+        """Record the sizes and numbers of an eager call: a size or a number that differs at the next call becomes a symbol."""
         self.looked_at = True
         for name, value in zip(self.slot_names, slots, strict=False):
             if isinstance(value, Tensor):

@@ -59,7 +59,7 @@ class BreakWriter:
             self._states = [self._with_watched(state, frame) for state, frame in zip(states, self.frames, strict=True)]
 
     def _state(self, k: int, frame: Frame) -> FrameState:
-        """The locals and the stack that frame k needs from here on."""
+        """The locals and the stack that frame k still needs."""
         inner = k == len(self.frames) - 1
         indices = [] if inner else [frame.pc]
         if inner and self.performed is not None:

@@ -1,4 +1,4 @@
-"""The call of the compiled graph in generated code: its arguments, the modes after it, and what replaces it when it raises."""
+"""The call of the compiled graph in generated code: its arguments, the modes after it, and the eager run after an error."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ Way = Return | Continue | Reenter
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A way on with its condition. names: variables of this way, which die before the frame goes on."""
+    """A way on with its condition. names: variables of this way, which die before the frame continues."""
 
     condition: str | None
     way: Way

@@ -90,7 +90,7 @@ class CodeGen:
 
     # -- names -------------------------------------------------------------------------------------------------
     def _issue(self, kind: OperandKind, text: str) -> Operand:
-        """A name of the function, whose kind is known from here on."""
+        """Issue a name of the function, with its kind."""
         self._issued[text] = operand = Operand(kind, text)
         return operand
 
@@ -129,7 +129,7 @@ class CodeGen:
         return self.global_(obj, label).text
 
     def slot_name(self, index: int) -> str:
-        """The parameter that holds slot `index` of the call; behind the last slot stands the function object."""
+        """The parameter that holds slot `index` of the call; the function object follows the last slot."""
         if index == len(self.parameters):
             self.uses_function = True
             return self._issue(OperandKind.PARAMETER, "_fn").text
@@ -164,7 +164,7 @@ class CodeGen:
         self._indent = outer
 
     def assign(self, expression: str) -> str:
-        """Write `name = expression`; return the name. A name is returned as it is."""
+        """Write `name = expression`; return the name. A name is returned unchanged."""
         if expression in self._issued:
             return expression
         name = self.local("t").text

@@ -36,7 +36,7 @@ class Failure:
         return f"{self.subject} [{self.kind}]" if self.kind else self.subject
 
     def remedy(self) -> str:
-        """What a program can do about a guard that fails again and again, as a sentence."""
+        """Advice about a guard that fails again and again, as a sentence."""
         kind = KINDS.get(self.kind)
         return (kind.remedy if kind is not None and kind.remedy else _DEFAULT_REMEDY).format(name=self.subject)
 

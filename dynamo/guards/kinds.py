@@ -23,16 +23,16 @@ from dynamo.guards.wording import Operands
 
 
 class Phase(Enum):
-    """Where an instruction stands in a program, and what it does there. The value is the heading of the stub's list."""
+    """The place and the purpose of an instruction in a program. The value is the heading of the list in the stub."""
 
     FETCH = "Fetches. ``src`` is a slot, ``dst`` a temporary"
     CHECK = "Checks"
-    RELATION = "Relations between slots. They run after all other instructions, and cannot stand in a block"
+    RELATION = "Relations between slots. They run after all other instructions, and cannot be part of a block"
     BLOCK = "Blocks. Their instructions run only after an item has changed"
 
 
 class Role(Enum):
-    """What `guard_build.c` does with an operand. The value is the letter of its operand strings."""
+    """The use of an operand in `guard_build.c`. The value is the letter of its operand strings."""
 
     SLOT = "s"  # a slot to read
     SLOTS = "S"  # a tuple of slots to read
@@ -75,9 +75,9 @@ class Operand:
 class Kind:
     """One kind of instruction.
 
-    name: as in instructions and in `Guard.kind`. operands: in order. meaning: for the stub; no sentence. words: stand between the
+    name: as in instructions and in `Guard.kind`. operands: in order. meaning: for the stub; no sentence. words: come between the
     sources and the operands of a guard in a note. rank: order among the checks of one depth; cheap and discriminating checks run
-    first. remedy: what a program can do about a guard that fails again and again; `{name}` is the source.
+    first. remedy: advice about a guard that fails again and again; `{name}` is the source.
     fact: replaces words and operands in a note. expected, actual: texts of a report, from the operands and from the observed value.
     subject, current: of a check without a source, the subject of a report and the state of the process.
     names_sources: a note starts with the names of the sources.
@@ -144,7 +144,7 @@ _NUMBER_REMEDY = "The {} `{{name}}` changes between calls: keep it in a tensor, 
 _TABLE: Final = (
     # --- fetches ----------------------------------------------------------------------------------------------
     _fetch("const", _OBJECT, meaning="dst = obj (a strong reference)"),
-    _fetch("weak", Operand("ref", Role.OBJECT, Type.WEAK_REFERENCE), meaning="ref(); fails once the referent is gone"),
+    _fetch("weak", Operand("ref", Role.OBJECT, Type.WEAK_REFERENCE), meaning="ref(); fails once the referent is dead"),
     _fetch("global", Operand("dict", Role.BASE, Type.DICT), _KEY, meaning="dict[key]; fails if absent"),
     _fetch("attr", _SRC, _NAME, meaning="getattr(src, name), all of Python's semantics"),
     _fetch("generic_attr", _SRC, _NAME, meaning="object.__getattribute__(src, name), without __getattr__"),
@@ -203,7 +203,7 @@ _TABLE: Final = (
            fact=lambda operands: f"{wording.value_text(operands[0])}() gives {wording.value_text(operands[1])}"),
     _check("type_absent", _SRC, _NAME, meaning="no class along the MRO of the class src has the name", words="has no attribute", rank=4),
     _check("plain_new", _SRC, meaning="the class src inherits object.__new__", words="inherits object.__new__", rank=4),
-    _check("iterator_state", _SRC, _VALUE, meaning="position of a built-in iterator", words="stands at", rank=4),
+    _check("iterator_state", _SRC, _VALUE, meaning="position of a built-in iterator", words="is at position", rank=4),
     # --- relations ----------------------------------------------------------------------------------------------
     _relation("shape", _SOURCES, Operand("(step, ...)", Role.OBJECT), meaning="a relation of sizes, ints and floats in postfix: see below",
               fact=lambda operands: str(operands[0].text), names_sources=False),

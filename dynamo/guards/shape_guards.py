@@ -152,8 +152,8 @@ _FLOAT_RELATIONS: Final = {
 
 
 def bounds_of(s: Sym, source: Source) -> list[Relation]:
-    """The relations that the bounds of a symbol state, without those that guards of other kinds check: a size is at least 2, an int
-    has 62 bits."""
+    """The relations that the bounds of a symbol state, without the relations that guards of other kinds check: a size is at
+    least 2, an int has 62 bits."""
     if not isinstance(source, GeometrySource):
         return []
     checked = 2 if source.kind == "size" else 0

@@ -11,7 +11,7 @@ typedef struct {
     bool varargs, varkeywords, simple;
 } Signature;
 
-typedef struct {                /* what binding made and the slots borrow from */
+typedef struct {                /* objects that binding made, from which the slots borrow */
     PyObject *rest, *keywords, *defaults, *kwdefaults;
 } BoundExtras;
 

@@ -65,7 +65,7 @@ static void unsubscribe(Block *block, PyObject *dict)
     if (PyDict_Unwatch(watcher_id, dict) < 0) PyErr_Clear();
 }
 
-/* Give a dict that shares its values with an instance a table of its own: popitem() does, and the item goes back to the end. */
+/* Give a dict that shares its values with an instance a separate table: popitem() does, and the item goes back to the end. */
 static int own_table(PyObject *dict)
 {
     if (!HAS_SHARED_DICT_VALUES || !((PyDictObject *)dict)->ma_values) return 0;

@@ -215,8 +215,8 @@ EntryObject *entry_table_find(EntryTable *table, PyObject **slots, int n_inputs,
         Py_DECREF(entry);
         if (unlikely(admitted < 0)) return NULL;
         if (unlikely(table->version != version) && restarts++ < 8) {
-            /* A check ran Python code that changed the list: what was passed over may be elsewhere. Where it
-             * changes all the time, a miss is the answer: it costs time, never the result. */
+            /* A check ran Python code that changed the list: a skipped entry may have moved, so the search
+             * restarts. If the list changes all the time, the search reports a miss, which costs time and no result. */
             version = table->version;
             i = -1;
         }

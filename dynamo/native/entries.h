@@ -27,17 +27,17 @@ int entry_table_remove(EntryTable *table, PyObject *entry);
 void entry_table_clear(EntryTable *table);
 int entry_table_traverse(EntryTable *table, visitproc visit, void *arg);
 /* The first entry whose guards hold (new reference), or NULL; NULL with an error set if a guard
- * raised what is not an Exception. slots[n_inputs .. capacity) is scratch space. */
+ * raised an error that is not an Exception. slots[n_inputs .. capacity) is scratch space. */
 EntryObject *entry_table_find(EntryTable *table, PyObject **slots, int n_inputs, int capacity);
 PyObject *parse_add_entry(EntryTable *table, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
                           int n_inputs);
 
 /* Call a target (or what an entry holds) with slots[0..n), with the thread's mode off.
- * slots[-1] is scratch. `function` goes last if the entry asks for it. */
+ * slots[-1] is scratch. `function` goes last if the entry requires it. */
 PyObject *target_call(PyObject *target, PyObject **slots, int n);
 PyObject *entry_call(EntryObject *entry, PyObject **slots, int n, PyObject *function);
 
-/* What a miss callback returned: an Entry, a target, or None (*run_original is set). Steals `outcome`. */
+/* Run the result of a miss callback: an Entry, a target, or None (*run_original is set). Steals `outcome`. */
 PyObject *outcome_call(PyObject *outcome, PyObject **slots, int n, PyObject *function, bool *run_original);
 /* miss(owner, slots) with the thread's mode off. */
 PyObject *miss_call(PyObject *miss, PyObject *owner, PyObject **slots, int n);

@@ -1,8 +1,8 @@
 /* Interpreter frames, the same on CPython 3.11 to 3.14: the only file of this extension with
  * version conditions on frames and code.
  *
- * Owns: reading and rewriting a frame that the eval hook was handed and has not started. Knows
- * nothing of regions, guards or entries.
+ * Owns: reading and rewriting a frame that the eval hook was handed and has not started. Does
+ * not know regions, guards or entries.
  *
  * 3.11: the caller of the eval function clears the frame; `prev_instr` is one before the next
  *       instruction. 3.12: the eval function clears it. 3.13: `instr_ptr` is the next instruction.
@@ -200,7 +200,7 @@ static inline int exception_row(PyCodeObject *code, int unit)
 }
 
 /* With an exception to throw. Up to 3.12 the interpreter looks up the handler, and the traceback's line, for the unit
- * before the next instruction. From 3.13 the line is the next instruction's, the handler still that of the unit before:
+ * before the next instruction. From 3.13 the line is the next instruction's, the handler still belongs to the unit before:
  * `unit` is the next one where both have the same handler (an instruction that can raise is hardly ever the first). */
 static inline void frame_set_throwing(Frame *f, PyCodeObject *code, int unit)
 {
@@ -230,7 +230,7 @@ static inline int frame_stack_size(Frame *f, PyCodeObject *code, int depth)
 static inline Frame *frame_of_object(PyFrameObject *object) { return object->f_frame; }
 
 /* Drops the copy of its variables that a finished frame keeps since a trace function was called for it: emptying a frame leaves
- * that as it is. From 3.13 on there is none. */
+ * the copy unchanged. From 3.13 on there is no copy. */
 #if PY_VERSION_HEX >= 0x030D0000
 static inline void frame_drop_copy(PyFrameObject *object) { (void)object; }
 #else
@@ -252,7 +252,7 @@ static inline PyFrameObject *frame_object(PyThreadState *ts, Frame *f)
 /* --- disposal -------------------------------------------------------------------------------- */
 /* An eval function that returns without evaluating the frame must leave it as the evaluation would.
  * 3.11: nothing to do, the caller clears. From 3.12 the callee clears: the frame's code is replaced
- * by one that only returns None, and evaluated: its slots, function and code go the ordinary way.
+ * by code that only returns None, and evaluated: its slots, function and code are released in the ordinary way.
  * The first instruction (RESUME, which may run signal handlers) is jumped over.
  * `result` is consumed; returns it, or NULL with the error that was set before. */
 #if PY_VERSION_HEX >= 0x030C0000

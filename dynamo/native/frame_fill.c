@@ -6,7 +6,7 @@ PyCodeObject *return_none_code;
 
 static PyObject *adopt_callback;
 
-/* Exceptions passed through the frame while generated code ran in its place: the callback gives their tracebacks the frame. */
+/* Exceptions passed through the frame while generated code replaced it: the callback gives their tracebacks the frame. */
 static void adopt_exceptions(PyThreadState *ts, Frame *frame, PyObject *shown)
 {
     PyFrameObject *object = frame_object(ts, frame);
@@ -36,7 +36,7 @@ int frame_fill(Pending *p, PyThreadState *ts, Frame *frame)
     if (p->exc) frame_set_throwing(frame, code, p->unit);
     else frame_set_next(frame, code, p->unit);
     if (p->shown && PyTuple_GET_SIZE(p->shown) && adopt_callback) adopt_exceptions(ts, frame, p->shown);
-    Py_CLEAR(p->locals);        /* from here on the frame alone holds them */
+    Py_CLEAR(p->locals);        /* now the frame alone holds them */
     Py_CLEAR(p->stack);
     Py_CLEAR(p->shown);
     if (!p->exc) return 0;

@@ -273,7 +273,7 @@ static int block_add_item(Builder *b, const OpSpec *spec, Block *block, PyObject
         return refuse(b, spec, PyExc_TypeError, "an item must be a dict, a type, a C function or an object with a __dict__", item);
     }
     block->dicts[block->n_dicts++] = dict;
-    if (!PyDict_Check(item)) {      /* its place is behind those of the owners before it */
+    if (!PyDict_Check(item)) {      /* the dict goes behind the dicts of earlier owners */
         block->dicts[block->n_dicts - 1] = block->dicts[block->n_owners];
         block->dicts[block->n_owners] = dict;
         block->owners[block->n_owners++] = item;

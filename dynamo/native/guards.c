@@ -459,7 +459,7 @@ int program_first_failure(ProgramObject *p, PyObject **slots, bool trust)
         PyErr_NoMemory();
         return -1;
     }
-    if (p->n_inputs) memcpy(copy, slots, (size_t)p->n_inputs * sizeof(PyObject *));      /* an empty list has no items at all */
+    if (p->n_inputs) memcpy(copy, slots, (size_t)p->n_inputs * sizeof(PyObject *));      /* an empty list has no item array */
     int failed = run_slots(p, copy, trust, true);
     PyMem_Free(copy);
     return failed;

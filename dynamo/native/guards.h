@@ -24,7 +24,7 @@ typedef struct {
 typedef struct Block {
     bool uses_epoch, seen;
     int n_dicts, n_types, n_owners;
-    PyObject **dicts;           /* strong; the first n_owners are those of the owners */
+    PyObject **dicts;           /* strong; the first n_owners belong to the owners */
     PyObject **owners;          /* borrowed from the tuple of items: objects, whose __dict__ may be replaced */
     PyTypeObject **types;       /* borrowed from the tuple of items */
     PyObject *counter;          /* borrowed likewise, or NULL: a C function that returns an int, a different one after each change */

@@ -13,7 +13,7 @@ void hook_acquire(void);                    /* install the hook at the first rea
 void hook_release(void);
 void region_enter(SavedRegion *saved, RegionObject *region, int mode);
 void region_leave(SavedRegion *saved);
-/* Call fn so that its own frame runs plainly and its callees are captured in `region`; NULL: the hook stays as it is. */
+/* Call fn so that its own frame runs plainly and its callees are captured in `region`; NULL: the hook stays unchanged. */
 PyObject *call_original(RegionObject *region, PyObject *fn, PyObject *const *args, size_t nargsf, PyObject *kwnames);
 extern PyMethodDef hook_methods[];
 #endif

@@ -8,7 +8,7 @@ static int keep_first(PyObject *o, void *first)
     return 1;
 }
 
-/* The object that the iterator iterates over is its first reference; no attribute exposes it. NULL if there is none. */
+/* The object that the iterator iterates over is its first reference; no attribute exposes it. NULL without a reference. */
 PyObject *iterator_owner(PyObject *iterator)
 {
     traverseproc traverse = Py_TYPE(iterator)->tp_traverse;

@@ -1,4 +1,4 @@
-/* dynamo._native: see _native.pyi for what each name means. */
+/* dynamo._native: _native.pyi describes each name. */
 #include "code_state.h"
 #include "compiled_function.h"
 #include "frame_fill.h"

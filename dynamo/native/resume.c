@@ -101,7 +101,7 @@ static int check_resume(const Pending *p, long offset, PyObject *handled)
 }
 
 /* --- resume ---------------------------------------------------------------------------------- */
-/* A call that binds whatever the signature: each named parameter gets the sentinel. */
+/* A call that binds for every signature: each named parameter gets the sentinel. */
 static PyObject *call_with_placeholders(PyObject *function, PyCodeObject *code)
 {
     int n_positional = code->co_argcount, n_keyword = code->co_kwonlyargcount, n = n_positional + n_keyword;

@@ -66,7 +66,7 @@ int shape_build(PyObject *steps, Guard *g)
     for (Py_ssize_t at = 0; !failed && at < PyTuple_GET_SIZE(steps);)
         failed = read_step(steps, &at, g->slots, g->length, p, &depth);
     PyMem_Free(g->slots);
-    g->shape = p;               /* also where it failed: whoever frees the program frees it */
+    g->shape = p;               /* also after a failure: program_free_code() frees it */
     return failed;
 }
 

@@ -24,7 +24,7 @@ typedef struct {
     int mode;
     bool disabled;
     RegionObject *region;       /* strong; NULL is the default region */
-    PyCodeObject *plain;        /* the next fresh frame of this code runs as it is */
+    PyCodeObject *plain;        /* the next fresh frame of this code runs unchanged */
     Pending *pending;           /* a re-entry waiting for its frame */
 } ThreadState;
 

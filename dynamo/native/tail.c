@@ -1,4 +1,4 @@
-/* Tails: a continuation that a generated function returns instead of calling it. The frame of the function is gone when the
+/* Tails: a continuation that a generated function returns instead of calling it. The frame of the function is freed before the
  * continuation runs, so objects die when they would in the user's function, and chains of breaks do not grow the stack. A frame
  * object that a traceback of a callee keeps outlives its frame: it is cleared. */
 #include "tail.h"

@@ -1,4 +1,4 @@
-/* Tails: a continuation that runs after the frame that returns it is gone. */
+/* Tails: a continuation that runs after the frame that returns it is freed. */
 #ifndef FRAMEJIT_TAIL_H
 #define FRAMEJIT_TAIL_H
 

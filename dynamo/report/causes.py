@@ -43,18 +43,18 @@ def _cause(id_: str, title: str, hint: str) -> Cause:
 
 DATA_DEPENDENT_BRANCH: Final = _cause(
     "data-dependent-branch",
-    "a branch on the value of a tensor",
+    "a branch depends on the value of a tensor",
     "write the choice as tensor code (torch.where), or move the branch out of the compiled function",
 )
 DATA_DEPENDENT_VALUE: Final = _cause(
     "data-dependent-value",
-    "the value of a tensor is needed as a Python number or array",
+    "the program reads the value of a tensor as a Python number or array",
     "keep the value a tensor, read it after the compiled function has returned, or set "
     "torch._dynamo.config.capture_scalar_outputs or capture_dynamic_output_shape_ops",
 )
 UNKNOWN_CALL: Final = _cause(
     "unknown-call",
-    "a call of something that cannot be captured",
+    "a call cannot be captured",
     "move the call out of the compiled function, or mark the callee with allow_in_graph if it is pure tensor code",
 )
 DISABLED_CALL: Final = _cause(
@@ -65,26 +65,26 @@ EXPLICIT: Final = _cause("explicit", "torch._dynamo.graph_break() was called", "
 AUTOGRAD: Final = _cause(
     "autograd-call",
     "a call into the autograd engine",
-    "compile the forward and the loss; backward() runs the compiled backward by itself",
+    "compile the forward and the loss; backward() then runs the compiled backward graph",
 )
 GENERATOR: Final = _cause(
-    "generator", "a generator that cannot be followed here", "consume the generator in the function that makes it"
+    "generator", "a generator cannot be captured at this point", "consume the generator in the function that makes it"
 )
 OPAQUE_OBJECT: Final = _cause(
-    "opaque-object", "an operation on an object that cannot be captured", "pass tensors, numbers or containers instead"
+    "opaque-object", "an operation on an opaque object cannot be captured", "pass tensors, numbers or containers instead"
 )
 OPAQUE_ITERATOR: Final = _cause(
     "opaque-iterator", "iteration over an iterator that began outside the capture", "iterate over a list or a range"
 )
 ATTRIBUTE: Final = _cause(
-    "attribute", "an attribute that cannot be followed", "use a plain attribute, or read it outside the compiled function"
+    "attribute", "an attribute access cannot be captured", "use a plain attribute, or read it outside the compiled function"
 )
 TENSOR_ATTRIBUTE: Final = _cause(
     "tensor-attribute", "an attribute write on a tensor", "set it outside the compiled function"
 )
 IMPORT: Final = _cause("import", "an import of a module that is not loaded yet", "import the module at the top of the file")
 INSTRUCTION: Final = _cause(
-    "instruction", "an instruction that capture does not follow", "move this statement out of the compiled function"
+    "instruction", "an instruction cannot be captured", "move this statement out of the compiled function"
 )
 INLINE_DEPTH: Final = _cause(
     "inline-depth", "calls nested too deep to inline", "raise FRAMEJIT_INLINE_DEPTH, or make the recursion a loop"
@@ -96,10 +96,10 @@ IDENTITY: Final = _cause(
     "identity", "id() or hash() of a value that exists only in the graph", "avoid identity of intermediate values"
 )
 MUTATION: Final = _cause(
-    "mutation", "a mutation that cannot be replayed exactly", "mutate a container made inside the compiled function"
+    "mutation", "a mutation cannot be replayed exactly", "mutate a container made inside the compiled function"
 )
 FRAME_INTROSPECTION: Final = _cause(
-    "frame-introspection", "a call that looks at the frame (locals, eval, exec, sys._getframe)", "avoid it when compiled"
+    "frame-introspection", "a call inspects the frame (locals, eval, exec, sys._getframe)", "move the call out of the compiled function"
 )
 FORCED: Final = _cause("forced", "a break forced by a setting", "unset FRAMEJIT_FORCE_BREAK")
 ALIASED_INPUTS: Final = _cause(
@@ -108,15 +108,15 @@ ALIASED_INPUTS: Final = _cause(
     "clone one of the inputs before the compiled function",
 )
 SHAPE_RULE: Final = _cause(
-    "shape-rule", "a call whose shapes could not be worked out, though it runs", "report it: the op's shape rule is wrong"
+    "shape-rule", "the shape rule of an op failed, though the op runs", "report the op: its shape rule is wrong"
 )
 REFUSAL: Final = _cause(
     "handled-refusal",
-    "a write to an input beside a call in a `try` that may refuse its data (an index, a matrix)",
+    "a `try` holds a write to an input and a call that may raise because of its data (an index, a matrix)",
     "move the call, or the write, out of the compiled function",
 )
 EXCEPTION: Final = _cause(
-    "exception", "an exception state that cannot be replayed", "handle the exception outside the compiled function"
+    "exception", "an exception state cannot be replayed", "handle the exception outside the compiled function"
 )
 
 

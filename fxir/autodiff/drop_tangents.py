@@ -17,21 +17,21 @@ from fxir.ir.node import Node
 _ZERO_FREE = (OPS["add"], OPS["sub"])
 
 
-def without(graph: Graph, absent: Collection[int], tangents: Collection[int]) -> tuple[Graph, list[int | None]]:
+def drop_absent_tangents(graph: Graph, absent: Collection[int], tangents: Collection[int]) -> tuple[Graph, list[int | None]]:
     """(the graph without reads of the `absent` placeholders; for each output its new position, None if it is absent).
 
     absent, tangents: positions of placeholders, which all stay; every output is linear in the tangents.
     """
     graph = graph.copy()
     placeholders = graph.placeholders
-    gone = {placeholders[i] for i in absent}
-    _settle(graph, gone, {placeholders[i] for i in tangents})
+    absent_nodes = {placeholders[i] for i in absent}
+    _propagate_absence(graph, absent_nodes, {placeholders[i] for i in tangents})
     positions: list[int | None] = []
     left: list[Node] = []
     outputs: list[Node] = list(graph.outputs)
     for y in outputs:
-        positions.append(None if y in gone else len(left))
-        if y not in gone:
+        positions.append(None if y in absent_nodes else len(left))
+        if y not in absent_nodes:
             left.append(y)
     graph.erase_node(graph.output_node)
     graph.output(tuple(left))
@@ -40,21 +40,21 @@ def without(graph: Graph, absent: Collection[int], tangents: Collection[int]) ->
     return graph, positions
 
 
-def _settle(graph: Graph, gone: set[Node], linear: set[Node]) -> None:
-    """Add to `gone` the nodes that depend on absent tangents only; in sums with other terms, remove the absent terms."""
+def _propagate_absence(graph: Graph, absent_nodes: set[Node], linear: set[Node]) -> None:
+    """Add to `absent_nodes` the nodes that depend on absent tangents only; in sums with other terms, remove the absent terms."""
     for n in list(graph.nodes):
         inputs = [i for i in n.inputs if i in linear]
         if n.op == "output" or not inputs:
             continue
         linear.add(n)
-        missing = [i for i in inputs if i in gone]
+        missing = [i for i in inputs if i in absent_nodes]
         if not missing:
             continue
         if len(missing) == len(inputs):
-            gone.add(n)
+            absent_nodes.add(n)
             continue
         with graph.inserting_before(n):
-            term = _other_term(graph, n, gone)
+            term = _remaining_term(graph, n, absent_nodes)
             if term is not None:
                 n.replace_all_uses_with(term)
                 linear.add(term)
@@ -65,12 +65,12 @@ def _settle(graph: Graph, gone: set[Node], linear: set[Node]) -> None:
                 n.replace_input(i, emit_layout(graph, zero, s.strides))
 
 
-def _other_term(graph: Graph, n: Node, gone: set[Node]) -> Node | None:
+def _remaining_term(graph: Graph, n: Node, absent_nodes: set[Node]) -> Node | None:
     """The other term of a sum of two terms; None if the node is not such a sum."""
     if n.target not in _ZERO_FREE:
         return None
     x, y = n.args[:2]
-    kept = y if x in gone else x
+    kept = y if x in absent_nodes else x
     if not isinstance(kept, Node) or not isinstance(x, Node) or not isinstance(y, Node):
         return None
     have, want = spec(kept), spec(n)

@@ -29,7 +29,7 @@ from fxir.expr.rules import Expr, Sym, substitute, sym
 from fxir.ir.graph import Graph
 from fxir.ir.node import Node
 from fxir.ir.printer import dotted_name
-from fxir.symbols.bounds_from_relations import tightened
+from fxir.symbols.bounds_from_relations import narrowed_bounds
 from fxir.symbols.shapes import Relation, SymbolSource, map_ints
 
 # A backend may compile values of at most this size into code, so the text contains them. Larger values stay arguments.
@@ -52,7 +52,7 @@ def canonical_form(graph: Graph) -> str:
     text = _Text(graph)
     names = canonical_symbols(graph)
     lines = [f"{name} in {name.lo}..{name.hi}*{name.multiple} = {graph.symbols[s]}" for s, name in names.items()]
-    lines += [f"{renamed(r.left, names)!r} {r.op} {renamed(r.right, names)!r}" for r in relied_upon(graph)]
+    lines += [f"{renamed(r.left, names)!r} {r.op} {renamed(r.right, names)!r}" for r in guarded_relations(graph)]
     lines += [f"%{i} = {_node(graph, node, text, names)}" for node, i in text.numbers.items()]
     lines.append(f"signature {graph.signature!r}")
     return "\n".join(lines)
@@ -84,16 +84,16 @@ def canonical_symbols(graph: Graph) -> dict[Sym, Sym]:
         return entry[1].input, entry[1].kind, entry[1].dim
 
     found: dict[Sym, Sym] = {}
-    near = tightened(graph.symbols, relied_upon(graph)) if graph.symbols else {}
+    bounds = narrowed_bounds(graph.symbols, guarded_relations(graph)) if graph.symbols else {}
     for k, (s, _) in enumerate(sorted(graph.symbols.items(), key=place)):
-        lo, hi = near.get(s, (s.lo, s.hi))
+        lo, hi = bounds.get(s, (s.lo, s.hi))
         canonical = sym(f"n{k}", lo, hi, s.multiple)
         assert isinstance(canonical, Sym)
         found[s] = canonical
     return found
 
 
-def relied_upon(graph: Graph) -> list[Relation]:
+def guarded_relations(graph: Graph) -> list[Relation]:
     """The relations over its symbols that the graph's capture guards."""
     if graph.shapes is None:
         return []

@@ -27,7 +27,7 @@ from eager.tape import engine
 from eager.tape.inplace import note_base
 from eager.tape.node import RELEASED, attach, history_of
 from eager.tape.state import saved_hooks_off
-from fxir.autodiff.drop_tangents import without
+from fxir.autodiff.drop_tangents import drop_absent_tangents
 from fxir.autodiff.joint import Joint, add_gradients, effects
 from fxir.autodiff.partition import Partition, ancestors, partition
 from fxir.autodiff.reachability import Reach, reach
@@ -181,10 +181,10 @@ class _Program:
     @property
     def differentiable(self) -> list[int]:
         """Positions of graph outputs that require a gradient and may receive one."""
-        wanting = [k for k, t in enumerate(self.results()) if t is not None and t._requires_grad and not is_leaf_made_inside(t)]
-        return [k for k in wanting if k not in self.refused]
+        requiring_grad = [k for k, t in enumerate(self.results()) if t is not None and t._requires_grad and not is_leaf_made_inside(t)]
+        return [k for k in requiring_grad if k not in self.refused]
 
-    def wanting(self) -> list[int]:
+    def requiring_grad(self) -> list[int]:
         """Graph inputs that require a gradient."""
         return [i for i, leaf in enumerate(self.inputs.leaves) if leaf._requires_grad]
 
@@ -192,7 +192,7 @@ class _Program:
         """The dependences among outputs and inputs that require gradients."""
         results = self.results()
         outputs = [t for k in self.differentiable if (t := results[k]) is not None]
-        return reach(outputs, [self.inputs.leaves[i] for i in self.wanting()])
+        return reach(outputs, [self.inputs.leaves[i] for i in self.requiring_grad()])
 
     @property
     def mutated_inputs(self) -> tuple[int, ...]:
@@ -477,7 +477,7 @@ def _compile_inference(program: _Program, compile_graph: CompileGraph, options: 
 def _compile_training(
     program: _Program, compile_graph: CompileGraph, options: CompileOptions, second: SecondOrder
 ) -> Callable[..., Any]:
-    joint, wanting, known = _joint(program)
+    joint, requiring_grad, known = _joint(program)
     cut = partition(joint)
     forward = _compile(cut.forward, GraphKind.FORWARD, compile_graph, options)
     backward = Backward(
@@ -490,14 +490,14 @@ def _compile_training(
     )
     if known.feeding:
         backward.feeding = known.feeding
-        backward.inside = _plan_rerun(program, wanting, joint)
+        backward.inside = _plan_rerun(program, requiring_grad, joint)
         backward.draws = bool(joint.forward_effects)
     if cut.backward.symbols:
         backward.run()  # compiled now, so that a failure on a symbol is raised while the capture can still make the symbol static
     region = program.region(
         cut.forward,
         differentiable=tuple(program.differentiable),
-        wanting=tuple(wanting),
+        requiring_grad=tuple(requiring_grad),
         saved=cut.saved,
         backward=backward,
         watched=_watched(program, joint, cut),
@@ -505,7 +505,7 @@ def _compile_training(
     return wrap(forward, region)
 
 
-def _plan_rerun(program: _Program, wanting: list[int], joint: Joint) -> Rerun:
+def _plan_rerun(program: _Program, requiring_grad: list[int], joint: Joint) -> Rerun:
     plain = program.again.plain if isinstance(program.again, _OtherPlacements) else None
     n_args = len(program.inputs.args) - len(program.bound)
 
@@ -517,7 +517,7 @@ def _plan_rerun(program: _Program, wanting: list[int], joint: Joint) -> Rerun:
     read = ancestors(joint.forward_outputs[len(written) :])
     kept = [a for a, w in zip(written, program.writes, strict=True) if a is not None and joint.primals[w.graph_input] in read]
     once = plain if isinstance(plain, GraphModule) else None  # not a program of gradients, which would be compiled again
-    return plan_rerun(once, program.outputs, program.differentiable, written, [argument(i) for i in wanting], kept)
+    return plan_rerun(once, program.outputs, program.differentiable, written, [argument(i) for i in requiring_grad], kept)
 
 
 def _watched(program: _Program, joint: Joint, cut: Partition) -> tuple[int, ...]:
@@ -541,10 +541,10 @@ def _backward_compiler(
     def compile_backward(absent: int) -> tuple[Callable[..., Any], GradientPlaces]:
         graph, found = (whole.copy() if count > 1 else whole), places_
         if absent:
-            gone = {first + i for i in range(count) if absent >> i & 1}
-            graph, kept = without(whole, gone, range(first, first + count))
+            dropped = {first + i for i in range(count) if absent >> i & 1}
+            graph, kept = drop_absent_tangents(whole, dropped, range(first, first + count))
             found = tuple(
-                None if at is None or not mask & ~absent else _place_after_removal(at, kept, gone)
+                None if at is None or not mask & ~absent else _place_after_removal(at, kept, dropped)
                 for at, mask in zip(places_, inputs, strict=True)
             )
         with frame(frame_id) if frame_id is not None else nullcontext(), full_collections_postponed():
@@ -553,10 +553,10 @@ def _backward_compiler(
     return compile_backward
 
 
-def _place_after_removal(at: tuple[str, int], kept: list[int | None], gone: set[int]) -> tuple[str, int] | None:
-    """The place of a gradient after the outputs that depend on the placeholders `gone` were removed."""
+def _place_after_removal(at: tuple[str, int], kept: list[int | None], dropped: set[int]) -> tuple[str, int] | None:
+    """The place of a gradient after the outputs that depend on the placeholders `dropped` were removed."""
     place, k = at
-    new = kept[k] if place == "output" else None if k in gone else k
+    new = kept[k] if place == "output" else None if k in dropped else k
     return None if new is None else (place, new)
 
 
@@ -588,7 +588,7 @@ def _gradients_of(trace: Trace, fakes: list[Any], shape: Shape) -> _Program:
     """The program of the gradients of the program that `trace` traces. Results: one per input that requires a gradient, or None."""
     program = trace(fakes[: shape.arguments])
     mode, made, extra = program.mode, program.inputs, len(fakes) - shape.arguments
-    graph, wanting, results = mode.graph, program.wanting(), program.results()
+    graph, requiring_grad, results = mode.graph, program.requiring_grad(), program.results()
     drawn = effects(graph)
     outputs = [results[k] for i, k in enumerate(program.differentiable) if not shape.absent >> i & 1]
     made.graph_inputs = [g + extra if isinstance(g, int) and g >= shape.arguments else g for g in made.graph_inputs]
@@ -598,7 +598,7 @@ def _gradients_of(trace: Trace, fakes: list[Any], shape: Shape) -> _Program:
     made.args[shape.arguments : shape.arguments] = given
     with mode:
         found = engine.grad(
-            outputs, [made.leaves[i] for i in wanting], given[: len(outputs)], create_graph=True, allow_unused=True
+            outputs, [made.leaves[i] for i in requiring_grad], given[: len(outputs)], create_graph=True, allow_unused=True
         )
     built = OutputBuilder(graph)
     computed = [g for g in found if g is not None]
@@ -630,9 +630,9 @@ def _joint(program: _Program) -> tuple[Joint, list[int], Reach]:
     graph = mode.graph
     before = effects(graph)
     results = program.results()
-    wanting = program.wanting()
+    requiring_grad = program.requiring_grad()
     tangents, grads = add_gradients(
-        mode, [t for k in program.differentiable if (t := results[k]) is not None], [inputs.leaves[i] for i in wanting]
+        mode, [t for k in program.differentiable if (t := results[k]) is not None], [inputs.leaves[i] for i in requiring_grad]
     )
     primals = [n for n in graph.placeholders if n not in tangents]
     graph.output((*program.built.nodes, *(g for g in grads if g is not None)))
@@ -652,7 +652,7 @@ def _joint(program: _Program) -> tuple[Joint, list[int], Reach]:
     joint.refresh()
     if _JOINT.enabled:
         _JOINT.log(GraphModule(graph.root, graph).readable())
-    return joint, wanting, known
+    return joint, requiring_grad, known
 
 
 def interpret(graph: Graph, kind: GraphKind, options: CompileOptions) -> Callable[..., Any]:

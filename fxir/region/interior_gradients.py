@@ -33,14 +33,14 @@ class Rerun:
     """The rerun of a region for one backward.
 
     plain: the program, uncompiled; None if it cannot be run again. results: for each output that the backward is attached to,
-    the program's result that it is, and whether it is the base of that result. wanting: the arguments that get gradients.
+    the program's result that it is, and whether it is the base of that result. requiring_grad: the arguments that get gradients.
     written: the arguments that the program writes to. kept: the written arguments that its results depend on; `call.before` has
     their former values. grad_mode, autocast: the modes in which the program begins.
     """
 
     plain: Callable[..., Any] | None
     results: tuple[tuple[int, bool] | None, ...]
-    wanting: tuple[int, ...]
+    requiring_grad: tuple[int, ...]
     written: tuple[int, ...]
     kept: tuple[int, ...]
     grad_mode: bool
@@ -60,7 +60,7 @@ class Rerun:
                 raise RuntimeError(_UNABLE)
             for k, hook in hooks.items():
                 made[k].register_hook(hook)
-            sought = [args[a] for a, want in zip(self.wanting, wanted, strict=True) if want] + [made[k] for k in targets]
+            sought = [args[a] for a, want in zip(self.requiring_grad, wanted, strict=True) if want] + [made[k] for k in targets]
             gradients = iter(engine.grad([made[k] for k in present], sought, [tangents[k] for k in present], retain_graph=True,
                                          create_graph=create_graph, allow_unused=True))  # fmt: skip
             return [next(gradients) if want else None for want in wanted], list(gradients)
@@ -108,9 +108,9 @@ def copy_of(t: Tensor) -> Tensor | None:
 
 
 def plan_rerun(plain: Callable[..., Any] | None, outputs: Sequence[Output], differentiable: Sequence[int], written: Sequence[Any],
-           wanting: Sequence[Any], kept: Sequence[int]) -> Rerun:  # fmt: skip
+           requiring_grad: Sequence[Any], kept: Sequence[int]) -> Rerun:  # fmt: skip
     """The rerun of a region that begins in the current modes. differentiable: graph outputs; the first of them are the new
-    values of the inputs `written`. `written` and `wanting` are arguments, or None for a graph input that is not an unchanged
+    values of the inputs `written`. `written` and `requiring_grad` are arguments, or None for a graph input that is not an unchanged
     argument.
     """
     at: dict[int, tuple[int, bool]] = {}
@@ -123,7 +123,7 @@ def plan_rerun(plain: Callable[..., Any] | None, outputs: Sequence[Output], diff
         elif isinstance(out, Derived) and isinstance(out.source, Computed):
             at.setdefault(out.source.index, (i, True))
     modes = _native.grad_enabled(), thread_state.autocast_number()
-    if plain is None or None in (*wanting, *written):
+    if plain is None or None in (*requiring_grad, *written):
         return Rerun(None, (), (), (), (), *modes)
     results = tuple(at.get(k - len(written)) for k in differentiable)
-    return Rerun(plain, results, tuple(wanting), tuple(written), tuple(kept), *modes)
+    return Rerun(plain, results, tuple(requiring_grad), tuple(written), tuple(kept), *modes)

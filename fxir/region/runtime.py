@@ -70,7 +70,7 @@ class Region:
     graph_inputs: the arguments of the graph: an argument, a base shared by several arguments, or (last) a float. outputs: see
     `fxir.trace.output_aliasing`.
     single: the program returns its one output as a bare value. differentiable: graph outputs that the backward is attached to.
-    refused: outputs whose backward raises, with the error's text. wanting: graph inputs that get a gradient. saved: the values
+    refused: outputs whose backward raises, with the error's text. requiring_grad: graph inputs that get a gradient. saved: the values
     saved for backward. watched: arguments that only a gradient of the gradient needs. placed: arguments whose placement in
     memory the program relies on (shared storages, as_strided); if their `places` differ, `again` is called.
     symbols: their sources among the graph inputs. float_arguments: the arguments that are symbols in expressions of floats.
@@ -84,7 +84,7 @@ class Region:
     writes: tuple[Write, ...] = ()
     differentiable: tuple[int, ...] = ()
     refused: tuple[tuple[int, str], ...] = ()
-    wanting: tuple[int, ...] = ()
+    requiring_grad: tuple[int, ...] = ()
     saved: tuple[Saved, ...] = ()
     backward: Backward | None = None
     watched: tuple[int, ...] = ()
@@ -382,7 +382,7 @@ class _Writer:
                 first_extra = self.lead + _n_computed(region)
                 kept.append(f"keep(o[{first_extra + s.index}])")
         outs = ", ".join(map(self._result, region.differentiable))
-        ins = ", ".join(inputs[i] for i in region.wanting)
+        ins = ", ".join(inputs[i] for i in region.requiring_grad)
         assert region.backward is not None
         self.env["specs"] = region.backward.specs
         specs = self._text(region.backward.specs) if region.symbols else "specs"

@@ -15,11 +15,11 @@ from fxir.symbols.shapes import Relation
 _FAR: Final = 1 << 40  # the search for bounds ends here
 
 
-def tightened(symbols: Iterable[Sym], relations: Iterable[Relation]) -> dict[Sym, tuple[int, int]]:
+def narrowed_bounds(symbols: Iterable[Sym], relations: Iterable[Relation]) -> dict[Sym, tuple[int, int]]:
     """(lo, hi) of each symbol: its own bounds, narrowed by the relations over that symbol alone. Its lower bound must be finite."""
     found = {s: (int(s.lo), int(s.hi)) for s in symbols if s.lo >= 0 and s.hi < float("inf")}
     for r in relations:
-        d = _not_negative(r)
+        d = _as_nonnegative(r)
         if d is None or len(d.symbols) != 1:
             continue
         (s,) = d.symbols
@@ -28,7 +28,7 @@ def tightened(symbols: Iterable[Sym], relations: Iterable[Relation]) -> dict[Sym
     return found
 
 
-def _not_negative(r: Relation) -> Expr | None:
+def _as_nonnegative(r: Relation) -> Expr | None:
     """An expression that is >= 0 if and only if `r` holds."""
     if r.op == "!=" and isinstance(r.right, Int) and r.right.value == 0 and r.left.lo >= 0:
         return r.left - 1
@@ -37,16 +37,16 @@ def _not_negative(r: Relation) -> Expr | None:
 
 def _narrowed(d: Expr, s: Sym, lo: int, hi: int) -> tuple[int, int]:
     """The part of lo..hi where d >= 0, for a `d` that is monotonic in s; lo..hi if it is not monotonic, or if no part remains."""
-    if _rises(d):
-        first = _first(lambda n: evaluate(d, {s: n}) >= 0, lo, min(hi, _FAR))
+    if _is_increasing(d):
+        first = _least_true(lambda n: evaluate(d, {s: n}) >= 0, lo, min(hi, _FAR))
         return (lo, hi) if first is None or first >= hi else (first, hi)
-    if _rises(-d):
-        past = _first(lambda n: evaluate(d, {s: n}) < 0, lo, min(hi, _FAR))
+    if _is_increasing(-d):
+        past = _least_true(lambda n: evaluate(d, {s: n}) < 0, lo, min(hi, _FAR))
         return (lo, hi) if past is None or past - 1 <= lo else (lo, past - 1)
     return lo, hi
 
 
-def _first(holds: Callable[[int], bool], lo: int, hi: int) -> int | None:
+def _least_true(holds: Callable[[int], bool], lo: int, hi: int) -> int | None:
     """The least n in lo..hi with holds(n), or None. If holds(n) is true, it is true of every greater n."""
     if not holds(hi):
         return None
@@ -56,7 +56,7 @@ def _first(holds: Callable[[int], bool], lo: int, hi: int) -> int | None:
     return lo
 
 
-def _rises(e: Expr) -> bool:
+def _is_increasing(e: Expr) -> bool:
     """Whether `e` never decreases as its symbol, which is not negative, grows."""
     return all(c > 0 and _term_rises(t) for t, c in terms_of(as_expr(e))[1])
 
@@ -65,5 +65,5 @@ def _term_rises(t: Expr) -> bool:
     if isinstance(t, Sym):
         return True
     if isinstance(t, FloorDiv):
-        return isinstance(t.b, Int) and t.b.value > 0 and _rises(t.a)
+        return isinstance(t.b, Int) and t.b.value > 0 and _is_increasing(t.a)
     return isinstance(t, Mul) and all(f.lo >= 0 and _term_rises(f) for f in t.factors)

@@ -108,13 +108,13 @@ def compute(e: Operand, values: Mapping[Any, Any]) -> float:
     return result
 
 
-def rebuilt(e: Operand, at_leaf: Callable[[FloatExpr], Operand]) -> Operand:
+def map_leaves(e: Operand, at_leaf: Callable[[FloatExpr], Operand]) -> Operand:
     """`e` with its leaves replaced; parts without symbols are computed."""
     if not isinstance(e, FloatExpr):
         return e
     if e.op in ("symbol", "int"):
         return at_leaf(e)
-    args = tuple(rebuilt(a, at_leaf) for a in e.args)
+    args = tuple(map_leaves(a, at_leaf) for a in e.args)
     if any(isinstance(a, FloatExpr) for a in args):
         return FloatExpr(e.op, args)
     result: float = OPERATIONS[e.op].run(*args)
@@ -181,20 +181,20 @@ class Floats:
             i = self.shapes.simplify(x.args[0])
             return FloatExpr("int", (i,)) if i.symbols else evaluate(i, {})
 
-        return rebuilt(e, leaf)
+        return map_leaves(e, leaf)
 
     def compute(self, op: str, *operands: Any) -> Any:
         """The result of Python's operator: an expression if the operator cannot raise."""
         args = [self._operand(x) for x in operands]
         if op == "float":
             return self._as_float(args[0])
-        if op == "div" and not self._divides(operands[1]):
+        if op == "div" and not self._is_nonzero(operands[1]):
             return operands[0] / 0  # raises Python's own ZeroDivisionError
-        if (op == "sqrt" and not self.decide("<=", 0.0, operands[0])) or (op == "pow" and not self._is_tame(*operands)):
+        if (op == "sqrt" and not self.decide("<=", 0.0, operands[0])) or (op == "pow" and not self._power_is_real(*operands)):
             return OPERATIONS[op].run(*(self._number(x) for x in operands))
         return self.wrap(FloatExpr(op, tuple(args)))
 
-    def _divides(self, x: Any) -> bool:
+    def _is_nonzero(self, x: Any) -> bool:
         """Whether `x` is not 0. For an unbacked number the answer is assumed to be yes."""
         e = self._operand(x)
         if not self.shapes.unbacked.concerns(e):
@@ -210,7 +210,7 @@ class Floats:
             e = FloatExpr("mul", (e, 1.0))  # so that code that prints or compares it gets a float
         return self.wrap(e) if isinstance(e, FloatExpr) else float(e)
 
-    def _is_tame(self, base: Any, power: Any) -> bool:
+    def _power_is_real(self, base: Any, power: Any) -> bool:
         """Whether base ** power is a real float for all values that pass the guards."""
         if not isinstance(power, int | float) or not -_POWERS <= power <= _POWERS:
             return False
@@ -284,4 +284,4 @@ def bound_float(e: FloatExpr, values: Mapping[Sym, Any]) -> Any:
         i = substitute(x.args[0], {s: v.expr if isinstance(v := values[s], SymInt) else v for s in x.symbols})
         return FloatExpr("int", (i,)) if i.symbols else evaluate(i, {})
 
-    return env.wrap(rebuilt(e, leaf))
+    return env.wrap(map_leaves(e, leaf))

@@ -117,7 +117,7 @@ def _known(r: Any, mode: TraceMode) -> Any:
         return r
     if not r.is_fake and mode.is_external(r):
         raise CapturedTensorError("aot: a result is a tensor from outside the program", r)
-    return mode.twin(r)
+    return mode.fake_of(r)
 
 
 def is_leaf_made_inside(t: Tensor) -> bool:

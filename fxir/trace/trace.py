@@ -122,9 +122,9 @@ class TraceMode(Mode):
 
     def value(self, t: Tensor) -> Node:
         """The node with the current value of `t`; a tensor from outside becomes a constant."""
-        return self.memory.value(self.twin(t))
+        return self.memory.value(self.fake_of(t))
 
-    def twin(self, t: Tensor) -> Tensor:
+    def fake_of(self, t: Tensor) -> Tensor:
         """`t` itself if the program created it, else the fake for this tensor from outside."""
         if self.memory.buffer(t) is not None:
             return t
@@ -138,7 +138,7 @@ class TraceMode(Mode):
                 raise CapturedTensorError("trace: a tensor that requires grad is used but is not an input", t)
             key = self._external.get(id(t))
             if key is None:
-                # A second object over the same data: `t` itself may become a fake, see _take_over.
+                # A second object over the same data: `t` itself may become a fake, see _replace_by_fake.
                 alias = _native.alias(t, tuple(t.shape), tuple(t.stride()), t.storage_offset())
                 key = self.graph.add_constant(alias, FRESH)
             else:
@@ -163,41 +163,41 @@ class TraceMode(Mode):
         if rule is not None:
             with self:
                 result = rule(*args)
-            return self._owned(op, args, result if op.kernel is None else self._as_stated(op, args, result))
+            return self._without_inner_base(op, args, result if op.kernel is None else self._in_kernel_layout(op, args, result))
         if op.dynamic_output:
             raise DataDependentError(f"{op.name}: the shape of its result depends on data; it cannot be traced")
-        args = self._map_tensors(op, args, self.twin)
+        args = self._map_tensors(op, args, self.fake_of)
         if op.kind is Kind.VIEW:
             result = op.alias(*args)
             self.memory.view(result, args[0], op, self.note(args[1:]))
             return result
         return self._record(op, args)
 
-    def _as_stated(self, op: Op, args: tuple[Any, ...], result: Any) -> Any:
+    def _in_kernel_layout(self, op: Op, args: tuple[Any, ...], result: Any) -> Any:
         """A decomposition's result in the form of the op's kernel: in the kernel's layout and in separate memory."""
-        args = self._map_tensors(op, args, self.twin)
+        args = self._map_tensors(op, args, self.fake_of)
         given = {id(self.memory.buffer(t)) for t in op.tensors(args)}
         wanted = op.infer(*args)
         if isinstance(wanted, TensorSpec):
             return self._laid_out(result, wanted, given)
         return tuple(self._laid_out(t, w, given) for t, w in zip(result, wanted, strict=True))
 
-    def _owned(self, op: Op, args: tuple[Any, ...], result: Any) -> Any:
+    def _without_inner_base(self, op: Op, args: tuple[Any, ...], result: Any) -> Any:
         """A decomposition's result in a form for autograd: not a view of memory created inside the decomposition.
 
         Autograd attaches its history to the result, not to that memory, and other views of the result would lead to the memory.
         """
         if isinstance(result, tuple | list):
-            return type(result)(self._owned(op, args, t) for t in result)
+            return type(result)(self._without_inner_base(op, args, t) for t in result)
         if not isinstance(result, Tensor) or result._requires_grad or not self.memory.derivation(result)[1]:
             return result
         buffer = self.memory.buffer(result)
-        if buffer is None or any(buffer is self.memory.buffer(self.twin(t)) for t in op.tensors(args)):
+        if buffer is None or any(buffer is self.memory.buffer(self.fake_of(t)) for t in op.tensors(args)):
             return result
         return self._new(spec_of(result), self.value(result))
 
     def _laid_out(self, t: Tensor, wanted: TensorSpec, given: set[int]) -> Tensor:
-        shared = id(self.memory.buffer(self.twin(t))) in given
+        shared = id(self.memory.buffer(self.fake_of(t))) in given
         if self.note(spec_of(t)) == self.note(wanted) and not shared:
             return t
         node = self.value(t)
@@ -256,9 +256,9 @@ class TraceMode(Mode):
         target: Tensor = args[0]
         base = op.base
         assert base is not None
-        stand_in = self.twin(target)
+        stand_in = self.fake_of(target)
         if stand_in is not target:
-            self._take_over(op, target, stand_in)
+            self._replace_by_fake(op, target, stand_in)
         new = self._copied(stand_in, args[1]) if base is OPS["copy"] else None
         if new is None:
             new = self.memory.value(self._functional(base, (stand_in, *args[1:])))
@@ -268,7 +268,7 @@ class TraceMode(Mode):
         target._bump_version()
         return target
 
-    def _take_over(self, op: Op, target: Tensor, stand_in: Tensor) -> None:
+    def _replace_by_fake(self, op: Op, target: Tensor, stand_in: Tensor) -> None:
         """At the first write to a real tensor: if the trace created it, its fake becomes its value."""
         if not self.owns_constants or self.is_external(target):
             raise CapturedTensorError(f"trace: {op.name} writes to a tensor that is not an input", target)

@@ -150,7 +150,7 @@ class _Compiler:
             uses[at] |= uses[nest]
             uses[nest] = set()
         uses.append({w.value.buffer for w in self.program.writes})
-        self._take_over()
+        self._reuse_scatter_targets()
         uses = [{self._holder(n) for n in names} for names in uses]
         for names in uses:
             for n in names:
@@ -165,7 +165,7 @@ class _Compiler:
             self._put(n, holder.entry, holder.offset_bytes)
         return plain(head + total)
 
-    def _take_over(self) -> None:
+    def _reuse_scatter_targets(self) -> None:
         """A scatter works in the memory of its target if no other step reads the target later."""
         readers = Counter(n for b in self.program.buffers.values() for n in ir.reads(b.definition))
         loaded = {v.buffer for s in self.made.steps if isinstance(s, Single) and s.member.definition is not None
@@ -217,14 +217,14 @@ class _Compiler:
         """Runs before memory is placed, since packed weights need buffers."""
         for i, step in enumerate(self.made.steps):
             if isinstance(step, Single) and isinstance(step.member.definition, ir.Matmul):
-                follower, epilogue = self._follower(i, step.member)
+                follower, epilogue = self._epilogue_nest(i, step.member)
                 made = self._choose_product(i, step.member, step.member.definition, plan, epilogue)
                 self.products[i] = made
                 if made.epilogue is not None:
                     self.absorbed[follower] = i
-                    self._share(i, step.member.name, made.epilogue)
+                    self._share_product_memory(i, step.member.name, made.epilogue)
 
-    def _follower(self, i: int, product: ir.Buffer) -> tuple[int, Epilogue | None]:
+    def _epilogue_nest(self, i: int, product: ir.Buffer) -> tuple[int, Epilogue | None]:
         """The first nest that reads the product, as its epilogue, if all its other inputs exist by then."""
         for j in range(i + 1, len(self.made.steps)):
             step = self.made.steps[j]
@@ -242,7 +242,7 @@ class _Compiler:
             break
         return -1, None
 
-    def _share(self, i: int, product: str, epilogue: Epilogue) -> None:
+    def _share_product_memory(self, i: int, product: str, epilogue: Epilogue) -> None:
         """Compute the product in the memory of its epilogue's result, if no other step reads the product."""
         readers = [b.name for b in self.program.buffers.values() if product in ir.reads(b.definition)]
         mine = {s.buffer.name for s in epilogue.stores}

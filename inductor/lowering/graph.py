@@ -11,7 +11,7 @@ from eager.base.spec import TensorSpec, spec_of
 from eager.optable.registry import Kind
 from eager.optable.table import Op
 from fxir.expr import rules as E
-from fxir.ir.fingerprint import canonical_symbols, relied_upon, renamed
+from fxir.ir.fingerprint import canonical_symbols, guarded_relations, renamed
 from fxir.ir.graph import Graph
 from fxir.ir.node import Node, map_nodes
 from fxir.symbols.shapes import NeedsStatic
@@ -41,7 +41,7 @@ class _Lowering:
         self.graph = graph
         self.names = canonical_symbols(graph)
         self.numbers = {node: i for i, node in enumerate(graph.nodes)}
-        self.b = Builder(Facts(map(self.renamed, relied_upon(graph))))
+        self.b = Builder(Facts(map(self.renamed, guarded_relations(graph))))
         self.env: dict[Node, Any] = {}
 
     def renamed(self, x: Any) -> Any:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fxir.expr.rules import Expr, Sym, sym
-from fxir.symbols.bounds_from_relations import tightened
+from fxir.symbols.bounds_from_relations import narrowed_bounds
 from fxir.symbols.shapes import Relation
 
 S = sym("s", 2, 60)
@@ -30,7 +30,7 @@ sides = st.recursive(
 @given(st.lists(st.tuples(st.sampled_from(["==", "!=", "<", "<="]), sides, sides), min_size=1, max_size=3))
 def test_no_value_is_lost(drawn: list[tuple[str, Expr, Expr]]) -> None:
     relations = [Relation(*d) for d in drawn]
-    lo, hi = tightened([S], relations)[S]
+    lo, hi = narrowed_bounds([S], relations)[S]
     allowed = [n for n in range(2, 61) if all(r.holds({S: n}) for r in relations)]
     assert 2 <= lo <= hi <= 60
     assert all(lo <= n <= hi for n in allowed)
@@ -38,11 +38,11 @@ def test_no_value_is_lost(drawn: list[tuple[str, Expr, Expr]]) -> None:
 
 def test_bounds_of_monotone_relations_are_exact() -> None:
     one = S * 0 + 1
-    assert tightened([S], [Relation("<", one, S // 8)])[S] == (16, 60)
-    assert tightened([S], [Relation("!=", (S // 8) * (S // 8), S * 0)])[S] == (8, 60)
-    assert tightened([S], [Relation("<=", 3 * S + (S // 4), S * 0 + 50)])[S] == (2, 15)
-    assert tightened([S], [Relation("<", one, S // 8), Relation("<", S, S * 0 + 30)])[S] == (16, 29)
+    assert narrowed_bounds([S], [Relation("<", one, S // 8)])[S] == (16, 60)
+    assert narrowed_bounds([S], [Relation("!=", (S // 8) * (S // 8), S * 0)])[S] == (8, 60)
+    assert narrowed_bounds([S], [Relation("<=", 3 * S + (S // 4), S * 0 + 50)])[S] == (2, 15)
+    assert narrowed_bounds([S], [Relation("<", one, S // 8), Relation("<", S, S * 0 + 30)])[S] == (16, 29)
 
 
 def test_relations_of_several_symbols_say_nothing() -> None:
-    assert tightened([S, T], [Relation("<", S + 9, T)]) == {S: (2, 60), T: (2, 60)}
+    assert narrowed_bounds([S, T], [Relation("<", S + 9, T)]) == {S: (2, 60), T: (2, 60)}

@@ -110,7 +110,7 @@ METHODS: Final = frozenset(
 
 def reason(name: str) -> str | None:
     """Why `name`, such as "torch.quantization.quantize", is not here; None for a name that no pattern knows."""
-    return next((why for why, pattern in _TABLE if re.fullmatch(pattern, name)), None)  # compiled when first wanted
+    return next((why for why, pattern in _TABLE if re.fullmatch(pattern, name)), None)  # compiled at first use
 
 
 def shown(torch_name: str) -> str:

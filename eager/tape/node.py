@@ -197,7 +197,7 @@ class Node:
         raise NotImplementedError(f"{self.name()}.apply")
 
     def release(self) -> None:
-        """Drop what was saved for backward."""
+        """Drop the values saved for backward."""
 
     @property
     def holds_tensors(self) -> bool:

@@ -31,7 +31,7 @@ CASES = [case for case in reductions.cases() if _selected(case)]
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.key)
-def test_error_is_within_twice_that_of_torch(case: reductions.Case, mode: str) -> None:
+def test_error_is_within_twice_torchs(case: reductions.Case, mode: str) -> None:
     row = Row(tuple(case.key.split(SEPARATOR)), mode, reductions.error(torch, case, mode), STORED[case.key])
     assert not row.is_worse(reductions.FLOOR), row
 

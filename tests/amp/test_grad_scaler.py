@@ -167,7 +167,7 @@ def test_state_goes_round() -> None:
         fresh.load_state_dict({})
 
 
-def test_cuda_without_a_gpu_is_told_and_off() -> None:
+def test_cuda_without_a_gpu_warns_and_is_off() -> None:
     if torch.cuda.is_available():
         pytest.skip("a GPU is here")
     with pytest.warns(UserWarning, match="CUDA is not available.  Disabling"):

@@ -194,7 +194,7 @@ def test_node_hooks_replace_and_are_removed():
     (lambda g: g[:1], RuntimeError, "hook '<lambda>' has changed the size of value"),
     (lambda g: g.double(), RuntimeError, r"hook '<lambda>' has changed the type of value \(was torch.FloatTensor got torch.DoubleTensor\)"),
 ])  # fmt: skip
-def test_what_a_hook_returns_is_checked(hook, error, text):
+def test_the_result_of_a_hook_is_checked(hook, error, text):
     y = leaf(1.0, 2.0) * 2
     y.register_hook(hook)
     with pytest.raises(error, match=text):

@@ -100,7 +100,7 @@ def test_out_takes_no_gradient(name: str, compiled: bool) -> None:
     fn(plain, torch.zeros(2))
 
 
-def test_out_takes_what_has_no_gradient() -> None:
+def test_out_accepts_ops_without_a_gradient() -> None:
     x, out = torch.tensor([1.0, 2.0], requires_grad=True), torch.zeros(2, dtype=torch.bool)
     torch.eq(x, 1, out=out)
     assert out.tolist() == [True, False]

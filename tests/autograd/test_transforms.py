@@ -310,7 +310,7 @@ def test_promotion_of_single_numbers_is_that_of_a_row():
     (lambda x: torch.zeros(()).add_(x), RuntimeError, "vmap: inplace arithmetic(self, *extra_args) is not possible"),
     (lambda x: 3, ValueError, "must only return Tensors, got type <class 'int'>"),
 ])  # fmt: skip
-def test_what_a_mapped_function_may_not_do(fn, error, text):
+def test_forbidden_actions_of_a_mapped_function(fn, error, text):
     with pytest.raises(error) as e:
         vmap(fn)(torch.ones(3))
     assert text in str(e.value)
@@ -471,7 +471,7 @@ def test_batch_norm_without_buffers_is_mapped():
     np.testing.assert_allclose(vmap(net)(x)[1].detach().numpy(), net(x[1]).detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
-def test_threads_have_levels_of_their_own():
+def test_threads_have_separate_levels():
     results = []
 
     def work(k):

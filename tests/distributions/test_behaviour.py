@@ -119,7 +119,7 @@ def test_a_divergence_can_be_registered() -> None:
         assert D.kl_divergence(P(0.0, 1.0), R(1.0, 1.0)).item() == 42.0
 
 
-def test_constraints_say_what_they_check() -> None:
+def test_constraints_describe_their_check() -> None:
     c = D.constraints
     checks = [
         (c.positive, [1.0, 0.0, -1.0], [True, False, False]), (c.nonnegative, [1.0, 0.0, -1.0], [True, True, False]),

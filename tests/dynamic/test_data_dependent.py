@@ -36,7 +36,7 @@ def test_results_are_eagers_for_any_data(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_break_says_why_and_what_to_do(name: str) -> None:
+def test_the_break_states_its_cause_and_a_hint(name: str) -> None:
     found = dynamo.explain(PROGRAMS[name])(torch.arange(9.0).view(3, 3).cos())
     assert found.breaks and all(b.cause.hint for b in found.breaks)
     assert found.breaks[0].cause.id in ("data-dependent-value", "data-dependent-branch")

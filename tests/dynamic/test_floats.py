@@ -200,7 +200,7 @@ def test_transforms_capture_symbols() -> None:
     check(f, [(r(3, 4), a) for a in VALUES], compilations=2)
 
 
-def test_what_modules_hold_stays_constant() -> None:
+def test_attributes_of_modules_stay_constant() -> None:
     class Model(nn.Module):
         def __init__(self) -> None:
             super().__init__()

@@ -61,7 +61,7 @@ def test_recompilations_tell_the_relation_and_both_values(sizes: tuple[int, int]
     assert any(failed in rec.message and "test_guards.py" in rec.message for rec in records)
 
 
-def test_related_sizes_that_differ_are_told() -> None:
+def test_related_sizes_that_differ_are_reported() -> None:
     made, _ = compiled(lambda x, y: x + y, fullgraph=False)
     for n in (4, 6):
         made(r(n, 3), r(n, 3))

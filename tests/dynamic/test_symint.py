@@ -45,7 +45,7 @@ def test_random_arithmetic_is_pythons_at_every_value(seed: int) -> None:
     assert not env.relations
 
 
-def test_what_is_provable_needs_no_record() -> None:
+def test_provable_relations_need_no_record() -> None:
     env, (a, b) = env_of(5, 7)
     assert a != 0 and a != 1 and a > 1 and a >= 2 and not a < 2 and bool(a)
     assert a * b > b and a * b >= a and a + 1 > a and a * b != 0 and a * 2 != 7 and max(a, 1) is a
@@ -71,7 +71,7 @@ def test_what_is_provable_needs_no_record() -> None:
     (lambda a, b: a & 3, "s0 == 5"),
     (lambda a, b: (a + b) // 2 == 6, "(s0 + s1) // 2 == 6"),
 ])  # fmt: skip
-def test_what_is_not_provable_is_noted_once(decide: object, noted: str) -> None:
+def test_unprovable_relations_are_recorded_once(decide: object, noted: str) -> None:
     env, (a, b) = env_of(5, 7)
     decide(a, b)  # type: ignore[operator]
     before = notes(env)

@@ -228,7 +228,7 @@ def test_a_write_to_an_input_before_it_breaks_the_graph() -> None:
 
 
 @pytest.mark.parametrize("names", ["capture_scalar_outputs", "capture_dynamic_output_shape_ops"])
-def test_each_setting_is_of_its_own(names: str) -> None:
+def test_each_setting_is_separate(names: str) -> None:
     number, mask = PROGRAMS["item"], PROGRAMS["mask"]
     with torch._dynamo.config.patch({names: False}):
         refused, taken = (number, mask) if names == "capture_scalar_outputs" else (mask, number)

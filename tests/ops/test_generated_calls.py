@@ -36,7 +36,7 @@ def test_eigenvalues_are_compared_in_any_order() -> None:
     assert difference(in_order_of({**ours, "v": [0.0, -2.0, 0.0, 2.0, 0.75, 0.0]}, theirs), theirs)
 
 
-def test_kinds_of_differences_are_told_apart() -> None:
+def test_kinds_of_differences_are_distinguished() -> None:
     assert kind_of("no error, but {'d'} against torch's TypeError: x") == "accepted"
     assert kind_of("IndexError: 'a' against torch's RuntimeError: 'b'") == "error class"
     assert kind_of("RuntimeError: a") == "refused"

@@ -350,7 +350,7 @@ def test_wrong_schedules_raise(make: Any, text: str) -> None:
     assert text in str(caught.value)
 
 
-def test_rates_asked_for_outside_a_step_warn() -> None:
+def test_reading_rates_outside_a_step_warns() -> None:
     schedule = torch.optim.lr_scheduler.ExponentialLR(torch.optim.SGD(_model().parameters(), lr=0.1), 0.5)
     with pytest.warns(UserWarning, match="please use `get_last_lr"):
         assert schedule.get_lr() == [0.05]

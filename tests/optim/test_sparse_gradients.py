@@ -79,7 +79,7 @@ def test_other_rules_refuse(name: str, text: str) -> None:
         torch.optim.SparseAdam([w]).step()
 
 
-def test_what_has_no_sparse_gradient_says_so() -> None:
+def test_ops_without_a_sparse_gradient_raise() -> None:
     w = torch.ones(4, 2, requires_grad=True)
     with pytest.raises(RuntimeError, match="scale_grad_by_freq not supported with sparse gradients"):
         F.embedding(torch.tensor([1]), w, sparse=True, scale_grad_by_freq=True)

@@ -19,7 +19,7 @@ WRITES: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", WRITES)
 @pytest.mark.parametrize("of_input", [True, False])
-def test_what_is_written_reaches_the_base(name: str, of_input: bool) -> None:
+def test_writes_reach_the_base(name: str, of_input: bool) -> None:
     def fn(x: Any) -> Any:
         y = x if of_input else x * 1
         WRITES[name](y)

@@ -24,7 +24,7 @@ def test_groups_keep_order_and_places() -> None:
     [], [[None]], [[torch.ones(1)], [torch.ones(1), torch.ones(1)]], [[torch.ones(1)] * 2, [torch.ones(1)]],
     [[torch.ones(1).half()], [torch.ones(1).int()]],
 ])  # fmt: skip
-def test_what_cannot_be_grouped_is_refused(lists) -> None:
+def test_tensors_that_cannot_be_grouped_raise(lists) -> None:
     with pytest.raises(RuntimeError):
         foreach._group_tensors_by_device_and_dtype(lists)
 

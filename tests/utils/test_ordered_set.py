@@ -26,7 +26,7 @@ def test_operations_agree_with_those_of_a_set(a: list[int], b: list[int]) -> Non
 
 
 @given(ELEMENTS, ELEMENTS)
-def test_the_order_is_that_of_insertion(a: list[int], b: list[int]) -> None:
+def test_the_order_is_the_order_of_insertion(a: list[int], b: list[int]) -> None:
     assert list(OrderedSet(a)) == list(dict.fromkeys(a))
     assert list(OrderedSet(a) | b) == list(dict.fromkeys(a + b))
     assert list(OrderedSet(a) & b) == [x for x in dict.fromkeys(a) if x in b]

@@ -52,7 +52,7 @@ def test_a_type_can_be_taken_out_again() -> None:
         pytree.register_constant(Box)
 
 
-def test_paths_need_a_rule_of_their_own() -> None:
+def test_paths_need_a_separate_rule() -> None:
     class Box:
         pass
 

@@ -114,7 +114,7 @@ def test_a_compiled_method_binds() -> None:
 
 
 @pytest.mark.parametrize("bad", [3, "name", None, K := type("K", (), {})])
-def test_what_cannot_be_called_is_refused(bad) -> None:
+def test_objects_that_cannot_be_called_raise(bad) -> None:
     if bad is None:
         assert callable(dynamo.compile(None))
     else:

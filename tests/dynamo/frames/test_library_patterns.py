@@ -431,7 +431,7 @@ def test_tuples_of_user_classes() -> None:
     agree(fn, lambda: held.__setitem__(0, Point(5, 6)))
 
 
-def test_subclasses_are_asked_for_again() -> None:
+def test_subclasses_are_checked_again() -> None:
     """A library that looks for its backends among the subclasses of a base."""
 
     class Base:

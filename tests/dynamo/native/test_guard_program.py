@@ -137,7 +137,7 @@ OPERATIONS: list[tuple[str, tuple[Any, ...], list[Any], list[Any]]] = [
 
 
 @pytest.mark.parametrize("name, operation, admitted, refused", OPERATIONS, ids=[row[0] for row in OPERATIONS])
-def test_check_admits_what_it_names_only(name: str, operation: tuple, admitted: list, refused: list) -> None:
+def test_check_admits_only_named_values(name: str, operation: tuple, admitted: list, refused: list) -> None:
     program = GuardProgram([(operation[0], 0, *operation[1:], "the note")], 1)
     for value in admitted:
         assert program.check([value]), value

@@ -173,7 +173,7 @@ def test_the_error_has_the_context_that_eager_gives_it(handling: bool, broken: b
 @pytest.mark.parametrize("around", ["except", "finally", "suppress", "callee", "no_grad"])
 @pytest.mark.parametrize("writes", [False, True])
 @pytest.mark.parametrize("broken", [False, True])
-def test_what_handles_a_refusal_runs(around: str, writes: bool, broken: bool) -> None:
+def test_handlers_of_data_errors_run(around: str, writes: bool, broken: bool) -> None:
     def positive(m: Any) -> bool:
         try:
             torch.linalg.cholesky(m)

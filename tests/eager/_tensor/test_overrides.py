@@ -118,7 +118,7 @@ def test_a_parameter_of_a_subclass_stays_one_and_a_parameter_takes_no_part() -> 
     assert type(Weight(torch.ones(2)) * 2) is torch.Tensor
 
 
-def test_the_nearer_class_is_asked_first() -> None:
+def test_the_nearer_class_is_called_first() -> None:
     class Near(Logged):
         pass
 
@@ -133,7 +133,7 @@ def test_classes_apart_refuse_each_other() -> None:
         torch.add(torch.ones(1).as_subclass(Plain), torch.ones(1).as_subclass(Other))
 
 
-def test_a_class_that_is_no_tensor_is_asked() -> None:
+def test_a_class_that_is_not_a_tensor_is_called() -> None:
     d = Duck(4, 2.0)
     assert torch.mean(d) == 0.5
     assert torch.add(torch.ones(2), d) == "added"

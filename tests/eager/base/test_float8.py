@@ -89,7 +89,7 @@ _MOVES: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", _NUMBERS)
 @pytest.mark.parametrize("move", _MOVES)
-def test_what_is_defined_agrees_with_float32(name: str, move: str) -> None:
+def test_defined_ops_agree_with_float32(name: str, move: str) -> None:
     d, wide = getattr(torch, name), torch.tensor([1.0, -2.0, 4.0, 2.0])
     got, want = _MOVES[move](wide.to(d)), _MOVES[move](wide)
     assert got.dtype is d

@@ -23,7 +23,7 @@ def test_a_tensor_in_steps(compiled: bool) -> None:
     assert torch.allclose(shifted, torch.tensor([-1.3, -1.3, -0.3, 0.0, 0.0, 0.2, 0.7, 0.7, -1.3, 0.7]))
 
 
-def test_channels_in_steps_of_their_own() -> None:
+def test_channels_with_separate_steps() -> None:
     w = torch.tensor([[1.0, 2.0, 3.0], [-0.4, 0.5, 0.6]], requires_grad=True)
     y = torch.fake_quantize_per_channel_affine(w, torch.tensor([0.1, 0.2, 0.5]), torch.zeros(3, dtype=torch.int32), 1, -8, 7)
     assert torch.allclose(y, torch.tensor([[0.7, 1.4, 3.0], [-0.4, 0.4, 0.5]]))

@@ -76,7 +76,7 @@ def test_nothing_is_exported_to_onnx():
         symbolic_opset11.squeeze  # noqa: B018
 
 
-def test_a_trace_is_known_to_what_it_traces():
+def test_a_traced_function_can_query_the_trace():
     from fxir.torchfx.experimental.proxy_tensor import get_proxy_mode
     from fxir.trace.trace import TraceMode, trace
 

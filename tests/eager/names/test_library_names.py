@@ -99,7 +99,7 @@ def test_a_subclass_may_keep_what_it_knows_as_meta() -> None:
     assert image._meta == {"space": "RAS"} and type(image + 1) is Image
 
 
-def test_a_tensor_of_a_transform_is_told() -> None:
+def test_a_tensor_of_a_transform_is_recognised() -> None:
     seen = []
 
     def row(x: torch.Tensor) -> torch.Tensor:

@@ -71,7 +71,7 @@ def _outcome(fn):
 
 
 @pytest.mark.parametrize("op", VIEWS, ids=lambda op: op.name)
-def test_geometry_is_that_of_the_rule(op):
+def test_geometry_equals_the_rules(op):
     for x in _bases():
         for args in _arguments(op.name, x):
             want = _outcome(lambda: tuple(op.view(x, *args)))  # noqa: B023

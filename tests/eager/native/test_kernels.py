@@ -101,7 +101,7 @@ def test_extremes_carry_nan():
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_draws_are_those_of_the_reference(dtype):
+def test_draws_equal_the_references(dtype):
     for seed, offset, n in ((0, 0, 1), (12345, 7, 1000), (2**63 + 5, 2**32 - 100, 300), (1, 2**40, 70000)):
         words = philox(np, seed, offset, n)
         out = np.empty(n, dtype)

@@ -48,7 +48,7 @@ def test_the_graph_is_the_same(op):
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-12)
 
 
-def test_what_python_has_to_see_goes_there():
+def test_calls_that_python_must_see_reach_python():
     x, y = _leaf(3), _leaf(3)
     with torch.autograd.graph.saved_tensors_hooks(lambda t: ("packed", t), lambda p: p[1]):
         z = x * y
@@ -66,7 +66,7 @@ def test_what_python_has_to_see_goes_there():
         x * inference
 
 
-def test_writes_to_what_was_saved_are_seen():
+def test_writes_to_saved_tensors_are_detected():
     x, y = _leaf(3), _leaf(3)
     z = x * 1
     w = z * y

@@ -219,7 +219,7 @@ def test_assert_close_says_what_torch_says(expression: str, error: str, text: st
     assert type(caught.value).__name__ == error and str(caught.value) == text
 
 
-def test_what_cannot_be_compared_is_named() -> None:
+def test_values_that_cannot_be_compared_are_named() -> None:
     with pytest.raises(TypeError, match=r"No comparison pair was able to handle inputs of type .*Tensor'> and <class 'list'>"):
         torch.testing.assert_close(torch.ones(1), [1.0])
 

@@ -1,7 +1,7 @@
 """Tensors whose shape changes in place (`t_`, `unsqueeze_`, `resize_`, `out=` of another shape): compiled as eager does it.
 
 A graph of functions has no tensor that changes its shape. A tensor that the program made stands for the view from then on
-(`tests/regress/test_views_in_place.py`); any other such call breaks the graph. It was recorded for what it returns, and what
+(`tests/regress/test_tensors_become_views_in_place.py`); any other such call breaks the graph. It was recorded for what it returns, and what
 the tensor became was lost without a word.
 """
 from __future__ import annotations

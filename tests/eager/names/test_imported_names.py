@@ -239,3 +239,23 @@ def test_fakes_are_known_and_calls_leave_the_trace():
         assert torch.ones(2).add(1).tolist() == [2.0, 2.0]
     with pytest.raises(NotImplementedError, match="FakeTensor"):
         FakeTensor(None, torch.ones(2), "cpu")
+
+
+def test_names_that_models_import_resolve() -> None:
+    from typing import List  # noqa: PLC0415, UP035
+
+    from eager.hub import HASH_REGEX  # noqa: PLC0415
+    from eager.jit import annotations, is_scripting  # noqa: PLC0415
+
+    assert annotations.List is List  # noqa: UP006
+    assert not is_scripting()
+    found = HASH_REGEX.search("resnet18-f37072fd.pth")
+    assert found is not None
+    assert found.group(1) == "f37072fd"
+
+
+def test_the_type_of_tensors_has_a_name_for_annotations() -> None:
+    from eager import TensorType  # noqa: PLC0415
+
+    assert TensorType.get() is TensorType.get()
+    assert str(TensorType.get()) == "Tensor"

@@ -1,4 +1,4 @@
-"""What every test gets: a cache folder of this run's own, no log settings from outside, a clean log."""
+"""Fixtures of every test: a cache folder of this run, no log settings from outside, a clean log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 # Before anything imports `eager`, which reads the environment once: a test must not depend on the
-# developer's artifacts or switches, nor leave artifacts behind. Child processes inherit both.
+# developer's artifacts or switches, and must not leave artifacts behind. Child processes inherit both.
 _CACHE = Path(tempfile.mkdtemp(prefix="framejit-tests-"))
 os.environ["FRAMEJIT_CACHE_DIR"] = str(_CACHE)
 os.environ["FRAMEJIT_VERIFY"] = "1"
@@ -25,7 +25,7 @@ from hypothesis import settings as hypothesis_settings  # noqa: E402
 from eager import random  # noqa: E402
 from eager.base import logs  # noqa: E402
 
-# A loaded machine is no failure; and a run that gates a merge must be the same run every time. Others go on searching.
+# A slow machine must not fail a test. A run that gates a merge draws the same examples each time; other runs draw new examples.
 hypothesis_settings.register_profile("search", deadline=None, print_blob=True)
 hypothesis_settings.register_profile("gate", deadline=None, derandomize=True)
 hypothesis_settings.load_profile("gate" if os.environ.get("CI") else "search")
@@ -44,13 +44,13 @@ def _short_collections() -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def _seed() -> None:
-    """A file draws the same numbers in every run, whichever files its process has run before."""
+    """A file draws the same numbers in every run, regardless of the files that its process ran before."""
     random.manual_seed(0)
 
 
 @pytest.fixture(autouse=True)
 def _quiet_log() -> Iterator[None]:
-    """Every test starts with the log at its defaults and with no warning said already."""
+    """Each test starts with default log settings, and no warning counts as already shown."""
     logs.set_logs()
     logs.forget_warnings()
     yield

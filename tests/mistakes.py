@@ -1,7 +1,7 @@
 """Ordinary mistakes, as lines of a program, with the class and the message that torch raises for each.
 
 `/opt/ref/bin/python tests/mistakes.py` (any Python with torch 2.13) writes tests/data/mistakes.json; tests/eager/functions/test_mistakes.py
-holds the library to it. A line stands alone or between a function's setup and its result: `x` is the function's argument.
+holds the library to it. A line is a whole program, or the body of a function with the argument `x`.
 """
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def program(name: str) -> str:
 
 
 def outcome(name: str, names: dict[str, object]) -> tuple[str, str] | None:
-    """Class and message of what the program raises."""
+    """The class and the message of the error that the program raises; None if it raises no error."""
     try:
         exec(compile(program(name), "<mistake>", "exec"), dict(names))  # noqa: S102 - our own lines
     except Exception as error:  # noqa: BLE001 - it is the outcome

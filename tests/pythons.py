@@ -2,7 +2,7 @@
 
 Looks on PATH and under a pyenv root ($PYENV_ROOT, or ~/.pyenv). One interpreter for each minor version: the
 newest found. Each gets an environment .venv-X.Y in the checkout, with the project in editable form and its
-extensions built for that version; the interpreter that runs this script is used as it is. Prints one line for
+extensions built for that version; the interpreter that runs this script is used unchanged. Prints one line for
 each version, and the whole output of a version that fails. Exit status 1 if one fails or none is found.
 """
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Interpreter:
 
 
 class SetupFailed(Exception):
-    """An environment could not be made; the argument is the output of what failed."""
+    """An environment could not be made; the argument is the output of the failed command."""
 
 
 def candidates() -> Iterator[Path]:
@@ -62,7 +62,7 @@ def candidates() -> Iterator[Path]:
 
 
 def probe(path: Path) -> Interpreter | None:
-    """The interpreter at a path, if it is one that this project supports and can be built for."""
+    """The interpreter at a path; None if this project does not support it or cannot be built for it."""
     if not os.access(path, os.X_OK):
         return None
     try:

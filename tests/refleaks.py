@@ -2,11 +2,11 @@
 
     python3.11-dbg -m venv v && v/bin/pip install --no-binary numpy -e .[test] && v/bin/python -m tests.refleaks [pytest arguments]
 
-Each test function is called a few times to fill caches, then a few times more, with everything compiled forgotten and all
-garbage collected after each. One after whose every call more references are left than before it leaks. Without arguments: the
-tests of the native modules. Exit status 1 if one leaks, 2 under an interpreter that does not count, or with a numpy that does not:
-one that was built for another interpreter, as wheels are, lets go of references without a word to the debug build. The tests of
-matrix products want an OpenBLAS beside it, as wheels have one in numpy.libs.
+Each test function runs a few times to fill caches, then a few times more. After each call, compiled code is reset and all garbage
+is collected. A test leaks if every later call leaves more references than before. Without arguments: the tests of the native
+modules. Exit status 1 if a test leaks, 2 if the interpreter or numpy does not count references: a numpy that was built for another
+interpreter, as in wheels, releases references without the counts of the debug build. The tests of matrix products need an
+OpenBLAS beside numpy, as wheels have in numpy.libs.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ import dynamo
 
 SUITES = ("tests/eager/native/test_calls.py", "tests/eager/native/test_writes.py", "tests/dynamo/native")
 WARM_UPS, CALLS = 4, 4
-# numpy's own types, of which np.zeros and its like keep a reference for every call (2.4.6: a leak of numpy's, of what never dies).
+# numpy's own types: np.zeros and similar functions keep a reference to them in every call (numpy 2.4.6; the types are immortal).
 _DTYPES = [np.dtype(c) for c in np.typecodes["All"]]
 
 
 def _references() -> int:
     dynamo.reset()
     gc.collect()
-    gc.collect()  # what finalizers left
+    gc.collect()  # garbage of finalizers
     ours = sys.gettotalrefcount() - sum(sys.getrefcount(d) for d in _DTYPES)  # type: ignore[attr-defined]
     return int(ours)
 
@@ -46,7 +46,7 @@ def _numpy_counts() -> bool:
 
 
 class Counting:
-    """A pytest plugin: what is left after each call of a test. leaks: (test, references left after each of the last calls)."""
+    """A pytest plugin that counts references after each call of a test. leaks: (test, references left after each of the last calls)."""
 
     def __init__(self) -> None:
         self.leaks: list[tuple[str, list[int]]] = []

@@ -3,9 +3,9 @@
     python -m tests.sanitized [pytest arguments]
 
 Needs a compiler with libasan (gcc). Without arguments: the tests of the native modules, of eager kernels and of captured
-programs. What is read or written out of bounds, after it was freed, or freed twice, ends the run with a report. Exit status of
-pytest, or 2 where there is no libasan. Tests whose child processes have an environment of their own are left out: those
-lack the sanitizer's runtime, which has to be loaded first.
+programs. A read or write out of bounds or after a free, or a second free, ends the run with a report. Exit status of
+pytest, or 2 without libasan. The run leaves out tests whose child processes have a separate environment: these lack the
+sanitizer's runtime, which must be loaded first.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
         shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(*LEFT_OUT))
         build = [sys.executable, "-c", "from setuptools import setup; setup()", "-q", "build_ext", "--inplace"]
         subprocess.run(build, cwd=tree, env={**environment, "CFLAGS": FLAGS, "LDFLAGS": "-fsanitize=address"}, check=True)
-        # CPython's own small-object allocator would hide what happens inside of its pools; what it never frees is no leak.
+        # CPython's small-object allocator would hide errors inside its pools. Memory that CPython never frees does not count as a leak.
         environment |= {"LD_PRELOAD": f"{runtime} {cxx}", "PYTHONMALLOC": "malloc", "FRAMEJIT_CACHE_DIR": str(Path(folder) / "cache"),
                         "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1"}  # fmt: skip
         left_out = [part for name in OWN_ENVIRONMENT for part in ("--deselect", name)]

@@ -26,7 +26,7 @@ GENERATED = (
 class Block:
     """One code block of a worked example.
 
-    path: the file that its first line names. mark: "append", "as it is", or "" for a new file or a diff.
+    path: the file that its first line names. mark: "append", "unchanged", or "" for a new file or a diff.
     """
 
     path: str
@@ -45,7 +45,7 @@ class Block:
             file.write_text(text.replace(old, new))
         elif self.mark == "append":
             file.write_text(f"{file.read_text()}\n\n{self.body}")
-        elif self.mark == "as it is":
+        elif self.mark == "unchanged":
             assert self.body in file.read_text(), f"{self.path} no longer has these lines:\n{self.body}"
         else:
             assert not file.exists(), f"{self.path} exists: mark the block with (append)"
@@ -55,7 +55,7 @@ class Block:
 def blocks() -> list[Block]:
     """The blocks of the worked examples, in the order of the document."""
     examples = TEXT.partition("\n## Worked examples\n")[2].partition("\n## ")[0]
-    found = re.findall(r"^```(python|diff)\n# (\S+\.(?:py|c))(?: \((append|as it is)\))?\n(.*?)^```$", examples, re.M | re.S)
+    found = re.findall(r"^```(python|diff)\n# (\S+\.(?:py|c))(?: \((append|unchanged)\))?\n(.*?)^```$", examples, re.M | re.S)
     assert len(found) == examples.count("```") // 2, "a block does not name its file"
     return [Block(path, mark, kind == "diff", body) for kind, path, mark, body in found]
 

@@ -1,5 +1,7 @@
-"""Functions made of several ops, the last of which makes a view: to their callers the result is no view. In-place writes to that of
-logsumexp and put were refused, and `_base` led to memory that the caller has nothing of."""
+"""The result of a function made of several ops is not a view for its caller, even if the last op makes a view.
+
+In-place writes to results of logsumexp and put were refused, and `_base` led to memory that the caller cannot reach.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -27,7 +29,7 @@ def square() -> Any:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_the_result_is_no_view_and_can_be_written_to(name: str) -> None:
+def test_the_result_has_no_base_and_accepts_writes(name: str) -> None:
     fn, x = FUNCTIONS[name], square()
     (expected,) = torch.autograd.grad((fn(x) * 2).sum(), x)
     result = fn(x)

@@ -1,4 +1,4 @@
-"""What has no derivative says so: at once where `out=` has no history, in backward where torch lets the call pass."""
+"""Functions without a derivative raise: at the call if `out=` has no history, in backward if torch accepts the call."""
 from collections.abc import Callable
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Hooks of every module, and those of a compiled module itself, run in compiled code as they do in eager code."""
+"""Global module hooks, and the hooks of a compiled module itself, run in compiled code as in eager code."""
 
 from __future__ import annotations
 

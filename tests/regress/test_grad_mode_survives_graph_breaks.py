@@ -59,7 +59,7 @@ PROGRAMS = (writes, views_of_a_result, views_of_an_input, views_without, views_w
 
 
 def seen(fn: Any, mode: Any) -> list[Any]:
-    """Of each result and of what was written to: what autograd knows of it, and its gradients."""
+    """The autograd state and the gradients of each result and of each written tensor."""
     x, w, y = torch.ones(2, 3, requires_grad=True), torch.full((2, 3), 3.0, requires_grad=True), torch.ones(2, 3)
     with mode():
         results = fn(x, w, y)

@@ -1,6 +1,7 @@
-"""What the zoo of models found: each reduced to the smallest case.
+"""In-place activations leave the gradients of layers intact; functions take the argument forms that models use.
 
-An activation that writes into what a layer gave: the layer's gradient must not need what was overwritten.
+An activation writes into the result of a layer, so the gradient of the layer must not need the overwritten values. The zoo of
+models found each case.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ INF = float("inf")
 
 @pytest.mark.parametrize("weight", [0.25, 0.5, 0.75, 2.0, -0.75, torch.tensor([0.25, 0.5, 0.75])])
 def test_lerp_goes_from_the_nearer_end(weight: float | torch.Tensor) -> None:
-    """An infinite end is kept by the half that is nearer to it; the gradients are those of the line."""
+    """The half that is nearer to an infinite end keeps it; the gradients are the gradients of a line."""
     x = torch.tensor([-INF, 1.0, 3.0], requires_grad=True)
     end = torch.tensor([2.0, -INF, 5.0], requires_grad=True)
     w = torch.as_tensor(weight).expand(3)
@@ -97,7 +98,7 @@ def test_sums_of_products_of_halves_are_rounded_once(dtype: torch.dtype) -> None
         assert torch.equal(half, full.to(dtype))
 
 
-def test_methods_whose_only_argument_is_a_list_of_ints_take_them_apart() -> None:
+def test_methods_with_a_list_of_ints_take_separate_ints() -> None:
     x = torch.arange(6.0).reshape(1, 2, 3, 1)
     assert x.broadcast_to(4, 2, 3, 5).shape == (4, 2, 3, 5)
     assert x.squeeze(0, 3).shape == x.squeeze((0, 3)).shape == x.clone().squeeze_(0, -1).shape == (2, 3)

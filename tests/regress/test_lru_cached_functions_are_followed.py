@@ -1,4 +1,4 @@
-"""Functions behind functools.lru_cache under capture: asked at capture where their arguments are known, else followed."""
+"""Capture calls a function behind functools.lru_cache if its arguments are constants, and follows it otherwise."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def transposed(x: torch.Tensor, pattern: str) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("pattern", ["reversed", "same"])
-def test_cached_functions_of_constants_are_asked_at_capture(pattern: str) -> None:
+def test_cached_functions_of_constants_run_at_capture(pattern: str) -> None:
     x = torch.randn(2, 3)
     expected = transposed(x, pattern)
     CALLS.clear()
@@ -53,7 +53,7 @@ def test_cached_functions_of_tensors_are_followed() -> None:
     assert torch.equal(torch.compile(lambda x: doubled(x) + 1, backend="aot_eager", fullgraph=True)(x), x * 2 + 1)
 
 
-def test_what_a_cached_function_raises_is_raised() -> None:
+def test_an_error_of_a_cached_function_is_raised() -> None:
     @functools.cache
     def fails(n: int) -> int:
         raise KeyError(n)

@@ -1,4 +1,4 @@
-"""What the zoo broke its graphs on: each captured whole, with eager's results."""
+"""Code at which models of the zoo broke their graphs: one graph captures each, with eager's results."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_upsampling_and_norms_are_captured_whole() -> None:
     assert torch.allclose(torch.compile(fn, backend="eager", fullgraph=True)(x), fn(x))
 
 
-def test_a_module_that_leaves_the_call_is_made_anew_every_time() -> None:
+def test_a_module_that_leaves_the_call_is_made_in_each_call() -> None:
     def fn(x: torch.Tensor) -> Any:
         act = nn.ReLU()
         return act(x), act

@@ -1,4 +1,4 @@
-"""A Python number stored into a tensor: negative ones wrap in unsigned types, what is beyond the range is a RuntimeError."""
+"""A Python number stored into a tensor: negative numbers wrap in unsigned types, numbers out of range are a RuntimeError."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ STORES: dict[str, Callable[[Any, Any], Any]] = {
     "mask": lambda x, v: x.__setitem__(x == x, v) or x,
     "positions": lambda x, v: x.__setitem__(torch.tensor([0, 1]), v) or x,
 }  # fmt: skip
-# dtype, number, and what torch 2.13 stores
+# dtype, number, and the value that torch 2.13 stores
 KEPT: list[tuple[Any, Any, Any]] = [
     (torch.uint8, -1, 255), (torch.uint8, -255, 1), (torch.uint8, 1.7, 1), (torch.int8, 127, 127), (torch.int64, 2**62, 2**62),
     (torch.int8, -0.5, 0), (torch.bool, 3, True), (torch.bool, 1j, True), (torch.float32, INF, INF), (torch.float64, 1e50, 1e50),

@@ -1,4 +1,4 @@
-"""What models ask about their surroundings while they run: answered at capture."""
+"""Capture evaluates the queries of models about devices, modes and the process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`out=` of another shape: laid out anew over its own memory where that suffices, so that all who share it see the result."""
+"""`out=` of another shape is resized over its own memory if that suffices, so that all views of the memory see the result."""
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Sizes whose bytes do not fit 63 bits: the count wrapped to a small number, and tensors stood over memory they did not have."""
+"""Sizes whose bytes do not fit 63 bits: the count wrapped to a small number, and tensors reached beyond their memory."""
 from __future__ import annotations
 
 from typing import Any

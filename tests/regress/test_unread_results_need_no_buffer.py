@@ -1,4 +1,4 @@
-"""Extern calls of which only some results are read: the others have no buffer, and the compiled graph runs all the same."""
+"""Unread results of an extern call have no buffer, and the compiled graph runs without it."""
 
 from __future__ import annotations
 

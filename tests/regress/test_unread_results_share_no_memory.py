@@ -1,4 +1,4 @@
-"""Results of an extern call that nobody reads shared the memory of those that are read, and were written after them."""
+"""Unread results of an extern call have separate memory: they shared memory with the results that are read, and were written later."""
 from __future__ import annotations
 
 import pytest

@@ -1,4 +1,4 @@
-"""A random draw that nobody reads still advances the generator in compiled code: the schedule dropped the call."""
+"""A random draw whose result is unread advances the generator in compiled code too: the schedule dropped the call."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A custom function that gives a view of its input has a backward of its own: replaying the view alone lost it.
+"""A custom function that returns a view of its input keeps its backward: replaying the view alone lost it.
 
-A gradient that is reversed, `x.view_as(x)` with a backward of `-g`, is the well-known one: its gradient was None where the
-view was of an input, and that of the identity where it was of another result.
+A gradient that is reversed, `x.view_as(x)` with a backward of `-g`, is the well-known case: its gradient was None for a view
+of an input, and the gradient of the identity for a view of another result.
 """
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""In-place writes through views that name places in memory (fill_diagonal_, as_strided): the gradient that arrives has strides of
-its own, and the places were looked up in it. Expanded gradients failed, transposed ones gave the gradient of other elements."""
+"""In-place writes through views that name places in memory (fill_diagonal_, as_strided): the arriving gradient has other
+strides, and the places were looked up in it. Expanded gradients failed; transposed gradients gave gradients of other elements."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _by_place(y: Any) -> Any:
     return y.as_strided((3,), (5,), y.storage_offset() + 1).mul_(3.0)
 
 
-# What writes, and the same without a write.
+# Each write, and an equal expression without a write.
 WRITES: dict[str, tuple[Program, Program]] = {
     "fill_diagonal": (lambda y: y.fill_diagonal_(2.0), lambda y: torch.where(DIAGONAL, 2.0, y)),
     "as_strided": (lambda y: [_by_place(y), y][1], lambda y: torch.where(SECOND, y * 3.0, y)),

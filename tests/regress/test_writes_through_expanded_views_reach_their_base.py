@@ -19,7 +19,7 @@ WRITES: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", WRITES)
 @pytest.mark.parametrize("of_input", [True, False])
-def test_writes_reach_the_base(name: str, of_input: bool) -> None:
+def test_written_values_reach_the_base(name: str, of_input: bool) -> None:
     def fn(x: Any) -> Any:
         y = x if of_input else x * 1
         WRITES[name](y)
@@ -45,7 +45,7 @@ def test_an_expanded_argument_is_filled(backend: str) -> None:
     lambda x: x.diagonal().zero_(),
 ])  # fmt: skip
 def test_a_write_to_a_part_of_an_expanded_input_shows_in_all_of_it(write: Any) -> None:
-    """Filling is allowed there, as whatever is in one place gets one value."""
+    """torch allows fills there, since each place gets one value."""
 
     def fn(x: Any) -> Any:
         y = x * 2

@@ -34,7 +34,7 @@ class Program:
     """make(): a fresh function (its closures and classes its own). inputs: argument tuples, called in this order.
 
     held: compiled entries are told apart by objects that the program makes at each call (a class, a cache, a key without
-    a value of its own), and keep these, so the counts of references to what they hold are not compared.
+    a value of its own), and keep these, so the reference counts of these objects are not compared.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""compile and its companions: what they accept, what they return, what they refuse."""
+"""`compile` and related functions: accepted arguments, results, and refusals."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_compiled_method_binds() -> None:
 
 
 @pytest.mark.parametrize("bad", [3, "name", None, K := type("K", (), {})])
-def test_objects_that_cannot_be_called_raise(bad) -> None:
+def test_objects_that_cannot_be_called_are_refused(bad) -> None:
     if bad is None:
         assert callable(dynamo.compile(None))
     else:
@@ -363,7 +363,7 @@ def test_disallow_in_graph_ends_the_graph_at_calls(kind: str) -> None:
         dynamo.disallow_in_graph(3)
 
 
-def test_explain_tells_graphs_breaks_and_guards() -> None:
+def test_explain_lists_graphs_breaks_and_guards() -> None:
     def f(x):
         y = x + 1
         print(end="")

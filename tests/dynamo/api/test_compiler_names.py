@@ -1,4 +1,4 @@
-"""torch.compiler, torch._dynamo and the two config modules: every name works or says what is missing."""
+"""torch.compiler, torch._dynamo and the two config modules: every name works, or its error names the missing feature."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_backends_by_name() -> None:
         torch._dynamo.register_backend(3)
 
 
-def test_the_reason_of_disable_is_told() -> None:
+def test_the_reason_of_disable_is_reported() -> None:
     @torch.compiler.disable(reason="it draws on the screen")
     def show(x):
         return x

@@ -211,7 +211,7 @@ class _Cube(torch.autograd.Function):
 
 
 @pytest.mark.parametrize("backend", [None, "eager", "aot_eager", "inductor"])
-def test_ops_differentiated_by_what_they_are_made_of_or_by_a_function_of_their_own(backend) -> None:
+def test_ops_are_differentiated_through_their_parts_or_by_a_registered_function(backend) -> None:
     namespace = f"tests_keys_{next(_numbers)}"
     lib = library.Library(namespace, "DEF")
     lib.define("scaled_square(Tensor x, float scale) -> Tensor")

@@ -39,7 +39,7 @@ def test_export_returns_a_graph_of_any_batch_and_the_guards() -> None:
         fixed(x)
 
 
-def test_export_raises_for_unsupported_requests() -> None:
+def test_export_refuses_unsupported_options() -> None:
     def breaks(x: Any) -> Any:
         dynamo.graph_break()
         return x + 1

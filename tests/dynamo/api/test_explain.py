@@ -1,4 +1,4 @@
-"""What explain() and explain_guards() print: the user's lines first, those of modules and of the library folded."""
+"""Output of explain() and explain_guards(): the user's lines first; lines of modules and of the library are folded."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Methods and operators of built-in values, with arguments that fit and that do not: captured code gives what Python gives.
+"""Methods and operators of built-in values, with valid and invalid arguments: captured code agrees with Python.
 
-All methods that a class has are tried, each with a few arguments drawn from a list, so that a method which nobody thought of
-is tried, too.
+The test calls every method of a class with a few arguments that it draws from a list, so a new method needs no new test.
 """
 
 from __future__ import annotations
@@ -103,7 +102,7 @@ STATEMENTS = ["v += {x}", "v *= {x}", "v |= {x}", "v &= {x}", "v -= {x}", "v[{x}
               "v[{x}] += 1", "v.x = {x}"]  # fmt: skip
 exec(CLASSES, NAMES)
 NAMES["__name__"] = "m"
-# Made anew or asked about the process, and what only stands for classes.
+# Methods that return a new object at each call or depend on the process, and names that only classes use.
 SKIPPED = frozenset("__class__ __init_subclass__ __subclasshook__ __reduce__ __reduce_ex__ __sizeof__ __dir__ __new__ __getstate__ "
                     "__setstate__ __init__ __subclasses__ __text_signature__ __hash__ mro __weakref__".split())  # fmt: skip
 
@@ -127,7 +126,7 @@ def programs(literal: str, draw: random.Random) -> Iterator[str]:
 
 def shown(value: Any, depth: int = 4) -> Any:
     kind = type(value)
-    if depth > 0 and "__dict__" in dir(kind) and not callable(value):  # what it holds, whatever it says of itself
+    if depth > 0 and "__dict__" in dir(kind) and not callable(value):  # the contents, regardless of __repr__
         base = next((b for b in (dict, list, tuple, set, str, int, float) if isinstance(value, b)), object)
         held = {dict: lambda: list(dict.items(value)), list: lambda: list(list.__iter__(value)), tuple: lambda: list(tuple.__iter__(value)),
                 set: lambda: list(set.__iter__(value))}.get(base, lambda: None if base is object else base.__repr__(value))  # fmt: skip
@@ -140,7 +139,7 @@ def shown(value: Any, depth: int = 4) -> Any:
     if hasattr(kind, "__next__"):
         try:
             return kind.__name__, [shown(item, depth - 1) for item in itertools.islice(value, 10)]
-        except Exception as error:  # noqa: BLE001 - what it raises is part of what it is
+        except Exception as error:  # noqa: BLE001 - the error is part of the result
             return kind.__name__, type(error), str(error)
     return kind.__name__, re.sub("0x[0-9a-f]+", "0x", repr(value))
 
@@ -185,7 +184,7 @@ def calls(module: str, names: str, draw: random.Random) -> Iterator[tuple[str, s
 
 
 def difference(literal: str, program: str, inside: bool) -> str | None:
-    """What differs when `program` runs captured, on a value that is made there or one that is given."""
+    """The difference between plain and captured runs of `program`, on a value that it makes (`inside`) or receives; None if they agree."""
     head = f"def f():\n    v = {literal}\n" if inside else "def f(v):\n"
     code = compile(f"{head}    {program}\n    return r, v\n", "<program>", "exec")
     results = []
@@ -230,7 +229,7 @@ def test_an_iterator_over_text_keeps_its_class_at_the_end() -> None:
         assert ours[:3] == theirs[:3] and type(ours[3]) is type(theirs[3]) and not list(ours[3])
 
 
-def test_islice_looks_at_its_numbers_before_it_asks_for_an_iterator() -> None:
+def test_islice_checks_its_numbers_before_it_makes_an_iterator() -> None:
     class Asked:
         count = 0
 
@@ -247,7 +246,7 @@ def test_islice_looks_at_its_numbers_before_it_asks_for_an_iterator() -> None:
     assert eager.compile(f, backend="eager")(Asked()) == f(Asked()) == 0
 
 
-def test_an_iterator_over_a_huge_range_has_methods_of_its_own() -> None:
+def test_an_iterator_over_a_huge_range_has_its_own_methods() -> None:
     def f() -> tuple[type, int]:
         numbers = iter(range(2**70))
         numbers.__setstate__(2**64 + 7)  # type: ignore[attr-defined]

@@ -219,7 +219,7 @@ def streams(log, x):
 
 
 @pytest.mark.parametrize("fn", PROGRAMS, ids=lambda f: f.__name__)
-def test_effects_and_results_are_those_of_eager(fn, capsys, caplog) -> None:
+def test_effects_and_results_agree_with_eager(fn, capsys, caplog) -> None:
     def seen(run):
         caplog.clear()
         random.seed(1)

@@ -85,7 +85,7 @@ def test_every_row_has_samples() -> None:
     assert not set(rows) - set(TABLE)
 
 
-def test_what_has_no_row_breaks_the_graph_and_is_named() -> None:
+def test_functions_without_a_row_break_the_graph_and_are_named() -> None:
     for call, name in ((lambda a: np.unique(a), "unique"), (lambda a: np.linalg.svd(a), "svd"), (lambda a: a.nonzero(), "nonzero"),
                        (lambda a: np.sum(a, where=a > 1), "where"), (lambda a: a[::-1], "backwards"), (lambda a: a[a > 1], "truth values"),
                        (lambda a: np.fft.fft(a), "fft"), (lambda a: a.view(np.int32), "view")):  # fmt: skip
@@ -203,7 +203,7 @@ def test_a_write_is_seen_through_every_array_over_the_memory(make) -> None:
                 support.same((f(*plain), plain), (compiled(*captured), captured))
 
 
-def test_a_write_to_what_autograd_saved_is_left_to_numpy() -> None:
+def test_a_write_to_a_saved_array_runs_in_numpy() -> None:
     def f(w):
         y = w * w
         w.detach().numpy()[0] = 5

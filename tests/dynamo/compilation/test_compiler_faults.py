@@ -137,7 +137,7 @@ def test_without_suppression_a_fault_is_raised_with_its_cause(
     assert torch.is_grad_enabled()
 
 
-def test_graph_that_fails_when_it_runs_is_told_and_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_graph_that_fails_when_it_runs_is_reported_and_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     def double(x: torch.Tensor) -> torch.Tensor:
         return x * 2
 

@@ -143,7 +143,7 @@ def test_settings_make_recompiles_and_limits_errors() -> None:
     ({"specialize_float": True}, [(torch.ones(3), n) for n in (2.5, 3.5, 4.5, 5.5)], 4),
     ({"specialize_float": False}, [(torch.ones(3), n) for n in (2.5, 3.5, 4.5, 5.5)], 2),
 ])  # fmt: skip
-def test_settings_of_what_is_symbolic(config: dict[str, bool], calls: list[tuple[Any, ...]], graphs: int) -> None:
+def test_settings_decide_which_numbers_are_symbolic(config: dict[str, bool], calls: list[tuple[Any, ...]], graphs: int) -> None:
     counter = CompileCounter()
     with torch._dynamo.config.patch(**config):
         compiled = torch.compile(lambda x, n: x * n, backend=counter)

@@ -1,6 +1,6 @@
-"""Compiling, forgetting and calling leave nothing behind. The long form: `python -m tests.dynamo.memory`.
+"""Compilation, reset and calls leak no memory. `python -m tests.dynamo.memory` is the long form.
 
-In a process of its own: one that has run thousands of other tests has a heap of holes, which fill and tear at any time.
+The test runs in a separate process: after thousands of other tests, a fragmented heap grows and shrinks at any time.
 """
 
 from __future__ import annotations

@@ -218,7 +218,7 @@ print(float(f(torch.arange(6).float())))
     assert len({out for out, _ in found}) == 1
 
 
-def test_a_thread_that_parses_meanwhile_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_that_parses_meanwhile_does_not_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     parse, refusals = ast.parse, [SystemError("AST constructor recursion depth mismatch (before=42, after=36)")]
 
     def once(*args: object, **kwargs: object) -> object:

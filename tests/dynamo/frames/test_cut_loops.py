@@ -1,4 +1,4 @@
-"""A loop that a graph break cut is captured from there to its end; one that breaks each time is compiled once, not each time."""
+"""A loop with a graph break is captured from the break to its end; a loop that breaks in each iteration is compiled once."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_layers_after_a_break_are_captured_together() -> None:
     assert _breaks_and_graphs() == (1, 2)
 
 
-def test_an_iterator_that_a_compiled_function_took_from_stands_where_eager_leaves_it() -> None:
+def test_an_iterator_that_a_compiled_function_advanced_is_where_eager_leaves_it() -> None:
     def f(x, it):
         a = next(it)
         return x + a, next(it, None)

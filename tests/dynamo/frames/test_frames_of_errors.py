@@ -1,4 +1,4 @@
-"""Frames that errors leave behind can be looked at, as debuggers and test runners do: every frame, chain and local."""
+"""Debuggers and test runners can inspect the frames of an error: every frame, chain and local."""
 
 from __future__ import annotations
 
@@ -347,7 +347,7 @@ def _outermost(x, how):
 
 
 @pytest.mark.parametrize("how", ["extract", "print", "logging", "warn"])
-def test_who_looks_for_its_callers_finds_them_though_they_are_inlined(how: str) -> None:
+def test_code_that_inspects_its_callers_finds_inlined_callers(how: str) -> None:
     x = torch.ones(2)
     compiled = dynamo.compile(_outermost, backend="eager")
     expected = _outermost(x, how)[1]

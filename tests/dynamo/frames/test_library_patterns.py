@@ -1,6 +1,6 @@
-"""Shapes of code that libraries of models are full of: results, and that they are captured in one graph.
+"""Code patterns of model libraries: results, and capture in one graph.
 
-Each program is run eagerly and compiled, before and after each change of what it depends on.
+Each program runs eagerly and compiled, before and after each change of its state.
 """
 
 from __future__ import annotations
@@ -431,7 +431,7 @@ def test_tuples_of_user_classes() -> None:
     agree(fn, lambda: held.__setitem__(0, Point(5, 6)))
 
 
-def test_subclasses_are_checked_again() -> None:
+def test_subclasses_are_listed_again() -> None:
     """A library that looks for its backends among the subclasses of a base."""
 
     class Base:
@@ -495,7 +495,7 @@ def test_products_of_sizes_that_vary() -> None:
         same(fn(torch.ones(n, 2)), compiled(torch.ones(n, 2)))
 
 
-def test_a_product_of_what_cannot_be_multiplied_raises() -> None:
+def test_a_product_of_unsupported_operands_raises() -> None:
     def fn(x):
         try:
             return x + math.prod(5)  # type: ignore[call-overload]
@@ -505,7 +505,7 @@ def test_a_product_of_what_cannot_be_multiplied_raises() -> None:
     agree(fn)
 
 
-def test_a_message_that_nobody_reads_fixes_no_size() -> None:
+def test_an_unread_message_fixes_no_size() -> None:
     def fn(x):
         torch._assert(x.dim() == 2, f"a matrix, not {x.shape}, 100% of {x.shape[0]!r} rows of {x.shape[1:]} and {x.shape[0]!s}")
         return x + 1

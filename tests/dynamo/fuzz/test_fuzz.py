@@ -1,4 +1,4 @@
-"""Random programs give what eager gives; so do those that once did not. More of them: `python -m tests.dynamo.fuzz`."""
+"""Random programs agree with eager, and so do programs that once differed. `python -m tests.dynamo.fuzz` runs more programs."""
 
 from __future__ import annotations
 

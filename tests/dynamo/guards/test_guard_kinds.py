@@ -95,7 +95,7 @@ def _each_call(module: nn.Module) -> list[str]:
     return [text.split()[0] for _, text, _ in entry.program.describe() if not text.startswith("  ")]
 
 
-def test_a_module_tree_adds_nothing_to_what_each_call_checks() -> None:
+def test_a_module_tree_adds_no_check_to_a_call() -> None:
     assert _each_call(_Chain(12)) == _each_call(_Chain(1))
 
 

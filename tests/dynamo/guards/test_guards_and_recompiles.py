@@ -1,4 +1,4 @@
-"""What a compiled variant depends on: changed inputs are seen, unchanged ones cost no new compilation."""
+"""Guards of a compiled variant: changed inputs are noticed, unchanged inputs need no new compilation."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_nan_argument_does_not_compile_again() -> None:
     assert len(backend.graphs) == 1
 
 
-def test_an_argument_nobody_looks_at_is_not_guarded() -> None:
+def test_an_unread_argument_is_not_guarded() -> None:
     compiled, backend = compiled_with(lambda x, unused: (x + 1, unused))
     for value in (1, "a", [1], object()):
         assert compiled(x23(), value)[1] is value

@@ -1,6 +1,6 @@
-"""Functions, classes and methods that a captured program reads may be replaced: by a guard, compiled code notices it.
+"""Functions, classes and methods that a captured program reads may be replaced: a guard notices it.
 
-Each row is an expression and the owner and name of what is replaced, which is then put back.
+A row is an expression, and the owner and the name of the replaced object, which is then restored.
 """
 
 from __future__ import annotations

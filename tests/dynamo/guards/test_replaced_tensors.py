@@ -1,4 +1,4 @@
-"""States: tensors that a program replaces at each call, wherever they stand. Same results as eager, and few variants."""
+"""Tensors that a program replaces at each call, in any kind of place: the results of eager, and few variants."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def _six_calls(program: Step, compiled: bool) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_a_replaced_tensor_is_read_where_it_stands(name: str) -> None:
+def test_a_replaced_tensor_is_read_in_place(name: str) -> None:
     program, variants = STEPS[name]
     wanted = _six_calls(program, False)
     found = _six_calls(program, True)
@@ -264,7 +264,7 @@ def test_each_instance_keeps_its_own_weights() -> None:
     assert counters["stats"]["unique_graphs"] == 3
 
 
-def test_gradients_that_each_step_makes_anew() -> None:
+def test_gradients_that_each_step_makes_again() -> None:
     net = Net(lambda m, x, s: x if m.w.grad is None else x + m.w.grad)
     call = dynamo.compile(net, backend="aot_eager")
     for i in range(6):

@@ -206,7 +206,7 @@ def test_entries_and_nothing_are_outcomes() -> None:
     assert run(Region(), f, 1) == ("original", 1)
 
 
-def test_targets_run_with_the_hook_off_unless_they_ask() -> None:
+def test_targets_run_with_the_hook_off_unless_they_request_it() -> None:
     seen: list[str] = []
     def callee(): return _native.thread_mode()
     def f(): return None
@@ -319,7 +319,7 @@ def test_traced_and_profiled_frames_are_left_alone() -> None:
         assert "f" not in seen and ("call", 0) in events and [e for e, _ in events][-1] == "return"
 
 
-def test_the_miss_callback_is_not_monitored_nor_traced() -> None:
+def test_the_miss_callback_is_neither_monitored_nor_traced() -> None:
     events: list[str] = []
     def f(): return 1
     def looked_at(): return 2

@@ -1,4 +1,4 @@
-"""Guard programs: each operation admits what it names and refuses its neighbours."""
+"""Guard programs: each operation admits the named values and refuses similar values."""
 from __future__ import annotations
 
 import gc
@@ -137,7 +137,7 @@ OPERATIONS: list[tuple[str, tuple[Any, ...], list[Any], list[Any]]] = [
 
 
 @pytest.mark.parametrize("name, operation, admitted, refused", OPERATIONS, ids=[row[0] for row in OPERATIONS])
-def test_check_admits_only_named_values(name: str, operation: tuple, admitted: list, refused: list) -> None:
+def test_check_admits_only_the_named_values(name: str, operation: tuple, admitted: list, refused: list) -> None:
     program = GuardProgram([(operation[0], 0, *operation[1:], "the note")], 1)
     for value in admitted:
         assert program.check([value]), value
@@ -191,7 +191,7 @@ def test_type_of_const_and_global() -> None:
     assert program.failed([POINT]) == (4, None)
 
 
-def test_held_objects_are_asked_without_a_fetch() -> None:
+def test_held_objects_are_checked_without_a_fetch() -> None:
     class Other(Point):
         pass
 
@@ -218,7 +218,7 @@ def test_held_objects_are_asked_without_a_fetch() -> None:
     assert none.failed([]) == (1, None)
 
 
-def test_weak_fails_once_the_referent_is_gone() -> None:
+def test_weak_fails_after_the_referent_is_freed() -> None:
     point = Point()
     program = GuardProgram([("weak", weakref.ref(point), 1), ("same", 0, 1)], 1)
     assert program.check([point]) and not program.check([Point()])
@@ -418,7 +418,7 @@ def test_block_sees_writes_to_an_instance(how: str) -> None:
 
 
 @pytest.mark.parametrize("attributes", [{}, {"x": 1}, {"b": 1, "a": 2, "c": 3}], ids=["empty", "one", "three"])
-def test_watching_an_instance_leaves_it_as_it_was(attributes: dict[str, int]) -> None:
+def test_watching_an_instance_does_not_change_it(attributes: dict[str, int]) -> None:
     point = Point()
     del point.x
     for name, value in attributes.items():

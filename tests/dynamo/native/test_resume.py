@@ -499,7 +499,7 @@ def test_any_signature_and_more_than_64_arguments() -> None:
     assert resume(namespace["g"], resume_points(namespace["g"].__code__)[0], tuple(range(300)), ()) == 149 + 299
 
 
-def test_cells_are_taken_as_they_are() -> None:
+def test_cells_keep_their_identity() -> None:
     def make(k):
         def f(a):
             def g():

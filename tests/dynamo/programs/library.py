@@ -1,4 +1,4 @@
-"""What models take from the standard library and numpy for their own bookkeeping, captured without a break."""
+"""Calls of the standard library and numpy in models' bookkeeping, captured without a break."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What looks at the interpreter: frames, time, randomness, imports, contexts, threads, text of the world."""
+"""Programs that inspect the interpreter: frames, time, randomness, imports, contexts, threads, texts from outside."""
 # ruff: noqa: B905, C400, C405, C408, C409, C416, F821, F841, PIE804, RET503, RET504, UP031, SIM105, RUF005, RUF012, B015, UP032 - odd code is the point
 
 from __future__ import annotations

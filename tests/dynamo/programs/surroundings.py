@@ -1,6 +1,6 @@
-"""Programs for what the others leave out: names that change between calls, surroundings, frames, caches, groups.
+"""Programs outside the other families: names that change between calls, modes, frames, caches, exception groups.
 
-Each is small and about one thing; those with state of their own are made anew for each run.
+Each program is small and about one thing. A program with state is made again for each run.
 """
 # ruff: noqa: B905, C416, F632, F841, PIE804, RET503, RET504, SIM105, SIM117, UP031, UP032, PERF203 - odd code is the point
 

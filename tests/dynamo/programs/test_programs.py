@@ -31,7 +31,7 @@ def test_captured_program_agrees_with_eager(program: support.Program, mode: str)
 
 
 @pytest.mark.parametrize("program", [pytest.param(p, id=p.name) for p in library.PROGRAMS])
-def test_what_models_take_from_libraries_is_captured_whole(program: support.Program) -> None:
+def test_library_calls_of_models_are_captured_whole(program: support.Program) -> None:
     compiled = dynamo.compile(program.make(), backend="eager", fullgraph=True)
     for make_args in program.inputs:
         compiled([], *make_args())

@@ -1,5 +1,5 @@
-"""An exception that is kept keeps the frames that its traceback shows and, by f_back, those that led to them: what their
-variables hold ends no sooner than in plain Python, and no later."""
+"""A stored exception keeps the frames of its traceback and, by f_back, their callers: objects in the variables of these
+frames live exactly as long as in plain Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What special methods give, captured: Python checks it, and says so, before the program sees it."""
+"""Results of special methods, captured: Python checks them before the program receives them."""
 from __future__ import annotations
 
 import itertools
@@ -38,7 +38,7 @@ def _told(found: Any) -> Any:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("method", USES)
-def test_what_a_special_method_gives_is_checked(method: str) -> None:
+def test_results_of_special_methods_are_checked(method: str) -> None:
     for given, use in itertools.product(GIVEN, USES[method]):
         cls = type("P", (), {method: lambda self, *_, given=given: given, "count": 0})
         if method in ("__len__", "__length_hint__") and use is list:

@@ -1,4 +1,4 @@
-"""Gradients through compiled functions are those of eager: values, None where eager has None, aliasing, errors."""
+"""Gradients through compiled functions agree with eager: values, None where eager has None, aliasing, errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_compiled_program_sees_the_gradients_of_eager(program: support.Program
     support.check(program, backend)
 
 
-def test_a_region_that_writes_to_a_large_input_says_what_it_cannot_do() -> None:
+def test_a_region_that_writes_to_a_large_input_names_its_limit() -> None:
     large = torch.zeros(1 << 17)
 
     def f(x):

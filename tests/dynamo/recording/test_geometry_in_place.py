@@ -1,8 +1,8 @@
-"""Tensors whose shape changes in place (`t_`, `unsqueeze_`, `resize_`, `out=` of another shape): compiled as eager does it.
+"""Tensors whose shape changes in place (`t_`, `unsqueeze_`, `resize_`, `out=` of another shape): compiled as in eager.
 
-A graph of functions has no tensor that changes its shape. A tensor that the program made stands for the view from then on
-(`tests/regress/test_tensors_become_views_in_place.py`); any other such call breaks the graph. It was recorded for what it returns, and what
-the tensor became was lost without a word.
+A graph of functions has no tensor that changes its shape. A tensor that the program made becomes the view for later reads
+(`tests/regress/test_tensors_become_views_in_place.py`); any other such call breaks the graph. Capture recorded only the result
+of such a call, and lost the new shape of the tensor.
 """
 from __future__ import annotations
 

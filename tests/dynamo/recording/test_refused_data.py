@@ -1,6 +1,6 @@
-"""Calls whose data eager refuses, compiled: the same error, in the same `except`, also where nobody reads the result.
+"""Calls whose data eager refuses, compiled: the same error, in the same `except`, also if the result is unread.
 
-`try: cholesky(m); return True` is how programs ask whether a matrix is positive definite.
+`try: cholesky(m); return True` is how programs check whether a matrix is positive definite.
 """
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_the_error_is_eagers(name: str, backend: str) -> None:
     assert dynamo.compile(caught, backend=backend)(log) is False and log == [1]
 
 
-def test_a_write_is_refused_although_nobody_reads_what_was_written() -> None:
+def test_a_write_is_refused_although_its_result_is_unread() -> None:
     def fn(i: Any) -> Any:
         x = torch.zeros(3)
         x[i] = 1.0
@@ -104,7 +104,7 @@ def _as_captured(gm: Any, example_inputs: Any) -> Any:
 
 @pytest.mark.parametrize("backend", ["inductor", "aot_eager", "eager", _as_captured])
 @pytest.mark.parametrize(("grad", "i"), [(g, i) for g in (False, True) for i in ([0, 9], [0, 3], [0, 1])])
-def test_what_came_before_a_refusal_among_writes_has_happened(backend: str, grad: bool, i: list[int]) -> None:
+def test_writes_before_a_refusal_have_happened(backend: str, grad: bool, i: list[int]) -> None:
     """The graph writes to its inputs at its end, or its writes are undone: after a call that is refused the program runs once
     more."""
 
@@ -173,7 +173,7 @@ def test_the_error_has_the_context_that_eager_gives_it(handling: bool, broken: b
 @pytest.mark.parametrize("around", ["except", "finally", "suppress", "callee", "no_grad"])
 @pytest.mark.parametrize("writes", [False, True])
 @pytest.mark.parametrize("broken", [False, True])
-def test_handlers_of_data_errors_run(around: str, writes: bool, broken: bool) -> None:
+def test_handlers_of_a_refusal_run(around: str, writes: bool, broken: bool) -> None:
     def positive(m: Any) -> bool:
         try:
             torch.linalg.cholesky(m)
@@ -254,7 +254,7 @@ def test_numbers_drawn_before_a_refusal_are_drawn_once(backend: str, writes: boo
     assert draws(dynamo.compile(program, backend=backend)) == draws(program)
 
 
-def test_what_is_kept_for_its_refusal_has_no_part_in_the_gradient() -> None:
+def test_a_call_kept_for_its_refusal_has_no_gradient() -> None:
     def fn(w: Any, i: Any) -> Any:
         w[i]
         w.gather(0, i)

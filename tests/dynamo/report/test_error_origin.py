@@ -1,4 +1,4 @@
-"""Errors of a call during capture are the user's where eager raises them; others are faults of the capture, and told so."""
+"""An error of a call during capture is the user's if eager raises it too; any other error is reported as a fault of the capture."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def writes_into_a_view_of_a_leaf(x: Any) -> Any:
     return x
 
 
-def test_an_error_of_a_view_is_asked_of_a_view(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_a_view_is_checked_on_a_view(monkeypatch: pytest.MonkeyPatch) -> None:
     dynamo.reset()
     x, told = torch.ones(2, 3, requires_grad=True), []
     monkeypatch.setattr(_logging, "warn_once", lambda key, text: told.append(text))
@@ -88,7 +88,7 @@ def test_an_error_of_a_view_is_asked_of_a_view(monkeypatch: pytest.MonkeyPatch) 
     assert torch.equal(compiled(x), writes_into_a_view_of_a_leaf(x)) and not told
 
 
-def test_what_ends_quietly_in_the_first_call_may_end_aloud_in_the_next() -> None:
+def test_a_finalizer_that_is_invisible_in_one_call_may_be_visible_in_the_next() -> None:
     def callee(items: Any, log: list[str]) -> None:
         del items
         log.append("dropped")

@@ -129,7 +129,7 @@ def _fails_in_a_handler(broken: bool) -> None:
 
 @pytest.mark.parametrize("force", ["none", "call", "leaf"])
 @pytest.mark.parametrize("broken", [False, True])
-def test_what_a_caller_outside_of_the_capture_handles_is_the_context(force: str, broken: bool) -> None:
+def test_an_error_handled_outside_the_capture_is_the_context(force: str, broken: bool) -> None:
     compiled = dynamo.compile(_fails_in_a_handler, backend="eager")
     with settings.scope(capture_force_break=force, capture_suppress_errors=False), pytest.raises(KeyError) as found:
         compiled(broken)

@@ -1,6 +1,6 @@
-"""State that a function may read, and what may happen to it between two calls.
+"""State that a function may read, and changes of this state between two calls.
 
-Each entry makes a fresh `State`: a function over one tensor, and the changes of what it reads. The tests call the
+Each entry makes a fresh `State`: a function over one tensor, and the changes of its state. The tests call the
 function compiled and eagerly after every change, in several orders (tests/dynamo/guards/test_stale_state.py).
 """
 

@@ -1,4 +1,4 @@
-"""What libraries do with custom Functions and transforms: recomputation, quantisation, memory-saving activations, per-sample work."""
+"""Library code with custom Functions and transforms: recomputation, quantisation, memory-saving activations, per-sample work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What autograd sees of one compiled region: None gradients, aliasing, versions, modes, retained graphs, randomness."""
+"""One compiled region as autograd sees it: None gradients, aliasing, versions, modes, retained graphs, randomness."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Programs about gradients, run twice: with `compile` doing nothing, and with the compiler.
 
-A program is a function `p(compile)` that makes its inputs, compiles what it likes, and returns everything it can see:
-results, gradients (None where there is none), versions, aliasing, texts of errors. Both runs must see the same.
+A program is a function `p(compile)` that makes its inputs, compiles functions of its choice, and returns every visible fact:
+results, gradients (None for a missing gradient), versions, aliasing, texts of errors. Both runs must return the same facts.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-/* Gradients added where they belong: that of x[i] into its part of the gradient of x, and one into another that nobody else
- * sees. A loop over the parts of a tensor would else make, for each part, a gradient of the whole. */
+/* Sums of gradients written in place: the gradient of x[i] is added to its part of the gradient of x, and a gradient to a sum that
+ * only the engine holds. Otherwise a loop over the parts of a tensor would build a gradient of the whole tensor for each part. */
 #define PY_SSIZE_T_CLEAN
 #include "runtime/parallel_loops.h"
 KERNEL_FILE
@@ -29,8 +29,8 @@ static void add_part(char *to, const int64_t *to_strides, const TensorObject *fr
     else add_part_f32((float *)to, to_strides, (const float *)from->data, steps, sizes, tensor_ndim(from));
 }
 
-/* A gradient that only the engine holds, so that it may be written to. */
-static TensorObject *own_gradient(PyObject *o)
+/* A gradient that only the engine holds: the engine may write it. */
+static TensorObject *writable_gradient(PyObject *o)
 {
     TensorObject *t = float_tensor(o);
     return t && Py_TYPE(t) == g_tensor_class && tensor_sole_owner(t, 1) && is_row_major(t) ? t : NULL;
@@ -38,7 +38,7 @@ static TensorObject *own_gradient(PyObject *o)
 
 bool gradient_add(PyObject *sum, PyObject *gradient)
 {
-    TensorObject *to = tls_grad_disabled && !tls_mode_depth ? own_gradient(sum) : NULL;
+    TensorObject *to = tls_grad_disabled && !tls_mode_depth ? writable_gradient(sum) : NULL;
     const TensorObject *from = to ? float_tensor(gradient) : NULL;
     if (!from || Py_TYPE(from) != g_tensor_class || code_of(from) != code_of(to) || !same_sizes(from, tensor_sizes(to), tensor_ndim(to)) ||
         !is_row_major(from))
@@ -52,15 +52,15 @@ bool gradient_add(PyObject *sum, PyObject *gradient)
     return true;
 }
 
-/* The part of a row-major whole that select or slice shows, as these were saved: (spec, dim, index) or (spec, dim, start,
+/* The part of a row-major tensor that a select or slice views, from the saved arguments: (spec, dim, index) or (spec, dim, start,
  * end, step). */
 typedef struct {
     int ndim;
     int64_t sizes[EAGER_MAX_NDIM]; /* of the whole */
-    int64_t dim, start, step;      /* start and step along dim; step 0: the dim is gone */
-} PartOf;
+    int64_t dim, start, step;      /* start and step along dim; step 0: select, which removes the dim */
+} ViewedPart;
 
-static bool read_limit(PyObject *o, int64_t n, int64_t otherwise, int64_t *limit)
+static bool read_bound(PyObject *o, int64_t n, int64_t otherwise, int64_t *limit)
 {
     *limit = otherwise;
     if (o == Py_None) return true;
@@ -69,7 +69,7 @@ static bool read_limit(PyObject *o, int64_t n, int64_t otherwise, int64_t *limit
     return true;
 }
 
-static bool read_part(PyObject *saved, const TensorObject *g, PartOf *p)
+static bool read_viewed_part(PyObject *saved, const TensorObject *g, ViewedPart *p)
 {
     PyObject *spec = PyTuple_GET_ITEM(saved, 0);
     if (!Py_IS_TYPE(spec, g_spec_class) || field(spec, spec_at[P_DTYPE]) != g_dtypes[code_of(g)]) return false;
@@ -84,11 +84,11 @@ static bool read_part(PyObject *saved, const TensorObject *g, PartOf *p)
         p->start += p->start < 0 ? n : 0;
         return true;
     }
-    return read_limit(PyTuple_GET_ITEM(saved, 2), n, 0, &p->start) && read_limit(PyTuple_GET_ITEM(saved, 3), n, n, &end) &&
+    return read_bound(PyTuple_GET_ITEM(saved, 2), n, 0, &p->start) && read_bound(PyTuple_GET_ITEM(saved, 3), n, n, &end) &&
            read_int(PyTuple_GET_ITEM(saved, 4), &p->step) && p->step > 0;
 }
 
-static TensorObject *new_zeros(int code, const PartOf *p)
+static TensorObject *new_zeros(int code, const ViewedPart *p)
 {
     TensorObject *t = new_tensor(code, p->ndim, p->sizes);
     if (t && tensor_count(t)) memset(t->data, 0, (size_t)(tensor_count(t) * g_itemsize[code]));
@@ -104,11 +104,11 @@ PyObject *gradient_add_part(const OpBase *op, PyObject *saved, PyObject *gradien
         by_slice = view_find("slice");
     }
     const TensorObject *g = float_tensor(gradient);
-    PartOf p;
+    ViewedPart p;
     if ((op->view != by_select && op->view != by_slice) || !tls_grad_disabled || tls_mode_depth || !g || Py_TYPE(g) != g_tensor_class) return NULL;
-    if (!saved || !PyTuple_Check(saved) || PyTuple_GET_SIZE(saved) != (op->view == by_select ? 3 : 5) || !read_part(saved, g, &p)) return NULL;
+    if (!saved || !PyTuple_Check(saved) || PyTuple_GET_SIZE(saved) != (op->view == by_select ? 3 : 5) || !read_viewed_part(saved, g, &p)) return NULL;
     if (tensor_ndim(g) != p.ndim - !p.step || !tensor_count(g)) return NULL;
-    TensorObject *to = whole ? own_gradient(whole) : NULL;
+    TensorObject *to = whole ? writable_gradient(whole) : NULL;
     if (whole && (!to || code_of(to) != code_of(g) || !same_sizes(to, p.sizes, p.ndim))) return NULL;
     if (!whole && !(to = new_zeros(code_of(g), &p))) return NULL;
     int64_t steps[EAGER_MAX_NDIM];

@@ -1,8 +1,8 @@
-/* The engine: runs the reverse graph, latest node first. eager.tape.engine says what to run, and does the steps that
- * have hooks, targets or modes around them.
+/* The backward engine: runs the reverse graph, latest node first. eager.tape.engine says which nodes to run, and does the steps
+ * that have hooks, targets or modes around them.
  *
- * A node runs once, when all gradients of its outputs have been summed. Its number orders the nodes that are ready:
- * accumulators have the largest, so that a gradient is taken up as soon as it is whole. */
+ * A node runs once, when all gradients of its outputs are summed. The sequence number orders the nodes that are ready:
+ * accumulators have the largest, so that a gradient is accumulated as soon as its sum is complete. */
 #define PY_SSIZE_T_CLEAN
 #include "autograd/accumulate_gradient.h"
 #include "autograd/functions.h"
@@ -10,7 +10,8 @@
 
 static PyObject *add_gradient, *fit, *cast_to; /* of Python */
 
-/* register_gradient_helpers(add_gradient, fit, cast_to); None leaves one as it is */
+/* register_gradient_helpers(add_gradient, fit, cast_to): the Python functions that the engine calls; None leaves a function
+ * unchanged */
 static PyObject *py_register_gradient_helpers(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
 {
     if (nargs != 3) return PyErr_Format(PyExc_TypeError, "register_gradient_helpers() takes three functions; got %zd", nargs);
@@ -22,8 +23,8 @@ static PyObject *py_register_gradient_helpers(PyObject *Py_UNUSED(self), PyObjec
 
 /* ---- formulas of an op with one real result and no lists: what nearly every step is ---- */
 
-enum source { ARGUMENT, SPEC, COTANGENT, OUTPUT, OUTPUTS, COTANGENTS, NEEDS }; /* as eager.optable.table numbers them */
-enum { MAX_VALUES = 16 };
+enum source { ARGUMENT, SPEC, COTANGENT, OUTPUT, OUTPUTS, COTANGENTS, NEEDS }; /* numbered as in the op table */
+enum { MAX_FORMULA_PARAMS = 16 };
 
 static PyObject *spec_of(PyObject *a)
 {
@@ -56,8 +57,8 @@ static PyObject *value_of(PyObject *source, PyObject *g, PyObject *args, PyObjec
     }
 }
 
-/* Whether `g` has the dtype of `a`, and its shape if that counts. */
-static bool fits(PyObject *g, PyObject *a, bool shape)
+/* Whether `g` has the dtype of `a`, and with `shape` its shape too. */
+static bool fits_input(PyObject *g, PyObject *a, bool shape)
 {
     if (!PyObject_TypeCheck(g, &TensorBase_Type)) return false;
     const TensorObject *t = (const TensorObject *)g;
@@ -78,11 +79,11 @@ static bool fits(PyObject *g, PyObject *a, bool shape)
     return true;
 }
 
-/* A result as the input it belongs to wants it; steals g. */
-static PyObject *fitted(PyObject *g, PyObject *a, bool shape)
+/* The gradient cast, and with `shape` summed, to fit its input `a`; steals g. */
+static PyObject *fit_to_input(PyObject *g, PyObject *a, bool shape)
 {
     const bool spec = Py_IS_TYPE(a, g_spec_class);
-    if (!g || g == Py_None || (!spec && !PyObject_TypeCheck(a, &TensorBase_Type)) || fits(g, a, shape)) return g;
+    if (!g || g == Py_None || (!spec && !PyObject_TypeCheck(a, &TensorBase_Type)) || fits_input(g, a, shape)) return g;
     PyObject *target = shape ? Py_NewRef(a) : spec ? Py_NewRef(field(a, spec_at[P_DTYPE])) : PyObject_GetAttrString(a, "dtype");
     PyObject *made = target ? PyObject_CallFunctionObjArgs(shape ? fit : cast_to, g, target, NULL) : NULL;
     Py_XDECREF(target);
@@ -90,11 +91,11 @@ static PyObject *fitted(PyObject *g, PyObject *a, bool shape)
     return made;
 }
 
-/* One formula: its results go to their places in `results`. rule: (function, joint, places, arguments, sources) */
+/* Calls one gradient formula and stores its results. rule: (function, joint, places, arguments, sources) */
 static bool apply_rule(PyObject *rule, PyObject *g, PyObject *args, PyObject *outputs, const bool *needed, bool shape, PyObject *results)
 {
     PyObject *fn = PyTuple_GET_ITEM(rule, 0), *places = PyTuple_GET_ITEM(rule, 2), *given = PyTuple_GET_ITEM(rule, 3),
-             *sources = PyTuple_GET_ITEM(rule, 4), *values[MAX_VALUES];
+             *sources = PyTuple_GET_ITEM(rule, 4), *values[MAX_FORMULA_PARAMS];
     const bool joint = PyTuple_GET_ITEM(rule, 1) == Py_True;
     const Py_ssize_t count = PyTuple_GET_SIZE(sources), outs = PyTuple_GET_SIZE(places);
     bool wanted = false;
@@ -112,9 +113,9 @@ static bool apply_rule(PyObject *rule, PyObject *g, PyObject *args, PyObject *ou
     if (!out) return false;
     for (Py_ssize_t i = 0; i < outs; i++) {
         PyObject *one = Py_NewRef(joint ? PyTuple_GET_ITEM(out, i) : out);
-        if (i == outs - 1) Py_CLEAR(out); /* so that nobody holds a result beside us */
+        if (i == outs - 1) Py_CLEAR(out); /* the result then has one reference, which lets the engine write it */
         PyObject *input = PyTuple_GET_ITEM(args, PyLong_AsLong(PyTuple_GET_ITEM(given, i)));
-        PyObject *result = fitted(one, input, shape);
+        PyObject *result = fit_to_input(one, input, shape);
         if (!result) {
             Py_XDECREF(out);
             return false;
@@ -124,7 +125,7 @@ static bool apply_rule(PyObject *rule, PyObject *g, PyObject *args, PyObject *ou
     return true;
 }
 
-/* The gradients by an op's formulas. rules: (whether shapes are fitted, number of tensor inputs, formulas) */
+/* The gradients by an op's formulas. rules: (whether shapes are fit_to_input, number of tensor inputs, formulas) */
 static PyObject *plain_gradients(PyObject *rules, PyObject *g, PyObject *args, PyObject *outputs, const bool *needed)
 {
     const bool shape = PyTuple_GET_ITEM(rules, 0) == Py_True;
@@ -164,14 +165,14 @@ static PyObject *py_apply_gradient_formulas(PyObject *Py_UNUSED(self), PyObject 
 
 /* ---- steps that need no Python around them ---- */
 
-/* What was saved, as formulas take it: a new reference; NULL with an exception, or without one where Python has to say. */
+/* A saved value, unpacked for a formula: a new reference; NULL with an exception, or without one if Python has to unpack it. */
 static PyObject *unpack(PyObject *saved)
 {
     if (!Py_IS_TYPE(saved, g_saved_class)) return PyList_Check(saved) ? NULL : Py_NewRef(saved);
     PyObject *t = field(saved, saved_at[S_TENSOR]);
     if (field(saved, saved_at[S_HOOK]) != Py_None || !t || !PyObject_TypeCheck(t, &TensorBase_Type)) return NULL;
     if (PyLong_AsUnsignedLongLongMask(field(saved, saved_at[S_VERSION])) != ((TensorObject *)t)->storage->version) return NULL;
-    if (field(saved, saved_at[S_OWN]) == Py_True && !tls_grad_disabled) return NULL; /* there it needs its history */
+    if (field(saved, saved_at[S_OWN]) == Py_True && !tls_grad_disabled) return NULL; /* with create_graph an output needs its history */
     return Py_NewRef(t);
 }
 
@@ -186,7 +187,7 @@ static PyObject *unpack_all(PyObject *saved)
     return made;
 }
 
-/* Frees what was saved. A node that holds no tensors can be run again, and several graphs may share it. */
+/* Frees the saved tensors of a node. A node that holds no tensors can run again: several graphs may share it. */
 static void release(PyObject *node)
 {
     PyObject *parts[] = {field(node, node_at[N_SAVED]), field(node, node_at[N_KEPT])};
@@ -200,17 +201,17 @@ static void release(PyObject *node)
     replace(node, node_at[N_RELEASED], Py_NewRef(Py_True));
 }
 
-enum { FREE_SLOTS_COUNT = 4 };
+enum { HOOK_SLOTS = 4 };
 
 static bool has_hooks(PyObject *node)
 {
-    static const int watched[FREE_SLOTS_COUNT] = {N_PRE_HOOKS, N_TENSOR_HOOKS, N_HOOKS, N_RETAINED};
-    for (int i = 0; i < FREE_SLOTS_COUNT; i++)
+    static const int watched[HOOK_SLOTS] = {N_PRE_HOOKS, N_TENSOR_HOOKS, N_HOOKS, N_RETAINED};
+    for (int i = 0; i < HOOK_SLOTS; i++)
         if (field(node, node_at[watched[i]]) != Py_None) return true;
     return false;
 }
 
-/* A step of an op: its results as a list. NULL without an exception where Python has to do it. */
+/* The gradients of an op's inputs as a list. NULL without an exception if Python has to do the step. */
 static PyObject *op_step(PyObject *node, PyObject *g, const bool *needed, bool retain)
 {
     PyObject *op = field(node, node_at[N_OP]), *saved = field(node, node_at[N_SAVED]), *kept = field(node, node_at[N_KEPT]);
@@ -238,7 +239,7 @@ static bool row_major(const TensorObject *t)
     return true;
 }
 
-/* The gradient of a leaf, of which the engine holds one reference. 1: done; 0: Python has to do it; -1: an exception. */
+/* Accumulates the gradient of a leaf; the engine holds one reference to it. 1: done; 0: Python has to do it; -1: an exception. */
 static int leaf_step(PyObject *node, PyObject *g)
 {
     TensorObject *leaf = (TensorObject *)field(node, variable_at);
@@ -250,7 +251,7 @@ static int leaf_step(PyObject *node, PyObject *g)
         leaf->grad = Py_NewRef(g);
         return 1;
     }
-    Py_INCREF(g); /* as many references as when Python has taken all the steps: `first_gradient` counts them */
+    Py_INCREF(g); /* the number of references that `first_gradient` expects when Python does every step */
     PyObject *done = PyObject_CallFunctionObjArgs(add_gradient, (PyObject *)leaf, g, NULL);
     Py_DECREF(g);
     Py_XDECREF(done);
@@ -262,7 +263,7 @@ static int leaf_step(PyObject *node, PyObject *g)
 typedef struct {
     PyObject *node;
     int64_t sequence;
-    PyObject **gradients; /* by output; allocated when the first arrives */
+    PyObject **gradients; /* by output; allocated at the first gradient */
     long outputs, waiting;
     bool needed;
 } Entry;
@@ -270,7 +271,7 @@ typedef struct {
 typedef struct {
     Entry *entries;
     long count, room;
-    long *slots; /* hash table from node to 1 + its place among the entries */
+    long *slots; /* hash table from node to 1 + its index among the entries */
     size_t mask;
     long *heap, ready;
     PyObject *needed, *special, *step;
@@ -295,8 +296,8 @@ static bool rehash(Graph *g)
     return true;
 }
 
-/* Place of a node among the entries, added if it is new; -1 with an exception. */
-static long place_of(Graph *g, PyObject *node)
+/* Index of a node among the entries; a new node is added. -1 with an exception. */
+static long entry_index(Graph *g, PyObject *node)
 {
     if ((size_t)g->count * 2 >= g->mask && !rehash(g)) return -1;
     size_t at = hash_of(node) & g->mask;
@@ -341,7 +342,7 @@ static bool read_edge(PyObject *edge, PyObject **node, long *number)
     return *number != -1 || !PyErr_Occurred();
 }
 
-/* Finds all nodes from those that are there already, and counts the edges into each. */
+/* Adds all nodes that the entries reach, and counts the edges into each. */
 static bool explore(Graph *g)
 {
     for (long i = 0; i < g->count; i++) {
@@ -350,7 +351,7 @@ static bool explore(Graph *g)
         for (Py_ssize_t e = 0; e < PyTuple_GET_SIZE(edges); e++) {
             if (PyTuple_GET_ITEM(edges, e) == Py_None) continue;
             if (!read_edge(PyTuple_GET_ITEM(edges, e), &child, &number)) return false;
-            const long at = place_of(g, child);
+            const long at = entry_index(g, child);
             if (at < 0) return false;
             g->entries[at].waiting++;
         }
@@ -386,7 +387,7 @@ static long pop(Graph *g)
     return top;
 }
 
-/* Adds a gradient to what has come to an output of an entry; steals it. */
+/* Adds a gradient to the sum for an output of an entry; steals the gradient. */
 static bool deliver(Entry *entry, long number, PyObject *gradient)
 {
     if (number < 0 || number >= entry->outputs) {
@@ -429,7 +430,7 @@ static void drop_graph(Graph *g)
     PyMem_Free(g->heap);
 }
 
-/* The step by Python: hooks, targets, modes, custom functions. */
+/* The step in Python: hooks, targets, modes, custom functions. */
 static PyObject *python_step(Graph *g, long at)
 {
     Entry *entry = &g->entries[at];
@@ -444,16 +445,16 @@ static PyObject *python_step(Graph *g, long at)
     return result;
 }
 
-/* The step of a select or slice, whose gradient goes straight into its part of the gradient of the whole. 1: done; 0: it is
- * none of that; -1: an exception. */
-static int part_step(Graph *g, long at)
+/* The step of a select or slice: adds the gradient to its part of the gradient of the whole tensor. 1: done; 0: the node is
+ * another op; -1: an exception. */
+static int view_step(Graph *g, long at)
 {
     PyObject *node = g->entries[at].node, *op = field(node, node_at[N_OP]), *edges = edges_of(g, at), *child;
     long number;
     if (PyTuple_GET_SIZE(edges) != 1 || PyTuple_GET_ITEM(edges, 0) == Py_None || !PyObject_TypeCheck(op, &OpBase_Type)) return 0;
     if (((OpBase *)op)->view < 0) return 0;
     if (!read_edge(PyTuple_GET_ITEM(edges, 0), &child, &number)) return -1;
-    const long to = place_of(g, child);
+    const long to = entry_index(g, child);
     if (to < 0) return -1;
     Entry *entry = &g->entries[to];
     PyObject *whole = entry->gradients && number >= 0 && number < entry->outputs ? entry->gradients[number] : NULL;
@@ -464,8 +465,8 @@ static int part_step(Graph *g, long at)
     return 1;
 }
 
-/* The step in C. NULL without an exception where Python has to do it. */
-static PyObject *short_step(Graph *g, long at)
+/* The step in C. NULL without an exception if Python has to do it. */
+static PyObject *native_step(Graph *g, long at)
 {
     Entry *entry = &g->entries[at];
     PyObject *node = entry->node, *edges = edges_of(g, at);
@@ -490,7 +491,7 @@ static PyObject *short_step(Graph *g, long at)
         needed[i] = found == 1;
     }
     if (count == 1 && needed[0]) {
-        const int done = part_step(g, at);
+        const int done = view_step(g, at);
         if (done) return done > 0 ? PyTuple_New(0) : NULL;
     }
     return op_step(node, entry->gradients[0], needed, g->retain);
@@ -500,7 +501,7 @@ static PyObject *short_step(Graph *g, long at)
 static PyObject *step(Graph *g, long at)
 {
     if (!g->entries[at].gradients || !g->entries[at].needed) return PyTuple_New(0);
-    PyObject *result = short_step(g, at);
+    PyObject *result = native_step(g, at);
     if (!result && !PyErr_Occurred()) result = python_step(g, at);
     drop_gradients(&g->entries[at]);
     if (!result || PyList_Check(result) || PyTuple_Check(result)) return result;
@@ -508,8 +509,8 @@ static PyObject *step(Graph *g, long at)
     return result;
 }
 
-/* Hands the results of a node on; steals them. */
-static bool pass_on(Graph *g, long at, PyObject *result)
+/* Delivers the gradients to the nodes of the inputs; steals `result`. */
+static bool deliver_results(Graph *g, long at, PyObject *result)
 {
     PyObject *edges = Py_NewRef(edges_of(g, at)), *child;
     long number;
@@ -517,7 +518,7 @@ static bool pass_on(Graph *g, long at, PyObject *result)
     for (Py_ssize_t e = 0; ok && e < PyTuple_GET_SIZE(edges); e++) {
         if (PyTuple_GET_ITEM(edges, e) == Py_None) continue;
         ok = read_edge(PyTuple_GET_ITEM(edges, e), &child, &number);
-        const long to = ok ? place_of(g, child) : -1;
+        const long to = ok ? entry_index(g, child) : -1;
         ok = to >= 0;
         if (!ok) break;
         PyObject *gradient = e < PySequence_Fast_GET_SIZE(result) ? PySequence_Fast_GET_ITEM(result, e) : Py_None;
@@ -532,9 +533,9 @@ static bool pass_on(Graph *g, long at, PyObject *result)
     return ok;
 }
 
-/* run_backward(deliveries, retain, needed, special, step): deliveries are (node, output number, gradient). needed: the set of
- * nodes to run, None for all; special: those among them that gradients are collected at, whose steps, as all steps but
- * plain ones, `step(node, gradients)` does. */
+/* run_backward(deliveries, retain, needed, special, step). deliveries: (node, output number, gradient) each. needed: the set of
+ * nodes to run, None for all. special: the nodes among them at which gradients are collected. step(node, gradients) does the steps
+ * of special nodes and every other step that C cannot do. */
 static PyObject *py_run_backward(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
 {
     if (nargs != 5 || !PyList_Check(args[0]) || !add_gradient || !fit)
@@ -546,7 +547,7 @@ static PyObject *py_run_backward(PyObject *Py_UNUSED(self), PyObject *const *arg
         PyObject *node, *gradient;
         long number;
         ok = PyArg_ParseTuple(PyList_GET_ITEM(args[0], i), "OlO", &node, &number, &gradient);
-        const long at = ok ? place_of(&g, node) : -1;
+        const long at = ok ? entry_index(&g, node) : -1;
         ok = at >= 0 && deliver(&g.entries[at], number, Py_NewRef(gradient));
     }
     ok = ok && explore(&g);
@@ -555,7 +556,7 @@ static PyObject *py_run_backward(PyObject *Py_UNUSED(self), PyObject *const *arg
     while (ok && g.ready) {
         const long at = pop(&g);
         PyObject *result = step(&g, at);
-        ok = result && pass_on(&g, at, result);
+        ok = result && deliver_results(&g, at, result);
     }
     drop_graph(&g);
     if (!ok) return NULL;

@@ -1,21 +1,21 @@
 /* Checks of a call's arguments before it runs.
  *
- * The rules are written in Python: a verifier, which raises TypeError for a wrong argument. What it says of most calls depends on
- * nothing but the classes of the arguments, so a check remembers the classes that passed and asks its verifier no more about them.
- * The class of a list or tuple is that of its elements, where all have one. */
+ * The rules are in Python: a verifier, which raises TypeError for a wrong argument. For most calls the result depends only on the
+ * classes of the arguments, so a check remembers the classes that passed and skips the verifier for them. The class of a list or
+ * tuple is the common class of its elements. */
 #define PY_SSIZE_T_CLEAN
 #include "calls/calls.h"
 #include <string.h>
 
 enum { MOST_ARGUMENTS = 14, MOST_CALLS = 12 };
 
-/* One argument: its class, or that of the elements of a list (odd), or nothing (0) where the elements differ. */
+/* One argument: its class; the class of a list's elements (odd); or 0 if the elements have several classes. */
 typedef uintptr_t Kind;
 
 typedef struct {
     int positional, count;
     Kind kinds[MOST_ARGUMENTS];
-    PyObject *names[MOST_ARGUMENTS]; /* of the arguments passed by keyword */
+    PyObject *names[MOST_ARGUMENTS]; /* names of the arguments passed by keyword */
 } Call;
 
 typedef struct {
@@ -42,7 +42,7 @@ static Kind kind_of(PyObject *value)
 
 static PyObject *class_of(Kind kind) { return (PyObject *)(kind & ~(Kind)3); }
 
-/* Fills `call`. False where it has too many arguments, or one that its class does not describe. */
+/* Fills `call`. False if it has too many arguments, or an argument that its class does not describe. */
 static bool describe(Call *call, PyObject *const *args, Py_ssize_t nargs, PyObject *kwargs)
 {
     const Py_ssize_t total = nargs + (kwargs ? PyDict_GET_SIZE(kwargs) : 0);
@@ -102,7 +102,7 @@ static int remember(ArgumentCheck *self, const Call *call)
     return 0;
 }
 
-/* check(args, kwargs=None): None, or the arguments to call with instead */
+/* check(args, kwargs=None): None if the call may run, or other arguments to call with */
 static PyObject *check_call(PyObject *callable, PyObject *const *given, size_t nargsf, PyObject *Py_UNUSED(kwnames))
 {
     ArgumentCheck *self = (ArgumentCheck *)callable;

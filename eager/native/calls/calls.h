@@ -1,28 +1,28 @@
-/* The short ways that calls of ops and methods take through C, and what they fall back to. */
+/* Fast paths of op and method calls in C, and their fallbacks. */
 #ifndef EAGER_CALLS_H
 #define EAGER_CALLS_H
 
 #include "tape/node_fields.h"
 
-/* What eager.optable.table.Op is made of. The numbers are -1 where there is no such short way. */
+/* The C base of an op. A number is -1 if the op has no such fast path. */
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    int loop;     /* of the pointwise loop */
-    int view;     /* of the view's geometry */
-    int kernel;   /* of the kernel over whole arguments */
-    int inplace;  /* whether it writes its first argument */
-    int recorded; /* whether calls that ask for gradients are recorded here as well */
+    int loop;     /* number of the pointwise loop */
+    int view;     /* number of the view's geometry rule */
+    int kernel;   /* number of the native kernel */
+    int inplace;  /* whether the op writes its first argument */
+    int recorded; /* whether calls that need gradients are recorded in C */
     int plain;    /* whether gradients follow from `rules`: no lists of tensors among the inputs */
     int flags;    /* mask of the parameters that are bools */
-    int tensors;  /* mask of the parameters for which no number may stand, though loops and kernels take one */
-    int writer;   /* of an op that writes its first argument: what writes it, beside the loop */
-    int maker;    /* of such an op: the kernel that its base op has */
+    int tensors;  /* mask of the parameters that reject numbers, although loops and kernels accept them */
+    int writer;   /* of an in-place op: number of the kernel that writes the target */
+    int maker;    /* of an in-place op: number of its base op's kernel */
     PyObject *plans[RECORD_PLANS];
     PyObject *rules; /* gradient formulas, made on first use */
 } OpBase;
 
-/* A method of Tensor, self among the arguments: the result, or NULL without an exception where its function decides. */
+/* A method of Tensor, self among the arguments: the result, or NULL without an exception if the Python method has to run. */
 typedef PyObject *(*Method)(PyObject *const *args, Py_ssize_t nargs);
 
 /* views.c */
@@ -32,11 +32,11 @@ PyObject *view_call(OpBase *op, int which, PyObject *const *args, Py_ssize_t nar
 Method view_method(const char *name);
 PyObject *view_method_names(void);
 
-/* traceback.c: takes this library's frames out of the traceback of the exception that is being raised. */
+/* traceback_filter.c: removes this library's frames from the traceback of the raised exception. */
 void filter_raised(void);
 
-/* inplace_writes.c: writes that no autograd record and no mode has to see. NULL without an exception where the full dispatch
- * has to decide. */
+/* inplace_writes.c: writes that neither autograd nor a mode has to see. NULL without an exception if the full dispatch has to
+ * decide. */
 bool write_is_plain(PyObject *const *args, Py_ssize_t nargs);
 PyObject *method_setitem(PyObject *const *args, Py_ssize_t nargs);
 PyObject *method_copy_(PyObject *const *args, Py_ssize_t nargs);

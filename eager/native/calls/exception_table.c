@@ -1,8 +1,8 @@
-/* Exception tables of code objects: where the handler that eager.base.tracebacks adds takes effect.
+/* Exception tables of code objects: the ranges in which the handler that eager.base.tracebacks adds takes effect.
  *
- * A table is a row for each range of instructions: start, length, target, and depth with a flag, in code units. A number
- * has groups of six bits, the highest first; bit 6 says that another group follows, bit 7 marks the start of a row.
- * Source: CPython's Objects/exception_handling_notes.txt. */
+ * A table has a row for each range of instructions: start, length, target, and depth with a flag, in code units. A number is
+ * written in groups of six bits, the highest first; bit 6 says that another group follows, bit 7 marks the start of a row. Source:
+ * CPython's Objects/exception_handling_notes.txt. */
 #define PY_SSIZE_T_CLEAN
 #include "calls/functions.h"
 #include <stdbool.h>
@@ -40,15 +40,15 @@ static unsigned char *write_row(unsigned char *out, const uint32_t row[FIELDS])
     return out;
 }
 
-/* extend_exception_table(table, begin, end, handler): the table of a body whose units from `begin` to `end` have the rows of `table`, with a
- * handler at `end` for every unit that has none; handler: the rows of the handler's own units, counted from 0 */
+/* extend_exception_table(table, begin, end, handler): the rows of `table`, and a row to the handler at `end` for each unit of the
+ * body in [begin, end) that has no row. handler: the rows of the handler's own units, counted from 0 */
 static PyObject *py_extend_exception_table(PyObject *Py_UNUSED(self), PyObject *args)
 {
     const char *table, *handler;
     Py_ssize_t length, handler_length;
     unsigned begin, end;
     if (!PyArg_ParseTuple(args, "y#IIy#", &table, &length, &begin, &end, &handler, &handler_length)) return NULL;
-    /* Every row has at least four bytes, and with each comes at most one gap. */
+    /* Every row has at least four bytes, and at most one gap precedes it. */
     const size_t rows = (size_t)(length + handler_length) / FIELDS * 2 + 1;
     unsigned char *const made = PyMem_Malloc(rows * MOST_BYTES);
     if (!made) return PyErr_NoMemory();

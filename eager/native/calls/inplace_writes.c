@@ -1,14 +1,14 @@
-/* Writes into tensors: x[...] = v with ints and slices, copy_, fill_. The value is spread over the target and moved as it is;
- * a value of another dtype, and a write that autograd has to know of, is left to the full dispatch. */
+/* In-place writes: x[...] = v with ints and slices, copy_, fill_. The value is broadcast over the target and copied unchanged. A
+ * value of another dtype, and a write that autograd has to record, take the full dispatch. */
 #define PY_SSIZE_T_CLEAN
 #include "calls/calls.h"
 #include "kernels/assign.h"
 
-/* Whether a write to args[0] concerns nobody but the tensors themselves: no mode, no history, no subclass. */
+/* Whether a write to args[0] affects only the tensors: no mode is active, no tensor has a history, no class is a subclass. */
 bool write_is_plain(PyObject *const *args, Py_ssize_t nargs)
 {
     if (tls_mode_depth || nargs < 1 || !PyObject_TypeCheck(args[0], &TensorBase_Type)) return false;
-    if (!tls_grad_disabled && ((TensorObject *)args[0])->autograd) return false; /* perhaps a view that may not be written to */
+    if (!tls_grad_disabled && ((TensorObject *)args[0])->autograd) return false; /* possibly a view that must not be written */
     for (Py_ssize_t i = 0; i < nargs; i++) {
         if (!PyObject_TypeCheck(args[i], &TensorBase_Type)) continue;
         const TensorObject *t = (const TensorObject *)args[i];
@@ -48,7 +48,7 @@ PyObject *method_zero_(PyObject *const *args, Py_ssize_t nargs)
     return nargs == 1 && write_is_plain(args, nargs) ? write_all(args[0], Py_False) : NULL;
 }
 
-/* A bound of a slice, cut to [0, n]; false for what is no int. */
+/* A bound of a slice, clamped to [0, n]; false if it is not an int. */
 static bool read_bound(PyObject *o, int64_t n, int64_t otherwise, int64_t *bound)
 {
     *bound = otherwise;
@@ -59,7 +59,7 @@ static bool read_bound(PyObject *o, int64_t n, int64_t otherwise, int64_t *bound
     return true;
 }
 
-/* Narrows dim d of the part as an int or a slice says; *d goes on to the next one. */
+/* Narrows dim d of the part by an int or a slice, and moves *d to the next dim. */
 static bool narrow(Part *p, int *d, PyObject *item)
 {
     const int64_t n = p->sizes[*d], stride = p->strides[*d], itemsize = g_itemsize[p->code];

@@ -1,8 +1,8 @@
-/* Callables that try a short way through C first: ops (OpBase), operators and methods (FastCall).
+/* Callables that try a fast path in C first: ops (OpBase), operators and methods (FastCall).
  *
- * All know one fallback, the full dispatch, which defines the semantics; the short way answers only calls that it
- * would answer the same (pointwise.h, views.c and direct.c say which). All are method descriptors, so that `x.exp()`,
- * `x + y` and `x.view(4)` go straight to C. */
+ * The fallback is the full dispatch, which defines the semantics. The fast path answers only calls for which it gives the same
+ * result (pointwise.h, view_ops.c and kernel.h state which). All are method descriptors, so that `x.exp()`, `x + y` and
+ * `x.view(4)` go straight to C. */
 #define PY_SSIZE_T_CLEAN
 #include "calls/calls.h"
 #include "calls/functions.h"
@@ -13,9 +13,9 @@
 
 /* ---- OpBase ---- */
 
-/* Whether every bool argument is one (a kernel reads anything else as false), and no number stands where torch demands a tensor.
+/* Whether every bool argument is a bool (a kernel reads any other object as false), and no number is given for a tensor parameter.
  * Dispatch refuses such calls. */
-static bool fit_for_kernels(const OpBase *op, PyObject *const *args, Py_ssize_t nargs)
+static bool arguments_fit_kernels(const OpBase *op, PyObject *const *args, Py_ssize_t nargs)
 {
     for (int i = 0, left = op->tensors; left && i < nargs; i++, left >>= 1)
         if (left & 1 && (PyFloat_Check(args[i]) || PyLong_Check(args[i]))) return false;
@@ -24,12 +24,12 @@ static bool fit_for_kernels(const OpBase *op, PyObject *const *args, Py_ssize_t 
     return true;
 }
 
-/* The result beneath autograd and modes. */
-static PyObject *compute(const OpBase *op, PyObject *const *args, Py_ssize_t nargs)
+/* The result, without autograd and modes. */
+static PyObject *run_native(const OpBase *op, PyObject *const *args, Py_ssize_t nargs)
 {
     PyObject *out = NULL;
     if (op->loop >= 0 && nargs == pointwise_arity(op->loop)) out = pointwise_call(op->loop, args, nargs);
-    if (!out && op->kernel >= 0 && !PyErr_Occurred() && fit_for_kernels(op, args, nargs)) out = kernel_call(op->kernel, args, nargs);
+    if (!out && op->kernel >= 0 && !PyErr_Occurred() && arguments_fit_kernels(op, args, nargs)) out = kernel_call(op->kernel, args, nargs);
     return out;
 }
 
@@ -40,29 +40,29 @@ static int give_history(OpBase *op, int wanted, PyObject *const *args, Py_ssize_
     return record_history((PyObject *)op, op->plans, wanted, args, nargs, &out, 1);
 }
 
-enum { SMALL = 4096 }; /* elements of which a copy costs less than a call of numpy (as eager.optable.table has it) */
+enum { MAX_COPIED_ELEMENTS = 4096 }; /* elements up to which a copy is faster than a call of numpy (as in eager.optable) */
 
 /* An op that writes its first argument: by a loop or kernel that writes in place, or (a small one) by copying what the kernel of
  * its base op returns. */
-static PyObject *write_short(const OpBase *op, PyObject *const *args, Py_ssize_t nargs)
+static PyObject *fast_write(const OpBase *op, PyObject *const *args, Py_ssize_t nargs)
 {
     if ((op->loop < 0 && op->writer < 0 && op->maker < 0) || !write_is_plain(args, nargs)) return NULL;
     PyObject *out = op->loop >= 0 ? pointwise_write(op->loop, args, nargs) : NULL;
     if (out || PyErr_Occurred() || (op->writer < 0 && op->maker < 0)) return out;
     const TensorObject *target = (const TensorObject *)args[0];
-    if (overlap_with(target, args + 1, nargs - 1) || !fit_for_kernels(op, args, nargs)) return NULL; /* dispatch may refuse the call */
+    if (overlap_with(target, args + 1, nargs - 1) || !arguments_fit_kernels(op, args, nargs)) return NULL; /* dispatch may refuse the call */
     if (op->writer >= 0) out = kernel_write(op->writer, args, nargs);
-    if (out || PyErr_Occurred() || op->maker < 0 || tensor_count(target) > SMALL) return out;
+    if (out || PyErr_Occurred() || op->maker < 0 || tensor_count(target) > MAX_COPIED_ELEMENTS) return out;
     PyObject *made = kernel_call(op->maker, args, nargs);
     if (made && assign_result(target, made)) out = Py_NewRef(args[0]);
     Py_XDECREF(made);
     return out;
 }
 
-static PyObject *short_way(OpBase *op, PyObject *const *args, Py_ssize_t nargs)
+static PyObject *fast_path(OpBase *op, PyObject *const *args, Py_ssize_t nargs)
 {
     if (op->view >= 0) return view_call(op, op->view, args, nargs);
-    if (op->inplace) return write_short(op, args, nargs);
+    if (op->inplace) return fast_write(op, args, nargs);
     if (op->loop < 0 && op->kernel < 0) return NULL;
     if (op->loop >= 0) {
         PyObject *out = pointwise_call_plain(op->loop, args, nargs);
@@ -71,7 +71,7 @@ static PyObject *short_way(OpBase *op, PyObject *const *args, Py_ssize_t nargs)
     if (tls_mode_depth || !record_own_classes(args, nargs)) return NULL;
     const int wanted = tls_grad_disabled ? 0 : record_wanted(args, nargs);
     if (wanted < 0 || wanted >= RECORD_PLANS || (wanted && (!op->recorded || record_needs_python()))) return NULL;
-    PyObject *out = compute(op, args, nargs);
+    PyObject *out = run_native(op, args, nargs);
     if (out && wanted && give_history(op, wanted, args, nargs, out) < 0) Py_CLEAR(out);
     return out;
 }
@@ -83,7 +83,7 @@ static PyObject *op_vectorcall(PyObject *callable, PyObject *const *args, size_t
     OpBase *self = (OpBase *)callable;
     Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
     if (!kwnames) {
-        PyObject *out = short_way(self, args, nargs);
+        PyObject *out = fast_path(self, args, nargs);
         if (out) return out;
         if (PyErr_Occurred()) {
             filter_raised();
@@ -162,7 +162,7 @@ PyTypeObject OpBase_Type = {
     .tp_members = op_members,
 };
 
-/* bind_native_kernels(op, name): give `op` the short ways that C has for the op of that name; an in-place op, those of its base */
+/* bind_native_kernels(op, name): give `op` the fast paths of the op `name`; an in-place op gets its base op's */
 static PyObject *py_bind_native_kernels(PyObject *Py_UNUSED(self), PyObject *args)
 {
     OpBase *op;
@@ -181,12 +181,12 @@ static PyObject *py_bind_native_kernels(PyObject *Py_UNUSED(self), PyObject *arg
     Py_RETURN_NONE;
 }
 
-/* run_kernel(op, args): by the op's native loop or kernel, beneath autograd and modes; None where none fits */
+/* run_kernel(op, args): by the op's native loop or kernel, without autograd and modes; None if they do not support the arguments */
 static PyObject *py_run_kernel(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
 {
     if (nargs != 2 || !PyObject_TypeCheck(args[0], &OpBase_Type) || !PyTuple_Check(args[1]))
         return PyErr_Format(PyExc_TypeError, "run_kernel() takes an op and a tuple of arguments");
-    PyObject *out = compute((OpBase *)args[0], &PyTuple_GET_ITEM(args[1], 0), PyTuple_GET_SIZE(args[1]));
+    PyObject *out = run_native((OpBase *)args[0], &PyTuple_GET_ITEM(args[1], 0), PyTuple_GET_SIZE(args[1]));
     if (!out && !PyErr_Occurred()) Py_RETURN_NONE;
     return out;
 }
@@ -197,8 +197,8 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     PyObject *fallback;
-    OpBase *op;    /* of an operator, or NULL */
-    Method method; /* of a method, or NULL */
+    OpBase *op;    /* the op of an operator, or NULL */
+    Method method; /* the C form of a method, or NULL */
 } FastCall;
 
 static PyObject *fast_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
@@ -206,7 +206,7 @@ static PyObject *fast_call(PyObject *callable, PyObject *const *args, size_t nar
     FastCall *self = (FastCall *)callable;
     if (!kwnames) {
         const Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
-        PyObject *out = self->op ? short_way(self->op, args, nargs) : self->method(args, nargs);
+        PyObject *out = self->op ? fast_path(self->op, args, nargs) : self->method(args, nargs);
         if (out) return out;
         if (PyErr_Occurred()) {
             filter_raised();
@@ -263,7 +263,7 @@ static PyTypeObject FastCall_Type = {
     .tp_getset = fast_getset,
 };
 
-static PyObject *make_fast(PyObject *fallback, OpBase *op, Method method)
+static PyObject *new_fast_call(PyObject *fallback, OpBase *op, Method method)
 {
     FastCall *made = PyObject_GC_New(FastCall, &FastCall_Type);
     if (!made) return NULL;
@@ -275,22 +275,22 @@ static PyObject *make_fast(PyObject *fallback, OpBase *op, Method method)
     return (PyObject *)made;
 }
 
-/* native_operator(op, fallback): the fallback itself where the op has neither a native loop nor a kernel */
+/* native_operator(op, fallback): the fallback itself if the op has neither a native loop nor a kernel */
 static PyObject *py_native_operator(PyObject *Py_UNUSED(self), PyObject *args)
 {
     PyObject *op, *fallback;
     if (!PyArg_ParseTuple(args, "O!O", &OpBase_Type, &op, &fallback)) return NULL;
-    return ((OpBase *)op)->loop < 0 && ((OpBase *)op)->kernel < 0 ? Py_NewRef(fallback) : make_fast(fallback, (OpBase *)op, NULL);
+    return ((OpBase *)op)->loop < 0 && ((OpBase *)op)->kernel < 0 ? Py_NewRef(fallback) : new_fast_call(fallback, (OpBase *)op, NULL);
 }
 
-/* native_method(name, fallback): the method of that name with a short way in C before the function that it is */
+/* native_method(name, fallback): the method `name` with its fast path in C before the fallback */
 static PyObject *py_native_method(PyObject *Py_UNUSED(self), PyObject *args)
 {
     const char *name;
     PyObject *fallback;
     if (!PyArg_ParseTuple(args, "sO", &name, &fallback)) return NULL;
     Method method = view_method(name);
-    return method ? make_fast(fallback, NULL, method) : PyErr_Format(PyExc_ValueError, "native_method: there is none for %s", name);
+    return method ? new_fast_call(fallback, NULL, method) : PyErr_Format(PyExc_ValueError, "native_method: there is none for %s", name);
 }
 
 int op_call_init(void)

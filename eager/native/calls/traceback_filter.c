@@ -1,22 +1,22 @@
-/* Tracebacks that hold the user's frames only.
+/* Tracebacks with the user's frames only.
  *
- * An exception that leaves a function of this library is filtered before the caller's frame sees it: by the calls of ops
- * and methods here (filter_raised), and by the handler that eager.base.tracebacks adds to the public Python functions
- * (drop_own_frames). A call that raises nothing pays nothing.
+ * An exception that leaves a function of this library is filtered before the caller's frame sees it: by the calls of ops and
+ * methods (filter_raised), and by the handler that eager.base.tracebacks adds to the public Python functions
+ * (drop_library_frames). A call that raises nothing pays nothing.
  *
- * An entry stays if its code is the user's. Entries of the standard library and of numpy stay where the user called them,
- * and go where this library did. */
+ * An entry stays if its code is the user's. An entry of the standard library or of numpy stays if the user's code called it, and
+ * is dropped if this library did. */
 #define PY_SSIZE_T_CLEAN
 #include "calls/calls.h"
 #include "calls/functions.h"
 #include <frameobject.h>
 
-enum { THEIRS, OURS, SUPPORT }; /* whose a file is; SUPPORT: the standard library and the packages that we call */
+enum { THEIRS, OURS, SUPPORT }; /* owner of a file; SUPPORT: the standard library and the packages that this library calls */
 enum { MOST_LINKED = 64 };      /* exceptions that are followed through __cause__ and __context__ */
 
 static PyObject *owner_of; /* callable: file name -> one of the numbers above */
 static PyObject *shows_all; /* callable: whether the user wants all frames */
-static PyObject *owners;   /* dict: file name -> owner, as far as it was asked for */
+static PyObject *owners;   /* dict: file name -> owner, for the files seen so far */
 static PyObject *str_generated;
 
 static int owner_of_code(PyObject *filename)
@@ -31,7 +31,7 @@ static int owner_of_code(PyObject *filename)
 
 static int owner_of_entry(PyTracebackObject *entry)
 {
-    PyObject *globals = PyFrame_GetGlobals(entry->tb_frame); /* of generated code: the compiler puts its frames right */
+    PyObject *globals = PyFrame_GetGlobals(entry->tb_frame); /* generated code: the compiler filters its frames */
     const int generated = PyDict_Contains(globals, str_generated);
     Py_DECREF(globals);
     if (generated) return generated < 0 ? -1 : THEIRS;
@@ -41,7 +41,7 @@ static int owner_of_entry(PyTracebackObject *entry)
     return owner;
 }
 
-/* The entries to keep, in order: a new reference, or NULL with `*failed` where an owner cannot be found. */
+/* The entries to keep, in order: a new reference; NULL with `*failed` if an owner cannot be found. */
 static PyObject *kept_entries(PyObject *traceback, bool *failed)
 {
     PyObject *first = NULL;
@@ -67,7 +67,7 @@ static PyObject *kept_entries(PyObject *traceback, bool *failed)
         }
         at = next;
     }
-    if (last && last->tb_next) { /* what follows the last entry that stays */
+    if (last && last->tb_next) { /* entries after the last entry that stays */
         PyTracebackObject *rest = last->tb_next;
         last->tb_next = NULL;
         Py_DECREF(rest);
@@ -75,7 +75,7 @@ static PyObject *kept_entries(PyObject *traceback, bool *failed)
     return first;
 }
 
-/* Filter one exception. Returns whether it has entries of the user's, or -1. */
+/* Filter one exception. 1 if entries of the user's remain, 0 if not, -1 with an exception. */
 static int filter_one(PyObject *error)
 {
     PyObject *traceback = PyException_GetTraceback(error);
@@ -89,7 +89,8 @@ static int filter_one(PyObject *error)
     return any;
 }
 
-/* Filter `error` and what led to it. An exception that was raised and caught in this library alone leaves __context__. */
+/* Filter `error` and its chain of causes and contexts. An exception that was raised and caught inside this library leaves
+ * __context__. */
 static int filter_chain(PyObject *error)
 {
     if (filter_one(error) < 0) return -1;
@@ -123,7 +124,7 @@ static int filter_chain(PyObject *error)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Whether all frames stay, or -1. */
+/* Whether the user has requested all frames; -1 with an exception. */
 static int keeps_frames(void)
 {
     PyObject *all = shows_all ? PyObject_CallNoArgs(shows_all) : Py_NewRef(Py_True);

@@ -1,7 +1,7 @@
-/* View ops without Python: geometry, history, and the methods of Tensor that make views.
+/* View ops in C: geometry, history, and the methods of Tensor that return views.
  *
- * A geometry says where the elements of a view lie, as the op's own rule in eager.optable.views does (a test holds the two
- * against each other), for calls that are right; all others it leaves to that rule, which knows what to raise. */
+ * A geometry function computes where the elements of a view lie, as the op's rule in eager.optable.views does (a test compares the
+ * two), for valid calls. It leaves every other call to that rule, which knows which exception to raise. */
 #define PY_SSIZE_T_CLEAN
 #include "calls/calls.h"
 #include "tape/node_fields.h"
@@ -12,7 +12,7 @@ typedef struct {
     int64_t sizes[EAGER_MAX_NDIM], strides[EAGER_MAX_NDIM], offset;
 } Geometry;
 
-/* ---- reading arguments: false, without an exception, for what is no plain int in range ---- */
+/* ---- reading arguments: false, without an exception, unless the argument is an int in range ---- */
 
 static bool exact_int(PyObject *o, int64_t *value)
 {
@@ -84,8 +84,8 @@ static bool infer_sizes(const TensorObject *x, int64_t *sizes, int ndim)
     return true;
 }
 
-/* Strides of the same elements under other sizes, from the innermost dim outwards: each run of old dims that lie
- * seamlessly behind one another must be cut by new dims at its own boundaries. */
+/* Strides of the same elements under other sizes, from the innermost dim outwards: each run of the tensor's dims that lie
+ * contiguously behind one another must be cut by new dims at the run's boundaries. */
 static bool regroup(const TensorObject *x, Geometry *g)
 {
     const int old = tensor_ndim(x);

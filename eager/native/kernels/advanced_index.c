@@ -1,7 +1,7 @@
-/* Reading and writing at positions: x[i, j], index_put and index_add, whose index tensors stand beside one another.
+/* Advanced indexing: x[i, j], index_put and index_add, whose index tensors are adjacent.
  *
- * The indexed dims of a row-major tensor become one: `outer` blocks of `span` chunks each, of which a call takes, puts or
- * adds those at a list of places. */
+ * The indexed dims of a row-major tensor count as one dim: `outer` blocks of `span` chunks. A call reads, writes or adds the
+ * chunks at a list of places in each block. */
 #define PY_SSIZE_T_CLEAN
 #include "runtime/parallel_loops.h"
 KERNEL_FILE
@@ -21,7 +21,7 @@ static int64_t index_value(const TensorObject *t, int64_t at)
     return code_of(t) == EAGER_INT64 ? ((const int64_t *)t->data)[at] : ((const int32_t *)t->data)[at];
 }
 
-/* The dims that have an index, side by side, and the shape of the indices; false for what is none of that. */
+/* The indexed dims, which must be adjacent, and the broadcast shape of the indices; false for other indices. */
 static bool read_shape(const TensorObject *x, PyObject *list, Positions *p)
 {
     const Py_ssize_t given = PySequence_Fast_GET_SIZE(list);
@@ -51,7 +51,8 @@ static bool read_shape(const TensorObject *x, PyObject *list, Positions *p)
     return p->count > 0;
 }
 
-/* Adds what index tensor t says of its dim to every place: n the size of that dim, `pitch` chunks from one to the next. */
+/* Adds the offset of index tensor t to every place: n is the size of the dim, `pitch` the number of chunks from one index to the
+ * next. */
 static bool add_places(Positions *p, const TensorObject *t, int64_t n, int64_t pitch)
 {
     int64_t steps[EAGER_MAX_NDIM] = {0}, at[EAGER_MAX_NDIM] = {0}, from = 0;
@@ -71,7 +72,7 @@ static bool add_places(Positions *p, const TensorObject *t, int64_t n, int64_t p
     return true;
 }
 
-/* Where a row-major x is read or written by a list of indices; false where this is not the way, which frees nothing. */
+/* Reads the places of a list of indices; false, with nothing to free, for unsupported indices. */
 static bool read_positions(const TensorObject *x, PyObject *list, Positions *p)
 {
     p->places = NULL;
@@ -164,7 +165,7 @@ static void move_chunks(void *context, long begin, long end)
     }
 }
 
-/* Chunks that are put go in order, so that of several at one place the last stays; only blocks are apart. */
+/* Writes run in order, so that the last value for a place stays; only blocks run in parallel. */
 static void run_chunks(Chunks *c)
 {
     const Positions *p = c->p;
@@ -183,7 +184,7 @@ bool kernel_index(PyObject *const *args, Results *results)
     int64_t sizes[EAGER_MAX_NDIM];
     if (!x || g_itemsize[code_of(x)] > 8 || !read_positions(x, args[1], &p)) return false;
     const int ndim = result_sizes(x, &p, sizes);
-    bool lawful = true; /* the strides of sizes of one in the result follow a law of their own */
+    bool lawful = true; /* dims of size 1 in the result get other strides: `eager.optable` computes them */
     for (int d = 0; ndim > 1 && d < ndim; d++) lawful = lawful && sizes[d] != 1;
     TensorObject *out = lawful ? result_memory(results, code_of(x), ndim, sizes) : NULL;
     if (out) {
@@ -200,7 +201,7 @@ typedef struct {
     void *to;
     const void *from;
     const Positions *p;
-    int64_t block; /* the one whose columns are shared out, or -1: whole blocks are */
+    int64_t block; /* the block whose columns the threads share, or -1: the threads share whole blocks */
     bool same_value;
 } Sums;
 

@@ -11,7 +11,7 @@ void part_of(const TensorObject *t, Part *p)
     memcpy(p->strides, tensor_strides(t), sizeof(int64_t) * (size_t)p->ndim);
 }
 
-/* The first byte of a part and the one behind its last. */
+/* The first byte of a part, and the byte after its last. */
 static void span_of(const Part *p, const char **low, const char **high)
 {
     int64_t last = 0;
@@ -20,7 +20,7 @@ static void span_of(const Part *p, const char **low, const char **high)
     *high = p->data + (last + 1) * g_itemsize[p->code];
 }
 
-/* Whether every element has a place of its own, and in the order of its strides at that. */
+/* Whether the strides are positive, so that no two elements share memory. */
 static bool is_target(const Part *p)
 {
     for (int d = 0; d < p->ndim; d++)
@@ -30,7 +30,7 @@ static bool is_target(const Part *p)
 
 /* ---- values ---- */
 
-/* The bytes of a number as an element of dtype `code`; false where it fits none, or the rule is not this simple. */
+/* The bytes of a number as an element of dtype `code`; false if the number does not fit, or needs the full conversion rules. */
 static bool element_of(PyObject *value, int code, uint64_t *bytes)
 {
     double real;
@@ -53,7 +53,7 @@ static bool element_of(PyObject *value, int code, uint64_t *bytes)
     return true;
 }
 
-/* target[...] = value, a number or a tensor of its dtype that broadcasts to it; false where it is neither. */
+/* See assign.h. */
 bool assign_value(const Part *target, PyObject *value)
 {
     int64_t steps[EAGER_MAX_NDIM] = {0};
@@ -92,7 +92,7 @@ bool assign_result(const TensorObject *target, PyObject *made)
     return true;
 }
 
-/* ---- copy_(x, src), fill_(x, value): both only write the target, whatever its layout ---- */
+/* ---- copy_(x, src), fill_(x, value): they write a target of any layout ---- */
 
 static bool assign_to_target(PyObject *value, Results *results)
 {

@@ -1,6 +1,6 @@
-/* Scaled dot-product attention and its gradient, by blocks of rows of the query: their scores against all keys fit the
- * nearest cache, where they become weights and meet the values before the next block is begun. Only the logarithm of each
- * row's normaliser is kept, from which the gradient makes the weights again (after T. Dao et al., arXiv:2205.14135, with
+/* Scaled dot-product attention and its gradient, by blocks of rows of the query. The scores of a block against all keys fit the
+ * nearest cache; they become weights and are multiplied with the values before the next block begins. The forward keeps only the
+ * logarithm of each row's normaliser, from which the gradient recomputes the weights (after T. Dao et al., arXiv:2205.14135, with
  * blocks in one of the two directions). */
 #define PY_SSIZE_T_CLEAN
 #include "runtime/parallel_loops.h"
@@ -56,7 +56,7 @@ static void product(const Attention *a, bool ta, bool tb, long m, long n, long k
     blas_gemm(&g_runtime, &call, 1);
 }
 
-/* Columns that rows before `end` may see. */
+/* Number of columns that the rows before `end` attend to. */
 static long seen_by(const Attention *a, long end) { return a->causal && end < a->s ? end : a->s; }
 
 #define ATTENTION(S, T)                                                                                     \
@@ -209,7 +209,7 @@ static bool read_mask(Attention *a, PyObject *o)
     return true;
 }
 
-/* q, k, v, mask, causal, scale. False, with copies to drop in `held`, for what the kernels do not work on. */
+/* Reads q, k, v, mask, causal and scale. False for unsupported arguments; the caller drops the copies in `held`. */
 static bool read_attention(Attention *a, PyObject *const *q_k_v_mask, PyObject *causal, PyObject *scale, PyObject **held)
 {
     TensorObject *q = float_tensor(q_k_v_mask[0]), *k = float_tensor(q_k_v_mask[1]), *v = float_tensor(q_k_v_mask[2]);

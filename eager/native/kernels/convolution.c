@@ -1,8 +1,9 @@
 /* Convolution of one to three spatial dims, its adjoint in the input (the transposed convolution) and in the weight.
  *
- * Kernels of one element are matrix products, others sums over taps (taps.c). For the weight's gradient patches of the image
- * are packed into panels small enough for the cache, one panel at a time and each thread its own, and multiplied with the
- * cotangent (K. Chellapilla et al., 2006, without the matrix of all patches). Fewer spatial dims are three, of size one. */
+ * Kernels of one element are matrix products; other kernels are sums over taps (direct_convolution.c). For the weight's gradient,
+ * patches of the image are packed into panels that fit the cache, one panel per thread at a time, and multiplied with the
+ * cotangent (K. Chellapilla et al., 2006, without the matrix of all patches). Fewer spatial dims are padded with dims of size one
+ * to three. */
 #define PY_SSIZE_T_CLEAN
 #include "runtime/parallel_loops.h"
 KERNEL_FILE
@@ -117,7 +118,7 @@ static void multiply(int dtype, bool ta, bool tb, long m, long n, long k, const 
             if (job->bias) add_bias_##S(y, (const T *)job->bias + group * results + r0, rows, columns, size); \
         }                                                                                                   \
     }                                                                                                       \
-    /* One unit: a share of the tiles of all images and groups, summed into a part of its own. */           \
+    /* One unit: a share of the tiles of all images and groups, summed into a separate part.  */           \
     static void weight_##S(void *context, long begin, long end)                                             \
     {                                                                                                       \
         const Job *job = context;                                                                           \
@@ -165,7 +166,7 @@ static long columns_of(const Conv *v)
 /* The result, or in the adjoint the gradient of the input from the result's, `x`. False if out of memory. */
 static bool run(const Conv *v, bool adjoint, const void *x, const void *w, const void *bias, void *y)
 {
-    if (!is_plain(v)) return sum_of_taps(v, adjoint, x, w, bias, y);
+    if (!is_plain(v)) return direct_convolution(v, adjoint, x, w, bias, y);
     Job job = {.v = v, .adjoint = adjoint, .x = x, .w = w, .bias = bias, .y = y};
     const long results = adjoint ? v->cg : v->og, columns = columns_of(v), wanted = 2L * g_runtime.threads;
     job.tiles = (v->outputs + columns - 1) / columns;
@@ -184,7 +185,7 @@ static bool run_weight(const Conv *v, const void *x, const void *g, void *y)
 {
     Job job = {.v = v, .x = x, .g = g, .y = y};
     if (is_direct(v)) {
-        tap_products(v, x, g, y);
+        direct_weight_gradient(v, x, g, y);
         return true;
     }
     const int64_t bytes = (int64_t)v->o * v->depth * (v->dtype ? 8 : 4);

@@ -14,9 +14,9 @@ typedef struct {
 
 static inline double work_of(const Conv *v) { return (double)v->n * (double)v->o * (double)v->depth * (double)v->outputs; }
 
-/* Sums over taps (taps.c). Forward: y from x = `from`, w and bias. Adjoint: x's gradient from y's; `bias` is added to it by
+/* direct_convolution.c. Forward: y from x = `from`, w and bias. Adjoint: x's gradient from y's; `bias` is added to it by
  * channel. False if out of memory. */
-bool sum_of_taps(const Conv *v, bool adjoint, const void *from, const void *w, const void *bias, void *to);
-/* w's gradient, for groups of few channels. */
-void tap_products(const Conv *v, const void *x, const void *g, void *to);
+bool direct_convolution(const Conv *v, bool adjoint, const void *from, const void *w, const void *bias, void *to);
+/* The gradient of w, for groups of few channels. */
+void direct_weight_gradient(const Conv *v, const void *x, const void *g, void *to);
 #endif

@@ -40,7 +40,7 @@ bool kernel_empty(PyObject *const *args, Results *results)
 }
 
 /* int_table(values, device) and float_table(values, dtype, device): plain numbers of a tuple as a vector */
-static bool table_of(PyObject *values, int code, PyObject *device, Results *results)
+static bool vector_of_numbers(PyObject *values, int code, PyObject *device, Results *results)
 {
     if (!PyTuple_CheckExact(values) || !is_cpu_device(device)) return false;
     const int64_t count = PyTuple_GET_SIZE(values);
@@ -58,12 +58,12 @@ static bool table_of(PyObject *values, int code, PyObject *device, Results *resu
     return out != NULL;
 }
 
-bool kernel_int_table(PyObject *const *args, Results *results) { return table_of(args[0], EAGER_INT64, args[1], results); }
+bool kernel_int_table(PyObject *const *args, Results *results) { return vector_of_numbers(args[0], EAGER_INT64, args[1], results); }
 
 bool kernel_float_table(PyObject *const *args, Results *results)
 {
     const int code = code_of_dtype(args[1]);
-    return code == EAGER_FLOAT32 || code == EAGER_FLOAT64 ? table_of(args[0], code, args[2], results) : false;
+    return code == EAGER_FLOAT32 || code == EAGER_FLOAT64 ? vector_of_numbers(args[0], code, args[2], results) : false;
 }
 
 /* arange(start, end, step, dtype, device): of ints into int64, and into the floats where the numbers are exact in them */

@@ -1,10 +1,10 @@
-/* Convolution as a sum over taps: no matrix of patches is made.
+/* Direct convolution: a sum over taps, without a matrix of patches.
  *
- * The channels of a window of the image that fits the cache are laid out with their padding, one plane for each remainder of
- * a position by the stride. Then a tap of the kernel is one offset for all output positions, and a row of positions goes on
- * in the next: an output channel is a weighted sum of shifted copies of one long line, of which the positions that lie
- * between rows are thrown away. Sums of several channels stay in registers over all taps and input channels (direct
- * convolution; compare J. Zhang et al., 2018). The adjoint in the input is such a sum for each remainder by the stride. */
+ * The channels of a window of the image that fits the cache are copied with their padding, one plane for each remainder of a
+ * position by the stride. A tap of the kernel is then one offset for all output positions, and a row of positions continues in the
+ * next row: an output channel is a weighted sum of shifted copies of one long line, from which the positions between rows are
+ * discarded. Sums of several channels stay in registers over all taps and input channels (compare J. Zhang et al., 2018). The
+ * adjoint in the input is such a sum for each remainder by the stride. */
 #define PY_SSIZE_T_CLEAN
 #include "runtime/parallel_loops.h"
 KERNEL_FILE
@@ -80,9 +80,9 @@ static SumKernel kernel_for(int dtype, bool many)
 
 /* ---- planes ---- */
 
-/* What one unit of work reads: of each channel phases[0] * phases[1] * phases[2] planes, each of `images` images of size[0]
- * * size[1] * size[2]. Element i of the source, along each dim, is at position i + shift; it lies in plane position % step
- * at position / step. */
+/* The input of one unit of work: for each channel, phases[0] * phases[1] * phases[2] planes, each of `images` images of size[0] *
+ * size[1] * size[2]. Element i of the source, along each dim, is at position i + shift; it lies in plane position % step at
+ * position / step. */
 typedef struct {
     long step[3], phases[3], size[3], images, image, plane, channel;
 } Layout;
@@ -275,7 +275,7 @@ static void divide(Sum *s)
         for (int d = 0; d < 3; d++) l->size[d] = s->chunk[d] + s->front[d];
         finish_layout(l);
         int d = s->chunk[0] > 1 ? 0 : s->chunk[1] > 1 ? 1 : 2;
-        /* A window much shorter than what it reads beside it would be laid out again and again. */
+        /* A window much shorter than its border would copy the border again for each window. */
         if (s->sources * l->channel * itemsize <= STAGED_BYTES || s->chunk[d] <= (d == 2 ? 256 : 1) || s->chunk[d] <= s->front[d]) break;
         s->chunk[d] = (s->chunk[d] + 1) / 2;
     }
@@ -293,7 +293,7 @@ static void divide(Sum *s)
     s->shares = divide_up(s->blocks, s->taken);
 }
 
-bool sum_of_taps(const Conv *v, bool adjoint, const void *from, const void *w, const void *bias, void *to)
+bool direct_convolution(const Conv *v, bool adjoint, const void *from, const void *w, const void *bias, void *to)
 {
     Sum s = {.v = v, .adjoint = adjoint, .from = from, .bias = bias, .to = to, .phases = 1};
     s.sources = adjoint ? v->og : v->cg;
@@ -401,7 +401,7 @@ typedef struct {
 PRODUCTS(f32, float)
 PRODUCTS(f64, double)
 
-void tap_products(const Conv *v, const void *x, const void *g, void *to)
+void direct_weight_gradient(const Conv *v, const void *x, const void *g, void *to)
 {
     Products s = {.v = v, .x = x, .g = g, .to = to, .layout = {.images = 1}};
     Layout *l = &s.layout;

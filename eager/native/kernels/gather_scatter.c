@@ -30,7 +30,7 @@ static bool read_index(PyObject *o, int64_t size, Rows *r)
     return true;
 }
 
-/* The rows [first, last) of a block that a part [begin, end) of all rows has. */
+/* For each block: the rows [first, last) of it that lie in the range [begin, end) of all rows. */
 #define EACH_BLOCK(r, begin, end, block, first, last)                                                       \
     for (long block = (begin) / (r)->count, first, last; block * (r)->count < (end) &&                      \
          (first = block * (r)->count < (begin) ? (begin) - block * (r)->count : 0,                          \
@@ -139,7 +139,7 @@ typedef struct {
     const char *from;
     const int64_t *index;
     long n, m, inner; /* sizes along dim of the indexed tensor and of the index; elements after dim */
-    double number;    /* what is put where there is no source */
+    double number;    /* the value to scatter if there is no source tensor */
     int itemsize;
 } Places;
 
@@ -184,7 +184,7 @@ GATHER(8, uint64_t)
 SCATTER(f32, float)
 SCATTER(f64, double)
 
-/* Reads x, dim and index, whose sizes are those of x but along dim; false for other shapes and for indices out of range. */
+/* Reads x, dim and index. The sizes of x and index agree except along dim. False for other shapes and for indices out of range. */
 static bool read_places(PyObject *const *args, const TensorObject *x, Places *p, long *blocks, const TensorObject **index)
 {
     int64_t dim;

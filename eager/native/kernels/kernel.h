@@ -1,8 +1,8 @@
-/* The one convention of native kernels: a kernel reads an op's arguments and writes into memory that its caller gives.
+/* The convention of native kernels: a kernel reads an op's arguments and writes into memory that its caller gives.
  *
- * A kernel first decides whether it supports the arguments, then asks `Results` for the memory of each result, in the order of
- * the op's schema, and fills it. The caller decides where that memory lies: new memory, or the tensor that an in-place op
- * writes. No kernel allocates a result, records a gradient or looks at modes. */
+ * A kernel first decides whether it supports the arguments, then takes the memory of each result from `Results`, in the order of
+ * the op's schema, and fills it. The caller decides where that memory lies: new memory, or the tensor that an in-place op writes.
+ * A kernel never allocates a result, records a gradient or reads the mode stack. */
 #ifndef EAGER_KERNEL_H
 #define EAGER_KERNEL_H
 

@@ -1,4 +1,4 @@
-/* Matrix products of arrays: from strides to the calls that BLAS understands. */
+/* Matrix products: from strides to calls of BLAS. */
 #define PY_SSIZE_T_CLEAN
 #include "kernels/functions.h"
 #include "kernels/kernel.h"
@@ -57,11 +57,11 @@ static bool describe(Operand *o)
 /* c (+)= a @ b, or its transpose c' (+)= b' @ a' where c lies by columns. */
 static void run(const Operand *c, const Operand *a, const Operand *b, bool is_double, bool accumulate)
 {
-    bool turned = c->transposed;
-    const Operand *left = turned ? b : a, *right = turned ? a : b;
+    bool by_columns = c->transposed;
+    const Operand *left = by_columns ? b : a, *right = by_columns ? a : b;
     GemmCall call = {
-        .dtype = is_double, .trans_a = left->transposed ^ turned, .trans_b = right->transposed ^ turned,
-        .batch = c->batch, .m = turned ? c->columns : c->rows, .n = turned ? c->rows : c->columns, .k = a->columns,
+        .dtype = is_double, .trans_a = left->transposed ^ by_columns, .trans_b = right->transposed ^ by_columns,
+        .batch = c->batch, .m = by_columns ? c->columns : c->rows, .n = by_columns ? c->rows : c->columns, .k = a->columns,
         .lda = left->pitch, .ldb = right->pitch, .ldc = c->pitch,
         .stride_a = left->batch == 1 ? 0 : left->step, .stride_b = right->batch == 1 ? 0 : right->step, .stride_c = c->step,
         .alpha = 1.0, .beta = accumulate ? 1.0 : 0.0, .a = left->data, .b = right->data, .c = c->data,
@@ -88,7 +88,7 @@ static char floating_code(const Py_buffer *view)
     return (*format == 'f' || *format == 'd') && !format[1] ? *format : 0;
 }
 
-static void of_buffer(Operand *o, const Py_buffer *view)
+static void operand_of_buffer(Operand *o, const Py_buffer *view)
 {
     o->data = view->buf;
     o->ndim = view->ndim;
@@ -99,9 +99,9 @@ static void of_buffer(Operand *o, const Py_buffer *view)
     }
 }
 
-/* gemm(out, a, b, accumulate=False): out = a @ b, or out += a @ b, for float32 or float64 arrays of at least two
- * dims; the dims before the last two match those of out or are 1. Returns False, with out unchanged, where the
- * strides are none that BLAS can read, or where there is no BLAS: numpy then has a better product than plain loops. */
+/* gemm(out, a, b, accumulate=False): out = a @ b, or out += a @ b, for float32 or float64 arrays of at least two dims; the leading
+ * dims of a and b match out's, or are 1. False, with out unchanged, if BLAS cannot read the strides or is absent: numpy's product
+ * is then faster than plain loops. */
 static PyObject *py_gemm(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
 {
     if (nargs != 3 && nargs != 4)
@@ -119,7 +119,7 @@ static PyObject *py_gemm(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ss
     Operand o[3];
     char code = floating_code(&views[0]);
     bool able = blas_loaded() && code && floating_code(&views[1]) == code && floating_code(&views[2]) == code;
-    for (int i = 0; i < 3; i++) of_buffer(&o[i], &views[i]);
+    for (int i = 0; i < 3; i++) operand_of_buffer(&o[i], &views[i]);
     able = able && can_run(&o[0], &o[1], &o[2]);
     if (able) run(&o[0], &o[1], &o[2], code == 'd', accumulate);
     for (int i = 0; i < 3; i++) PyBuffer_Release(&views[i]);
@@ -128,7 +128,7 @@ static PyObject *py_gemm(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ss
 
 /* ---- of tensors ---- */
 
-static bool of_tensor(Operand *o, PyObject *object, int *dtype)
+static bool operand_of_tensor(Operand *o, PyObject *object, int *dtype)
 {
     if (!PyObject_TypeCheck(object, &TensorBase_Type)) return false;
     const TensorObject *t = (const TensorObject *)object;
@@ -143,7 +143,7 @@ static bool of_tensor(Operand *o, PyObject *object, int *dtype)
     return true;
 }
 
-static void turn(Operand *o)
+static void transpose_operand(Operand *o)
 {
     int64_t size = o->sizes[o->ndim - 1], stride = o->strides[o->ndim - 1];
     o->sizes[o->ndim - 1] = o->sizes[o->ndim - 2];
@@ -153,10 +153,10 @@ static void turn(Operand *o)
 }
 
 /* Rows of `out` become the bias. */
-static bool spread_bias(const Operand *out, PyObject *object, int dtype)
+static bool broadcast_bias(const Operand *out, PyObject *object, int dtype)
 {
     Operand bias;
-    if (!of_tensor(&bias, object, &dtype) || bias.ndim != 1 || bias.sizes[0] != out->sizes[out->ndim - 1] ||
+    if (!operand_of_tensor(&bias, object, &dtype) || bias.ndim != 1 || bias.sizes[0] != out->sizes[out->ndim - 1] ||
         (bias.sizes[0] > 1 && bias.strides[0] != 1))
         return false;
     const size_t bytes = (size_t)out->columns * (size_t)g_itemsize[dtype];
@@ -167,23 +167,23 @@ static bool spread_bias(const Operand *out, PyObject *object, int dtype)
 static bool is_matrix(PyObject *o) { return PyObject_TypeCheck(o, &TensorBase_Type) && tensor_ndim((TensorObject *)o) >= 2; }
 
 /* The operand of a tensor, over a row-major copy of it (a new reference in *copy) where BLAS cannot read its strides. */
-static bool readable(Operand *o, PyObject *object, PyObject **copy, int *dtype)
+static bool readable_operand(Operand *o, PyObject *object, PyObject **copy, int *dtype)
 {
     *copy = NULL;
-    if (!is_matrix(object) || !of_tensor(o, object, dtype)) return false;
+    if (!is_matrix(object) || !operand_of_tensor(o, object, dtype)) return false;
     Operand tried = *o;
     if (!o->data || describe(&tried)) return o->data != NULL;
     *copy = (PyObject *)as_row_major((TensorObject *)object);
-    return *copy && of_tensor(o, *copy, dtype);
+    return *copy && operand_of_tensor(o, *copy, dtype);
 }
 
 /* a @ b of float32 or float64 tensors on the CPU, b of two dims, or of as many as a with the same leading ones; with
- * `turned` b lies the other way round. A new row-major tensor, plus the bias on each row; NULL without an exception where
+ * `transposed_b` b lies the other way round. A new row-major tensor, plus the bias on each row; NULL without an exception where
  * that does not hold, and the shapes are left for the op to judge. */
-static bool multiply(Operand a, Operand b, bool turned, PyObject *bias, int dtype, Results *results)
+static bool multiply(Operand a, Operand b, bool transposed_b, PyObject *bias, int dtype, Results *results)
 {
     Operand c = {.ndim = a.ndim};
-    if (turned) turn(&b);
+    if (transposed_b) transpose_operand(&b);
     if (b.ndim != 2 && (b.ndim != a.ndim || memcmp(a.sizes, b.sizes, sizeof(int64_t) * (size_t)(a.ndim - 2)))) return false;
     if (a.sizes[a.ndim - 1] != b.sizes[b.ndim - 2]) return false;
     memcpy(c.sizes, a.sizes, sizeof(int64_t) * (size_t)a.ndim);
@@ -199,7 +199,7 @@ static bool multiply(Operand a, Operand b, bool turned, PyObject *bias, int dtyp
     if (!out) return false;
     c.data = out->data;
     const bool biased = bias != Py_None;
-    if (biased && !spread_bias(&c, bias, dtype)) return false;
+    if (biased && !broadcast_bias(&c, bias, dtype)) return false;
     if (b.batch == 1 && !a.transposed && !c.transposed && a.batch > 1 && a.step == a.rows * a.pitch) { /* one large product */
         a.rows *= a.batch;
         c.rows *= c.batch;
@@ -209,13 +209,13 @@ static bool multiply(Operand a, Operand b, bool turned, PyObject *bias, int dtyp
     return true;
 }
 
-static bool multiply_tensors(PyObject *x, PyObject *y, bool turned, PyObject *bias, Results *results)
+static bool multiply_tensors(PyObject *x, PyObject *y, bool transposed_b, PyObject *bias, Results *results)
 {
     Operand a, b;
     PyObject *copies[2] = {NULL, NULL};
     int dtype = -1;
-    bool able = blas_loaded() && readable(&a, x, &copies[0], &dtype) && readable(&b, y, &copies[1], &dtype);
-    able = able && multiply(a, b, turned, bias, dtype, results);
+    bool able = blas_loaded() && readable_operand(&a, x, &copies[0], &dtype) && readable_operand(&b, y, &copies[1], &dtype);
+    able = able && multiply(a, b, transposed_b, bias, dtype, results);
     Py_XDECREF(copies[0]);
     Py_XDECREF(copies[1]);
     return able;
@@ -223,15 +223,15 @@ static bool multiply_tensors(PyObject *x, PyObject *y, bool turned, PyObject *bi
 
 bool kernel_matmul(PyObject *const *args, Results *results) { return multiply_tensors(args[0], args[1], false, Py_None, results); }
 
-static bool of_ndim(PyObject *const *args, int ndim, Results *results)
+static bool multiply_of_ndim(PyObject *const *args, int ndim, Results *results)
 {
     for (int i = 0; i < 2; i++)
         if (!is_matrix(args[i]) || tensor_ndim((TensorObject *)args[i]) != ndim) return false;
     return kernel_matmul(args, results);
 }
 
-bool kernel_mm(PyObject *const *args, Results *results) { return of_ndim(args, 2, results); }
-bool kernel_bmm(PyObject *const *args, Results *results) { return of_ndim(args, 3, results); }
+bool kernel_mm(PyObject *const *args, Results *results) { return multiply_of_ndim(args, 2, results); }
+bool kernel_bmm(PyObject *const *args, Results *results) { return multiply_of_ndim(args, 3, results); }
 
 /* linear(x, weight, bias) */
 bool kernel_linear(PyObject *const *args, Results *results)

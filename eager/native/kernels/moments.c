@@ -1,4 +1,4 @@
-/* Euclidean norms and variances of row-major floats over their last dims, squares summed in double precision: none of float32
+/* Euclidean norms, variances and channel moments of row-major floats. Squares are summed in double precision: float32 never
  * overflows. */
 #define PY_SSIZE_T_CLEAN
 #include "kernels/functions.h"
@@ -46,7 +46,7 @@ SQUARES(f32, float)
 SQUARES(f64, double)
 
 /* The norm of one row, its blocks over the threads, added in their order. False if out of memory. */
-static bool norm_of_all(bool is_double, Norms *job)
+static bool norm_of_one_row(bool is_double, Norms *job)
 {
     const long blocks = (job->n + BLOCK - 1) / BLOCK;
     job->parts = PyMem_RawMalloc((size_t)blocks * sizeof(double));
@@ -80,7 +80,7 @@ bool kernel_vector_norm(PyObject *const *args, Results *results)
     const bool is_double = code_of(x) == EAGER_FLOAT64;
     Norms job = {out->data, x->data, (long)n, NULL};
     if (rows > 1) parallel(is_double ? rows_f64 : rows_f32, &job, (long)rows, 1 + BLOCK / n, (double)n * (double)rows);
-    else if (!norm_of_all(is_double, &job)) {
+    else if (!norm_of_one_row(is_double, &job)) {
         PyErr_NoMemory();
         out = NULL;
     }
@@ -93,7 +93,7 @@ typedef struct {
     void *out;
     const void *x;
     long n;
-    double scale; /* what squared deviations are multiplied by: 1 / (n - correction), or infinity */
+    double scale; /* factor of the sum of squared deviations: 1 / (n - correction), or infinity */
     bool root;
 } Variances;
 

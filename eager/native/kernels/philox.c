@@ -1,7 +1,7 @@
-/* Philox 4x32-10, the counter-based generator behind every draw: element i has counter offset + i.
+/* Philox 4x32-10, the counter-based generator of every random op: element i has counter offset + i.
  *
- * Source: Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011. The words are those of
- * eager.optable.random.philox, which stays the reference and what other devices run. */
+ * Source: Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011. The words equal the words of
+ * eager.optable.random.philox, the reference that other devices run. */
 #define PY_SSIZE_T_CLEAN
 #include "kernels/functions.h"
 #include "runtime/parallel_loops.h"
@@ -116,11 +116,11 @@ typedef struct {
     int64_t low;
     uint64_t width;
     bool wide; /* int64 rather than int32 */
-} Whole;
+} IntegerDraw;
 
-static void integers(void *context, long begin, long end)
+static void draw_integers(void *context, long begin, long end)
 {
-    const Whole *w = context;
+    const IntegerDraw *w = context;
     Words words;
     for (long at = begin; at < end; at += BLOCK) {
         const int count = end - at < BLOCK ? (int)(end - at) : BLOCK;
@@ -168,7 +168,7 @@ static TensorObject *result_of(PyObject *state_given, PyObject *size, int code, 
 }
 
 /* Draws of (state, size, dtype), as tensors of float32 and float64. */
-static bool draw_tensor(PyObject *const *args, LoopFn single, LoopFn twice, Results *results)
+static bool draw_floats(PyObject *const *args, LoopFn single, LoopFn twice, Results *results)
 {
     Draw draw;
     const int code = code_of_dtype(args[2]);
@@ -179,21 +179,21 @@ static bool draw_tensor(PyObject *const *args, LoopFn single, LoopFn twice, Resu
     return out != NULL;
 }
 
-bool kernel_philox_uniform(PyObject *const *args, Results *results) { return draw_tensor(args, uniform_f32, uniform_f64, results); }
-bool kernel_philox_normal(PyObject *const *args, Results *results) { return draw_tensor(args, normal_f32, normal_f64, results); }
+bool kernel_philox_uniform(PyObject *const *args, Results *results) { return draw_floats(args, uniform_f32, uniform_f64, results); }
+bool kernel_philox_normal(PyObject *const *args, Results *results) { return draw_floats(args, normal_f32, normal_f64, results); }
 
 /* philox_randint(state, low, high, size, dtype) of int64 and int32 */
 bool kernel_philox_randint(PyObject *const *args, Results *results)
 {
     int64_t high;
-    Whole w;
+    IntegerDraw w;
     const int code = args[4] == Py_None ? EAGER_INT64 : code_of_dtype(args[4]);
     if (!read_int(args[1], &w.low) || !read_int(args[2], &high) || high <= w.low) return false;
     if (code != EAGER_INT64 && (code != EAGER_INT32 || w.low < INT32_MIN || high > (int64_t)INT32_MAX + 1)) return false;
     w.width = (uint64_t)high - (uint64_t)w.low;
     w.wide = code == EAGER_INT64;
     TensorObject *out = result_of(args[0], args[3], code, &w.draw, results);
-    if (out) parallel(integers, &w, (long)tensor_count(out), 4096, 8.0 * (double)tensor_count(out));
+    if (out) parallel(draw_integers, &w, (long)tensor_count(out), 4096, 8.0 * (double)tensor_count(out));
     return out != NULL;
 }
 

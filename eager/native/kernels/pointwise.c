@@ -53,7 +53,7 @@ static bool row_major(const TensorObject *t)
     return true;
 }
 
-/* One element spread over a shape, as gradients of sums are. */
+/* One element broadcast to a shape, as in the gradient of a sum. */
 static bool spread(const TensorObject *t)
 {
     bool larger = false;
@@ -80,8 +80,8 @@ static bool as_number(PyObject *o, double *value)
 
 /* ---- broadcasting: rows of `columns` elements ---- */
 
-/* How an operand takes part. WHOLE: element for element. LINE: the same row each time (its shape is a tail of the
- * result's). STEM: one element for each row (its trailing dims are 1). */
+/* How a loop reads an operand. WHOLE: element for element. LINE: the same row for each row of the result (its shape is a tail of
+ * the result's). STEM: one element for each row (its trailing dims are 1). NUMBER: one value. */
 enum shape_kind { WHOLE, LINE, STEM, NUMBER };
 
 typedef struct {
@@ -138,8 +138,9 @@ static int kind_of(const Shape *r, const TensorObject *t, long *columns)
     return kind;
 }
 
-/* Whether an operand's layout leaves the result row-major. One of the result's shape does. Beside a broadcast, the strides of
- * all dims order those of the result, of dims of size 1 too unless they are spread (`elementwise_strides` in eager/base/spec.py). */
+/* Whether an operand's layout leaves the result row-major. An operand of the result's shape does. Beside a broadcast, the strides
+ * of all dims order the result's strides; dims of size 1 count unless they are spread (`elementwise_strides` in
+ * eager/base/spec.py). */
 static bool keeps_rows(const Shape *r, const TensorObject *t)
 {
     int64_t expected = 1;
@@ -187,12 +188,12 @@ static void run_elements(void *context, long begin, long end)
 
 /* ---- one call ---- */
 
-/* By loop, the mask of the operands that must be tensors: dispatch refuses a number there. */
+/* By loop: the mask of the operands that must be tensors. Dispatch refuses a number there. */
 static int tensors_only[NUM_OPS];
 
 void pointwise_refuse_numbers(int op, int operands) { tensors_only[op] = operands; }
 
-/* The arguments as operands; false where the short way does not apply. */
+/* Reads the arguments as operands; false if the loops do not support them. */
 static bool read_operands(PyObject *const *args, Rows *rows, const TensorObject **tensors, Shape *shape, bool recorded)
 {
     const TensorObject *first = NULL;
@@ -252,7 +253,7 @@ static int plan_rows(Rows *rows, const TensorObject *const *tensors, const Shape
     return mask;
 }
 
-/* Everything but where the result goes; false where the short way does not apply. */
+/* Plans a call except for its result memory; false if the loops do not support the arguments. */
 static bool prepare(int op, PyObject *const *args, Py_ssize_t nargs, bool recorded, Rows *rows, Shape *shape,
                     const TensorObject **tensors)
 {
@@ -276,13 +277,13 @@ static void run_into(Rows *rows, const Shape *shape, void *out)
     else parallel(run_rows, rows, count, 1 + GRAIN / rows->columns, (double)shape->count);
 }
 
-/* Whether writing the first operand element by element hurts no other operand: they are apart, or the very same. */
+/* Whether the first operand may be overwritten element by element: each other operand lies apart from it, or is the same tensor. */
 static bool may_overwrite(const Rows *rows, const TensorObject *const *tensors, const Shape *shape)
 {
     const char *low = tensors[0]->data, *high = low + shape->count * rows->itemsize;
     for (int i = 1; i < rows->arity; i++) {
         if (!tensors[i]) continue;
-        if (rows->kinds[i] == NUMBER) { /* which was read already */
+        if (rows->kinds[i] == NUMBER) { /* its value is already read */
             if (overlap_of(tensors[0], tensors[i]) == OVERLAP_PARTIAL) return false;
             continue;
         }

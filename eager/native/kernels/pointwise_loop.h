@@ -1,4 +1,4 @@
-/* What a printed pointwise loop reads and writes (pointwise_loops.h, integer_loops.h). */
+/* The operands and the result of a printed pointwise loop (pointwise_loops.h, integer_loops.h). */
 #ifndef EAGER_POINTWISE_LOOP_H
 #define EAGER_POINTWISE_LOOP_H
 

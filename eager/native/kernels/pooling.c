@@ -1,7 +1,7 @@
 /* Pooling over windows of one to three spatial dims, row-major images. One unit of work is a channel of an image.
  *
- * A row of results is worked on at once, tap by tap of the window: the positions at which a tap reads inside the input are
- * a range, over which the loop becomes vectors. Fewer spatial dims are three, of size one. */
+ * The loops compute a row of results at once, tap by tap of the window: the positions at which a tap reads inside the input are a
+ * range, over which the compiler vectorises. Fewer spatial dims are padded with dims of size one to three. */
 #define PY_SSIZE_T_CLEAN
 #include "runtime/parallel_loops.h"
 KERNEL_FILE
@@ -227,7 +227,7 @@ static void measure(Pool *p)
     p->outputs = p->out[0] * p->out[1] * p->out[2];
 }
 
-/* Kernel, stride, padding (and dilation, or NULL) and how many windows that makes; false for what no pool may be. */
+/* Reads kernel, stride, padding (and dilation, or NULL) and computes the number of windows; false for invalid windows. */
 static bool read_windows(Pool *p, PyObject *const *args, PyObject *dilation, bool ceil_mode)
 {
     for (int d = 0; d < 3; d++) p->dilation[d] = 1;
@@ -292,7 +292,7 @@ bool kernel_avg_pool(PyObject *const *args, Results *results)
     return run(&p, x, result(&p, x, p.out, code_of(x), results), avg_pool_f32, avg_pool_f64, p.outputs * window_of(&p));
 }
 
-/* Sizes of the input, of which the gradient is asked for: those of an image like g. */
+/* Reads the sizes of the input whose gradient is computed: an image with the batch and channels of g. */
 static bool read_sizes(PyObject *o, const TensorObject *g, Pool *p)
 {
     int64_t sizes[5];

@@ -5,7 +5,7 @@
 KERNEL_FILE
 #include "kernels/kernel.h"
 
-/* A tensor on the CPU whose elements copy_elements moves; which ops take 8-bit floats their rules say. */
+/* A CPU tensor whose elements copy_elements can move. The rules of the ops state which of them accept 8-bit floats. */
 static TensorObject *movable(PyObject *o)
 {
     TensorObject *t = cpu_tensor(o);
@@ -68,7 +68,7 @@ static bool joined_sizes(PyObject *list, int dim, int64_t *sizes, int *ndim, int
     return *ndim > 0;
 }
 
-static void place_part(const TensorObject *t, const TensorObject *out, int dim, int64_t at)
+static void copy_part(const TensorObject *t, const TensorObject *out, int dim, int64_t at)
 {
     const int ndim = tensor_ndim(out), itemsize = g_itemsize[code_of(out)];
     char *to = out->data + at * tensor_strides(out)[dim] * itemsize;
@@ -81,7 +81,8 @@ static void place_part(const TensorObject *t, const TensorObject *out, int dim, 
     for (int64_t i = 0; i < outer; i++) memcpy(to + i * pitch, t->data + i * chunk * itemsize, (size_t)(chunk * itemsize));
 }
 
-/* cat(tensors, dim): of one dtype, one of them row-major at least (where all are channels-last the result is so as well) */
+/* cat(tensors, dim): of one dtype, at least one tensor row-major (if all are channels-last, the result is channels-last, which
+ * this kernel does not write) */
 bool kernel_cat(PyObject *const *args, Results *results)
 {
     int64_t sizes[EAGER_MAX_NDIM], dim;
@@ -95,7 +96,7 @@ bool kernel_cat(PyObject *const *args, Results *results)
     for (Py_ssize_t i = 0; out && i < PySequence_Fast_GET_SIZE(args[0]); i++) {
         const TensorObject *t = (const TensorObject *)PySequence_Fast_GET_ITEM(args[0], i);
         if (is_legacy_empty(t)) continue;
-        if (tensor_count(t)) place_part(t, out, (int)dim, at);
+        if (tensor_count(t)) copy_part(t, out, (int)dim, at);
         at += tensor_sizes(t)[dim];
     }
     return out != NULL;
@@ -128,8 +129,8 @@ typedef struct {
     int ndim, itemsize;
 } Roll;
 
-/* Each dim falls into two parts, which change places. */
-static void roll_from(const Roll *r, int d, int64_t *box, char *to, const char *from)
+/* Each dim is split into two parts, which swap. */
+static void roll_dims(const Roll *r, int d, int64_t *box, char *to, const char *from)
 {
     while (d < r->ndim && !r->shifts[d]) d++;
     if (d == r->ndim) {
@@ -138,9 +139,9 @@ static void roll_from(const Roll *r, int d, int64_t *box, char *to, const char *
     }
     const int64_t n = r->sizes[d], shift = r->shifts[d], step_to = r->to_strides[d] * r->itemsize, step_from = r->from_strides[d] * r->itemsize;
     box[d] = n - shift;
-    roll_from(r, d + 1, box, to + shift * step_to, from);
+    roll_dims(r, d + 1, box, to + shift * step_to, from);
     box[d] = shift;
-    roll_from(r, d + 1, box, to, from + (n - shift) * step_from);
+    roll_dims(r, d + 1, box, to, from + (n - shift) * step_from);
     box[d] = n;
 }
 
@@ -164,7 +165,7 @@ bool kernel_roll(PyObject *const *args, Results *results)
     }
     for (int i = 0; i < count; i++) shifts[dims[i]] = (by[i] % r.sizes[dims[i]] + r.sizes[dims[i]]) % r.sizes[dims[i]];
     memcpy(box, r.sizes, sizeof(int64_t) * (size_t)r.ndim);
-    roll_from(&r, 0, box, out->data, x->data);
+    roll_dims(&r, 0, box, out->data, x->data);
     return out != NULL;
 }
 
@@ -256,8 +257,8 @@ static void fill(TensorObject *t, double value)
     else for (int64_t i = 0; i < count; i++) ((double *)t->data)[i] = value;
 }
 
-/* constant_pad_nd(x, pad, value): of zeros, or of floats; a layout of images is left to others, and so is a part of x that
- * has dims of size 1, which keeps their strides */
+/* constant_pad_nd(x, pad, value): any dtype with zeros, or floats. Channels-last images are unsupported, and so are crops that
+ * have dims of size 1: a crop keeps the strides of such dims. */
 bool kernel_constant_pad_nd(PyObject *const *args, Results *results)
 {
     TensorObject *x = movable(args[0]);

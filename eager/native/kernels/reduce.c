@@ -1,7 +1,7 @@
-/* Sums and extremes of row-major floats: over the last dims (rows), or over the first (columns).
+/* Sums and extremes of row-major floats, over the last dims (rows) or over the first (columns); sums of integers.
  *
- * A sum of many elements is a sum of block sums, kept in double precision, so that its error grows with the number
- * of blocks and not of elements. */
+ * A sum of many elements is a sum of block sums in double precision, so that its error grows with the number of blocks, not of
+ * elements. */
 #define PY_SSIZE_T_CLEAN
 #include "kernels/functions.h"
 #include "runtime/parallel_loops.h"
@@ -138,7 +138,7 @@ static const LoopFn over_columns[NUM_KINDS][2] = {
     {sum_columns_f32, sum_columns_f64}, {max_columns_f32, max_columns_f64}, {min_columns_f32, min_columns_f64}};
 
 /* One long row: blocks over the threads, then their results in order. False if out of memory. */
-static bool sum_all(bool is_double, Job *job)
+static bool sum_one_row(bool is_double, Job *job)
 {
     long blocks = (job->n + BLOCK - 1) / BLOCK;
     job->parts = PyMem_RawMalloc((size_t)blocks * sizeof(double));
@@ -158,7 +158,7 @@ static bool reduce(int kind, bool is_double, bool columns, void *out, const void
     Job job = {out, x, columns ? other : outputs, columns ? outputs : other, scale, NULL};
     const double elements = (double)outputs * (double)other;
     if (columns) parallel(over_columns[kind][is_double], &job, outputs, 64, elements);
-    else if (kind == SUM && outputs == 1 && elements >= PARALLEL_ELEMENTS) return sum_all(is_double, &job);
+    else if (kind == SUM && outputs == 1 && elements >= PARALLEL_ELEMENTS) return sum_one_row(is_double, &job);
     else parallel(over_rows[kind][is_double], &job, outputs, 1 + 8192 / other, elements);
     return true;
 }
@@ -211,7 +211,7 @@ static int64_t product_of(const Run *runs, int from, int to)
     return count;
 }
 
-/* One run after another, the last first; each result but the final one lies in memory of its own. False if out of it. */
+/* Reduces one run after another, the last run first; each intermediate result lies in temporary memory. False if out of memory. */
 static bool reduce_runs(int kind, bool is_double, const char *x, char *out, Run *runs, int count, double scale)
 {
     const int itemsize = is_double ? 8 : 4;
@@ -243,7 +243,7 @@ static bool reduce_runs(int kind, bool is_double, const char *x, char *out, Run 
     return ok;
 }
 
-/* args: x, dims, keepdim; `mean` divides by the number of elements that go into a result. */
+/* args: x, dims, keepdim; with `mean` each sum is divided by its number of terms. */
 static bool reduce_tensor(int kind, PyObject *const *args, bool mean, Results *results)
 {
     TensorObject *x = float_tensor(args[0]);

@@ -9,7 +9,7 @@ typedef struct {
     const uint8_t *x;
     int64_t n, inner;
     bool all;
-} Verdict;
+} BoolReduction;
 
 static bool has_byte(const uint8_t *x, int64_t n, bool wanted)
 {
@@ -22,9 +22,9 @@ static bool has_byte(const uint8_t *x, int64_t n, bool wanted)
     return false;
 }
 
-static void verdicts(void *context, long begin, long end)
+static void reduce_bools(void *context, long begin, long end)
 {
-    const Verdict *v = context;
+    const BoolReduction *v = context;
     for (long block = begin; block < end; block++) {
         const uint8_t *x = v->x + block * v->n * v->inner;
         uint8_t *out = v->out + block * v->inner;
@@ -38,8 +38,8 @@ static void verdicts(void *context, long begin, long end)
     }
 }
 
-/* all(x, dims, keepdim), any(x, dims, keepdim): of bools, over dims that stand together */
-static bool judge(PyObject *const *args, bool all, Results *results)
+/* all(x, dims, keepdim), any(x, dims, keepdim): of bools, over adjacent dims */
+static bool all_or_any(PyObject *const *args, bool all, Results *results)
 {
     const TensorObject *x = cpu_tensor(args[0]);
     int64_t dims[EAGER_MAX_NDIM], sizes[EAGER_MAX_NDIM];
@@ -56,12 +56,12 @@ static bool judge(PyObject *const *args, bool all, Results *results)
     }
     TensorObject *out = result_memory(results, EAGER_BOOL, kept, sizes);
     if (!out) return false;
-    Verdict v = {(uint8_t *)out->data, (const uint8_t *)x->data, count_elements(tensor_sizes(x) + first, count),
+    BoolReduction v = {(uint8_t *)out->data, (const uint8_t *)x->data, count_elements(tensor_sizes(x) + first, count),
                  count_elements(tensor_sizes(x) + after, ndim - after), all};
     const long blocks = (long)count_elements(tensor_sizes(x), first);
-    parallel(verdicts, &v, blocks, 1 + (long)(65536 / (v.n * v.inner)), (double)tensor_count(x) / 8);
+    parallel(reduce_bools, &v, blocks, 1 + (long)(65536 / (v.n * v.inner)), (double)tensor_count(x) / 8);
     return out != NULL;
 }
 
-bool kernel_all(PyObject *const *args, Results *results) { return judge(args, true, results); }
-bool kernel_any(PyObject *const *args, Results *results) { return judge(args, false, results); }
+bool kernel_all(PyObject *const *args, Results *results) { return all_or_any(args, true, results); }
+bool kernel_any(PyObject *const *args, Results *results) { return all_or_any(args, false, results); }

@@ -1,8 +1,7 @@
-/* Softmax and layer norm over rows: one pass over each row while it is in the nearest cache, rows over the threads.
+/* Softmax and layer norm over rows: one pass over each row while the row is in the nearest cache, rows spread over the threads.
  *
- * Every function takes row-major arrays of one floating dtype and returns whether it could run; the callers in
- * eager.optable.nn have a form over numpy for the rest. Sums run in several vectors of lanes; their totals are kept in double
- * precision. */
+ * The functions over arrays take row-major arrays of one float dtype and return whether they could run; their callers in
+ * eager.optable.nn use numpy otherwise. Sums run in several vectors of lanes; their totals are in double precision. */
 #define PY_SSIZE_T_CLEAN
 #include "kernels/functions.h"
 #include "runtime/parallel_loops.h"
@@ -176,7 +175,7 @@ static void run_rows(LoopFn loop, Job *job)
     parallel(loop, job, job->rows, grain, 4.0 * (double)job->rows * (double)job->n);
 }
 
-static PyObject *over_rows(Arrays *a, LoopFn single, LoopFn wide, Job *job)
+static PyObject *finish_arrays(Arrays *a, LoopFn single, LoopFn wide, Job *job)
 {
     run_rows(a->is_double ? wide : single, job);
     arrays_close(a);
@@ -209,7 +208,7 @@ static PyObject *py_softmax(PyObject *Py_UNUSED(self), PyObject *const *args, Py
     if (nargs != 3 || !a.sizes[1] || a.sizes[0] != a.sizes[1]) return refuse(&a);
     job.rows = a.sizes[1] / job.n;
     bool log = PyObject_IsTrue(args[2]) == 1;
-    return over_rows(&a, log ? log_softmax_f32 : softmax_f32, log ? log_softmax_f64 : softmax_f64, &job);
+    return finish_arrays(&a, log ? log_softmax_f32 : softmax_f32, log ? log_softmax_f64 : softmax_f64, &job);
 }
 
 /* softmax_backward(out, g, y, log): along the last dim */
@@ -220,7 +219,7 @@ static PyObject *py_softmax_backward(PyObject *Py_UNUSED(self), PyObject *const 
     if (nargs != 4 || !a.sizes[2] || a.sizes[0] != a.sizes[2] || a.sizes[1] != a.sizes[2]) return refuse(&a);
     job.rows = a.sizes[2] / job.n;
     bool log = PyObject_IsTrue(args[3]) == 1;
-    return over_rows(&a, log ? log_softmax_backward_f32 : softmax_backward_f32,
+    return finish_arrays(&a, log ? log_softmax_backward_f32 : softmax_backward_f32,
                      log ? log_softmax_backward_f64 : softmax_backward_f64, &job);
 }
 
@@ -237,7 +236,7 @@ static PyObject *py_layer_norm(PyObject *Py_UNUSED(self), PyObject *const *args,
         return NULL;
     }
     if ((job.b && a.sizes[4] != job.n) || (job.c && a.sizes[5] != job.n)) return refuse(&a);
-    return over_rows(&a, layer_norm_f32, layer_norm_f64, &job);
+    return finish_arrays(&a, layer_norm_f32, layer_norm_f64, &job);
 }
 
 /* layer_norm_backward(out, g, x, mean, rstd, weight) */
@@ -249,7 +248,7 @@ static PyObject *py_layer_norm_backward(PyObject *Py_UNUSED(self), PyObject *con
     Job job = {.out = a.data[0], .a = a.data[1], .b = a.data[2], .c = a.data[3], .d = a.data[4], .e = a.data[5],
                .n = a.sizes[0] / rows, .rows = rows};
     if (job.e && a.sizes[5] != job.n) return refuse(&a);
-    return over_rows(&a, layer_norm_backward_f32, layer_norm_backward_f64, &job);
+    return finish_arrays(&a, layer_norm_backward_f32, layer_norm_backward_f64, &job);
 }
 
 /* layer_norm_backward_weight(out, g, x, mean, rstd) */
@@ -267,16 +266,16 @@ static PyObject *py_layer_norm_backward_weight(PyObject *Py_UNUSED(self), PyObje
 /* ---- of tensors ---- */
 
 /* Whether `dim` is the last of a tensor that has elements. */
-static bool along_last(const TensorObject *x, PyObject *dim)
+static bool is_last_dim(const TensorObject *x, PyObject *dim)
 {
     int64_t d;
     return read_int(dim, &d) && tensor_ndim(x) && (d == -1 || d == tensor_ndim(x) - 1) && tensor_count(x);
 }
 
-static bool rows_of_one(PyObject *const *args, LoopFn single, LoopFn wide, Results *results)
+static bool map_rows(PyObject *const *args, LoopFn single, LoopFn wide, Results *results)
 {
     TensorObject *x = float_tensor(args[0]);
-    if (!x || !along_last(x, args[1]) || !(x = as_row_major(x))) return false;
+    if (!x || !is_last_dim(x, args[1]) || !(x = as_row_major(x))) return false;
     TensorObject *out = result_memory(results, code_of(x), tensor_ndim(x), tensor_sizes(x));
     if (out) {
         Job job = {.out = out->data, .a = x->data, .n = (long)tensor_sizes(x)[tensor_ndim(x) - 1]};
@@ -287,10 +286,10 @@ static bool rows_of_one(PyObject *const *args, LoopFn single, LoopFn wide, Resul
     return out != NULL;
 }
 
-static bool rows_of_two(PyObject *const *args, LoopFn single, LoopFn wide, Results *results)
+static bool map_row_pairs(PyObject *const *args, LoopFn single, LoopFn wide, Results *results)
 {
     TensorObject *g = float_tensor(args[0]), *y = float_tensor(args[1]);
-    if (!g || !y || code_of(g) != code_of(y) || !same_sizes(g, tensor_sizes(y), tensor_ndim(y)) || !along_last(y, args[2])) return false;
+    if (!g || !y || code_of(g) != code_of(y) || !same_sizes(g, tensor_sizes(y), tensor_ndim(y)) || !is_last_dim(y, args[2])) return false;
     g = as_row_major(g);
     y = as_row_major(y);
     TensorObject *out = g && y ? result_memory(results, code_of(y), tensor_ndim(y), tensor_sizes(y)) : NULL;
@@ -304,16 +303,16 @@ static bool rows_of_two(PyObject *const *args, LoopFn single, LoopFn wide, Resul
     return out != NULL;
 }
 
-bool kernel_softmax(PyObject *const *args, Results *results) { return rows_of_one(args, softmax_f32, softmax_f64, results); }
-bool kernel_log_softmax(PyObject *const *args, Results *results) { return rows_of_one(args, log_softmax_f32, log_softmax_f64, results); }
-bool kernel_softmax_backward(PyObject *const *args, Results *results) { return rows_of_two(args, softmax_backward_f32, softmax_backward_f64, results); }
+bool kernel_softmax(PyObject *const *args, Results *results) { return map_rows(args, softmax_f32, softmax_f64, results); }
+bool kernel_log_softmax(PyObject *const *args, Results *results) { return map_rows(args, log_softmax_f32, log_softmax_f64, results); }
+bool kernel_softmax_backward(PyObject *const *args, Results *results) { return map_row_pairs(args, softmax_backward_f32, softmax_backward_f64, results); }
 bool kernel_log_softmax_backward(PyObject *const *args, Results *results)
 {
-    return rows_of_two(args, log_softmax_backward_f32, log_softmax_backward_f64, results);
+    return map_row_pairs(args, log_softmax_backward_f32, log_softmax_backward_f64, results);
 }
 
 /* Whether the last `count` sizes of x are `sizes`, and the number of elements in a row of them. */
-static bool trailing(const TensorObject *x, const int64_t *sizes, int count, long *n)
+static bool match_trailing(const TensorObject *x, const int64_t *sizes, int count, long *n)
 {
     if (count < 1 || count > tensor_ndim(x) || !tensor_count(x)) return false;
     if (memcmp(tensor_sizes(x) + tensor_ndim(x) - count, sizes, sizeof(int64_t) * (size_t)count)) return false;
@@ -322,7 +321,7 @@ static bool trailing(const TensorObject *x, const int64_t *sizes, int count, lon
 }
 
 /* A weight or bias of `count` dims: absent, or row-major of these sizes. */
-static bool affine(PyObject *o, int code, const int64_t *sizes, int count, TensorObject **t)
+static bool read_affine(PyObject *o, int code, const int64_t *sizes, int count, TensorObject **t)
 {
     return optional_float(o, code, t) && (!*t || (same_sizes(*t, sizes, count) && is_row_major(*t)));
 }
@@ -334,9 +333,9 @@ bool kernel_layer_norm(PyObject *const *args, Results *results)
     int64_t sizes[EAGER_MAX_NDIM], stat[EAGER_MAX_NDIM];
     Job job = {.out = NULL};
     const int count = x ? read_ints(args[1], sizes, EAGER_MAX_NDIM) : -1;
-    if (count < 0 || !trailing(x, sizes, count, &job.n) || !read_real(args[4], &job.eps)) return false;
+    if (count < 0 || !match_trailing(x, sizes, count, &job.n) || !read_real(args[4], &job.eps)) return false;
     const int code = code_of(x), ndim = tensor_ndim(x);
-    if (!affine(args[2], code, sizes, count, &weight) || !affine(args[3], code, sizes, count, &bias) || !(x = as_row_major(x))) return false;
+    if (!read_affine(args[2], code, sizes, count, &weight) || !read_affine(args[3], code, sizes, count, &bias) || !(x = as_row_major(x))) return false;
     for (int d = 0; d < ndim; d++) stat[d] = d < ndim - count ? tensor_sizes(x)[d] : 1;
     TensorObject *y = result_memory(results, code, ndim, tensor_sizes(x)), *mean = y ? result_memory(results, code, ndim, stat) : NULL;
     TensorObject *rstd = mean ? result_memory(results, code, ndim, stat) : NULL;
@@ -354,8 +353,8 @@ bool kernel_layer_norm(PyObject *const *args, Results *results)
     return rstd != NULL;
 }
 
-/* What both backward kernels begin with: g, x, mean, 1 / std at args[0..3], over the last `count` dims. g and x come back
- * row-major, as new references. */
+/* Reads the arguments that both backward kernels share: g, x, mean, 1 / std at args[0..3], over the last `count` dims. g and x are
+ * returned row-major, as new references. */
 static bool read_backward(PyObject *const *args, PyObject *number, Job *job, TensorObject **g, TensorObject **x, int *count)
 {
     int64_t n;
@@ -391,7 +390,7 @@ bool kernel_layer_norm_backward(PyObject *const *args, Results *results)
     Job job = {.out = NULL};
     int count;
     if (!read_backward(args, args[5], &job, &g, &x, &count)) return false;
-    const bool able = affine(args[4], code_of(x), tensor_sizes(x) + tensor_ndim(x) - count, count, &weight);
+    const bool able = read_affine(args[4], code_of(x), tensor_sizes(x) + tensor_ndim(x) - count, count, &weight);
     TensorObject *out = able ? result_memory(results, code_of(x), tensor_ndim(x), tensor_sizes(x)) : NULL;
     if (out) {
         job.out = out->data;

@@ -7,7 +7,7 @@
 KERNEL_FILE
 #include "kernels/kernel.h"
 
-enum { MOST_SORTED = 64, MOST_KEPT = 32 }; /* by insertion: longer slices, and more of them kept, go to a real sort */
+enum { MAX_SORTED = 64, MAX_KEPT = 32 }; /* by insertion: longer slices, and more of them kept, go to a real sort */
 
 typedef struct {
     void *values;
@@ -22,7 +22,7 @@ typedef struct {
 #define BEFORE_INT(a, b, largest) ((largest) ? (a) > (b) : (a) < (b))
 
 #define SLICES(S, T, BEFORE, FIRST_NAN)                                                                     \
-    static void extremes_##S(void *context, long begin, long end)                                           \
+    static void arg_extremes_##S(void *context, long begin, long end)                                           \
     {                                                                                                       \
         const Slices *s = context;                                                                          \
         for (long r = begin; r < end; r++) {                                                                \
@@ -45,8 +45,8 @@ typedef struct {
         const Slices *s = context;                                                                          \
         for (long r = begin; r < end; r++) {                                                                \
             const T *x = (const T *)s->x + r / s->inner * s->n * s->inner + r % s->inner;                   \
-            T kept[MOST_SORTED];                                                                            \
-            int64_t at[MOST_SORTED];                                                                        \
+            T kept[MAX_SORTED];                                                                             \
+            int64_t at[MAX_SORTED];                                                                         \
             long count = 0;                                                                                 \
             for (long i = 0; i < s->n; i++) {                                                               \
                 const T v = x[i * s->inner];                                                                \
@@ -72,19 +72,19 @@ SLICES(f32, float, BEFORE_FLOAT, IS_NAN)
 SLICES(f64, double, BEFORE_FLOAT, IS_NAN)
 SLICES(i64, int64_t, BEFORE_INT, NEVER)
 
-enum { SINGLE, TWICE, WHOLE, NO_KIND };
+enum { FLOAT32, FLOAT64, INT64, UNSUPPORTED };
 
 static int kind_of(const TensorObject *t)
 {
     const int code = code_of(t);
-    return code == EAGER_FLOAT32 ? SINGLE : code == EAGER_FLOAT64 ? TWICE : code == EAGER_INT64 ? WHOLE : NO_KIND;
+    return code == EAGER_FLOAT32 ? FLOAT32 : code == EAGER_FLOAT64 ? FLOAT64 : code == EAGER_INT64 ? INT64 : UNSUPPORTED;
 }
 
 /* A row-major tensor of a kind that is worked on here, with elements: a new reference; NULL without an exception for another. */
 static TensorObject *read_slices(PyObject *o, Slices *s, int64_t dim, long *outer)
 {
     TensorObject *x = cpu_tensor(o);
-    if (!x || kind_of(x) == NO_KIND || !tensor_count(x) || dim < 0 || dim >= tensor_ndim(x) || !(x = as_row_major(x))) return NULL;
+    if (!x || kind_of(x) == UNSUPPORTED || !tensor_count(x) || dim < 0 || dim >= tensor_ndim(x) || !(x = as_row_major(x))) return NULL;
     s->x = x->data;
     s->n = (long)tensor_sizes(x)[dim];
     s->inner = (long)count_elements(tensor_sizes(x) + dim + 1, tensor_ndim(x) - (int)dim - 1);
@@ -97,7 +97,7 @@ static TensorObject *read_slices(PyObject *o, Slices *s, int64_t dim, long *oute
 /* args: x, dims, keepdim; dims is one dim, or all of them, and then the position is one in the flattened tensor */
 static bool extreme_position(PyObject *const *args, bool largest, Results *results)
 {
-    static const LoopFn loops[] = {extremes_f32, extremes_f64, extremes_i64};
+    static const LoopFn loops[] = {arg_extremes_f32, arg_extremes_f64, arg_extremes_i64};
     int64_t dims[EAGER_MAX_NDIM], sizes[EAGER_MAX_NDIM];
     const int count = read_ints(args[1], dims, EAGER_MAX_NDIM);
     Slices s = {.largest = largest};
@@ -130,7 +130,7 @@ bool kernel_argmin(PyObject *const *args, Results *results) { return extreme_pos
 /* ---- topk, sort ---- */
 
 /* (values, positions) of the first k along dim */
-static bool first_of(PyObject *given, int64_t dim, int64_t k, bool largest, Results *results)
+static bool first_k(PyObject *given, int64_t dim, int64_t k, bool largest, Results *results)
 {
     static const LoopFn loops[] = {first_f32, first_f64, first_i64};
     Slices s = {.k = (long)k, .largest = largest};
@@ -158,8 +158,8 @@ bool kernel_topk(PyObject *const *args, Results *results)
     if (!x || !read_int(args[1], &k) || !read_int(args[2], &dim) || !PyBool_Check(args[3])) return false;
     dim += dim < 0 ? tensor_ndim(x) : 0;
     if (dim < 0 || dim >= tensor_ndim(x) || k < 1 || k > tensor_sizes(x)[dim]) return false;
-    if (k > MOST_KEPT && tensor_sizes(x)[dim] > MOST_SORTED) return false;
-    return first_of(args[0], dim, k, args[3] == Py_True, results);
+    if (k > MAX_KEPT && tensor_sizes(x)[dim] > MAX_SORTED) return false;
+    return first_k(args[0], dim, k, args[3] == Py_True, results);
 }
 
 /* sort(x, dim, descending, stable): short slices of a row-major x, whose strides the results have */
@@ -169,15 +169,15 @@ bool kernel_sort(PyObject *const *args, Results *results)
     int64_t dim;
     if (!x || !has_plain_strides(x) || !read_int(args[1], &dim) || !PyBool_Check(args[2])) return false;
     dim += dim < 0 ? tensor_ndim(x) : 0;
-    if (dim < 0 || dim >= tensor_ndim(x) || tensor_sizes(x)[dim] > MOST_SORTED) return false;
-    return first_of(args[0], dim, tensor_sizes(x)[dim], args[2] == Py_True, results);
+    if (dim < 0 || dim >= tensor_ndim(x) || tensor_sizes(x)[dim] > MAX_SORTED) return false;
+    return first_k(args[0], dim, tensor_sizes(x)[dim], args[2] == Py_True, results);
 }
 
 /* ---- cumsum ---- */
 
 /* Sums of float32 are kept in double precision. */
-#define RUNNING(S, T, WIDE)                                                                                 \
-    static void running_##S(void *context, long begin, long end)                                            \
+#define CUMSUM(S, T, WIDE)                                                                                 \
+    static void cumsum_##S(void *context, long begin, long end)                                            \
     {                                                                                                       \
         const Slices *s = context;                                                                          \
         for (long r = begin; r < end; r++) {                                                                \
@@ -191,14 +191,14 @@ bool kernel_sort(PyObject *const *args, Results *results)
             }                                                                                               \
         }                                                                                                   \
     }
-RUNNING(f32, float, double)
-RUNNING(f64, double, double)
-RUNNING(i64, uint64_t, uint64_t)
+CUMSUM(f32, float, double)
+CUMSUM(f64, double, double)
+CUMSUM(i64, uint64_t, uint64_t)
 
 /* cumsum(x, dim, dtype) in the dtype of x */
 bool kernel_cumsum(PyObject *const *args, Results *results)
 {
-    static const LoopFn loops[] = {running_f32, running_f64, running_i64};
+    static const LoopFn loops[] = {cumsum_f32, cumsum_f64, cumsum_i64};
     Slices s = {.k = 0};
     int64_t dim;
     long outer;

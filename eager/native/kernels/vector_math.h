@@ -103,7 +103,7 @@ VM_INLINE float tanh_f32(float x)
     return x != x ? x : copysignf(a < 1.0f ? near : far, x);
 }
 
-/* 1 + x = 2^e (1 + f), where f is rounded once: s = 4 * 2^-e is no subnormal. */
+/* 1 + x = 2^e (1 + f), where f is rounded once: s = 4 * 2^-e is never subnormal. */
 VM_INLINE float log1p_f32(float x)
 {
     float u = 1.0f + x;

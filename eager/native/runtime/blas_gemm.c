@@ -13,9 +13,9 @@
 
 enum { ROW_MAJOR = 101, NO_TRANS = 111, TRANS = 112 };
 static const double PARALLEL_FLOPS = 4e6; /* about 40 us on one core: what waking a worker costs */
-static const double SERIAL_VOLUME = 262144; /* m * n * k up to which OpenBLAS keeps to one thread by itself */
+static const double SERIAL_VOLUME = 262144; /* m * n * k up to which OpenBLAS uses one thread regardless of its setting */
 
-/* The integers of an ILP64 CBLAS (symbol suffix 64_) are 64 bits wide, those of the others 32. */
+/* The integers of an ILP64 CBLAS (symbol suffix 64_) are 64 bits wide; other CBLAS libraries use 32 bits. */
 #define DECLARE(name, real, integer)                                                              \
     typedef void (*name)(int, int, int, integer, integer, integer, real, const real *, integer,   \
                          const real *, integer, real, real *, integer)
@@ -78,7 +78,7 @@ typedef struct {
     long row_blocks, col_blocks;
 } Blocks;
 
-/* Where no BLAS was found: right, and slow (the compiler then prefers its own template). */
+/* The product without a BLAS: correct and slow (the compiler then prefers its own template). */
 #define PLAIN_PRODUCT(name, real)                                                                        \
     static void name(const GemmCall *g, long b, long i, long j, long m, long n)                          \
     {                                                                                                    \

@@ -1,11 +1,10 @@
 /* A caching allocator for CPU memory.
  *
- * Fresh pages cost 4 to 12 times as much to write as pages already mapped, so blocks that
- * tensors give back are kept by size class and handed out again. Blocks are 64-byte aligned.
- * All entry points run under the GIL, which is the lock.
+ * Writing fresh pages costs 4 to 12 times as much as writing mapped pages, so freed blocks are kept by size class and handed out
+ * again. Blocks are 64-byte aligned. All entry points run under the GIL, which is the lock.
  *
- * Built with -DEAGER_POISON_MEMORY (CFLAGS), memory comes filled with ones, which are NaN as floating-point numbers: the
- * test suite then finds what reads memory that nobody wrote. */
+ * Built with -DEAGER_POISON_MEMORY (CFLAGS), new memory is filled with one bits, which are NaN as floating-point numbers: the test
+ * suite then finds reads of memory that was never written. */
 #define _GNU_SOURCE
 #define PY_SSIZE_T_CLEAN
 #include "runtime/caching_allocator.h"
@@ -57,15 +56,15 @@ static void release_all(void)
     cached_bytes = 0;
 }
 
-/* Memory of `nbytes`, a multiple of ALIGNMENT. As far as it fills huge pages it asks for them: matrix products walk over
- * more small pages than the CPU keeps translations of. What is left over stays on small pages, so none is wasted. */
+/* Memory of `nbytes`, a multiple of ALIGNMENT. The part that fills huge pages is requested as huge pages: matrix products walk
+ * over more small pages than the CPU keeps translations of. The rest stays on small pages, so that no page is wasted. */
 void *fresh_memory(size_t nbytes)
 {
     if (nbytes < HUGE_PAGE) return aligned_alloc(ALIGNMENT, nbytes);
     void *memory = NULL;
     if (posix_memalign(&memory, HUGE_PAGE, nbytes)) return NULL;
 #if defined(MADV_HUGEPAGE)
-    madvise(memory, nbytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE); /* a wish: where it is refused, pages are small */
+    madvise(memory, nbytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE); /* a hint: if the kernel refuses it, pages are small */
 #endif
     return memory;
 }
@@ -87,7 +86,7 @@ void *pool_alloc(int64_t nbytes)
     else {
         misses++;
         block = fresh_memory((size_t)rounded);
-        if (!block) {                     /* the cache may be what holds the memory */
+        if (!block) {                     /* the cache may hold the missing memory */
             release_all();
             block = fresh_memory((size_t)rounded);
         }

@@ -6,17 +6,16 @@
 
 #include <Python.h>
 
-/* A file of kernels begins with KERNEL_FILE: its loops become vectors. (That mathematical functions set no errno and
- * comparisons raise no floating-point flags, which vectors need as well, is said for the whole extension.) */
+/* A file of loops begins with KERNEL_FILE, which enables vectorisation. (Vectorisation also needs mathematical functions that set
+ * no errno and comparisons that raise no floating-point flags: the build sets these options for the whole extension.) */
 #if defined(__GNUC__) && !defined(__clang__)
 #define KERNEL_FILE _Pragma("GCC optimize(\"O3\")")
 #else
 #define KERNEL_FILE
 #endif
 
-/* A function compiled for wide vectors as well; which form runs is chosen by the CPU's features when the library is
- * loaded. (`arch=` with the name of a CPU would ask for that very model.) Not under a sanitizer, which is not ready yet
- * when that choice runs. */
+/* Compiles a function for wide vectors as well; the CPU's features choose the form when the library is loaded. (`arch=` with the
+ * name of a CPU model would match only that model.) Not under a sanitizer, which is not ready yet when that choice runs. */
 #if !defined(__SANITIZE_ADDRESS__) && defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #if __GNUC__ >= 12
 #define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
@@ -28,7 +27,7 @@
 #define CLONES
 #endif
 
-/* Before a loop whose iterations touch no element of one another; an iteration may write what it has read. */
+/* Precedes a loop whose iterations share no element; an iteration may write an element that it has read. */
 #if defined(__clang__)
 #define LOOP_APART _Pragma("clang loop vectorize(assume_safety)")
 #else

@@ -1,5 +1,5 @@
-/* What native loops run on: threads, scratch memory and matrix products. Generated code gets the table
- * `Runtime` as `inductor.artifact.format.RUNTIME_ABI` describes it; a test holds the structs below against that text. */
+/* The runtime of native loops: threads, scratch memory and matrix products. Generated code gets the table `Runtime` as
+ * `inductor.artifact.format.RUNTIME_ABI` describes it; a test compares the structs below with that text. */
 #ifndef EAGER_RUNTIME_H
 #define EAGER_RUNTIME_H
 
@@ -28,10 +28,11 @@ struct Runtime {
     void (*fail)(const Runtime *rt, int check, long value);
 };
 
-/* The one table of the process, in the function table of tensor.h. `fail` is set by who runs checked code. */
+/* The table of the process, also in the function table of tensor.h. The caller of checked code sets `fail`. */
 extern Runtime g_runtime;
 
-/* allocator.c: 64-byte aligned memory of a multiple of 64 bytes, for free(); NULL where there is none. poisoned: see there */
+/* caching_allocator.c: 64-byte aligned memory, a multiple of 64 bytes, for free(); NULL if out of memory. poisoned: fills memory
+ * with ones in a -DEAGER_POISON_MEMORY build. */
 void *fresh_memory(size_t nbytes);
 static inline void *poisoned(void *memory, size_t nbytes)
 {
@@ -43,7 +44,7 @@ static inline void *poisoned(void *memory, size_t nbytes)
     return memory;
 }
 
-/* threads.c */
+/* thread_pool.c */
 void threads_set(int threads);
 void threads_parallel_for(const Runtime *rt, LoopFn fn, void *ctx, long n, long grain);
 /* Between enter and leave idle workers spin briefly before they sleep: the loops of a graph follow
@@ -52,7 +53,7 @@ void threads_enter(void);
 void threads_leave(void);
 void *threads_scratch(const Runtime *rt, int slot, long nbytes);
 
-/* blas.c: 0, or -1 with a message in *why */
+/* blas_gemm.c: 0, or -1 with a message in *why */
 int blas_load(const char *path, const char **why);
 int blas_loaded(void);
 void blas_gemm(const Runtime *rt, const GemmCall *call, int threads);

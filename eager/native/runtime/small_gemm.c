@@ -1,10 +1,9 @@
-/* Matrix products with few rows or few columns, such as `linear` of a few rows. BLAS would first copy the large operand
- * into an order of its own, which costs more than the product where the other one has few lines to share that cost.
- * Here both are read as they lie, and the sums of a tile stay in registers.
+/* Matrix products with few rows or few columns, such as `linear` of a few rows. BLAS first packs the large operand, which costs
+ * more than the product if the small operand has few lines to share that cost. Here both operands are read in place, and the sums
+ * of a tile stay in registers.
  *
- * The small operand comes first (its rows lie along the summed index); a product with few columns is turned around.
- * Large operands whose lines lie along the summed index give dot products (`dots`), others weighted sums of lines
- * (`strips`). */
+ * The small operand comes first (its rows lie along the summed index); a product with few columns is transposed. If the lines of
+ * the large operand lie along the summed index, the tiles are dot products (`dots`); otherwise weighted sums of lines (`strips`). */
 #define PY_SSIZE_T_CLEAN
 #include "runtime/parallel_loops.h"
 KERNEL_FILE
@@ -13,11 +12,11 @@ KERNEL_FILE
 #include <stddef.h>
 
 enum {
-    FEW = 64,       /* rows up to which this is better than BLAS */
-    SHORTEST = 64,  /* summed index from which it is */
-    MOST = 6,       /* rows of a tile */
-    ACROSS = 4,     /* columns of a tile of dots; vectors of a tile of strips */
-    WIDEST = 64,    /* columns of any tile */
+    MAX_SMALL_ROWS = 64,       /* rows up to which this is better than BLAS */
+    MIN_DEPTH = 64,  /* summed index from which it is */
+    MAX_TILE_ROWS = 6,       /* rows of a tile */
+    TILE_COLUMNS = 4,     /* columns of a tile of dots; vectors of a tile of strips */
+    MAX_TILE_COLUMNS = 64,    /* columns of any tile */
     TASK_BYTES = 32 << 10 /* of the large operand, about, in a task of dots */
 };
 static const double PARALLEL_FLOPS = 1e6; /* about 20 us: these products wait for memory */
@@ -43,7 +42,7 @@ static inline __attribute__((always_inline)) void across_f32(const half_f32 *par
 
 static inline __attribute__((always_inline)) void across_f64(const half_f64 *part, double *to)
 {
-    for (int q = 0; q < ACROSS; q++) to[q] = part[q][0] + part[q][1];
+    for (int q = 0; q < TILE_COLUMNS; q++) to[q] = part[q][0] + part[q][1];
 }
 
 #define UNROLLED(i, n) _Pragma("GCC unroll 8") for (int i = 0; i < (n); i++)
@@ -56,52 +55,52 @@ static inline __attribute__((always_inline)) void across_f64(const half_f64 *par
         typedef T Read __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias));                    \
         typedef union { All all; half_##S parts[BYTES / 16]; } Folded;                                        \
         const T *left = a, *right = b;                                                                        \
-        All acc[P][ACROSS];                                                                                   \
-        UNROLLED(p, P) UNROLLED(q, ACROSS) acc[p][q] = (All){0};                                              \
+        All acc[P][TILE_COLUMNS];                                                                             \
+        UNROLLED(p, P) UNROLLED(q, TILE_COLUMNS) acc[p][q] = (All){0};                                        \
         long i = 0;                                                                                           \
         for (; i + (long)(BYTES / sizeof(T)) <= k; i += BYTES / sizeof(T)) {                                  \
-            All y[ACROSS];                                                                                    \
-            UNROLLED(q, ACROSS) y[q] = *(const Read *)(right + q * ldb + i);                                  \
+            All y[TILE_COLUMNS];                                                                              \
+            UNROLLED(q, TILE_COLUMNS) y[q] = *(const Read *)(right + q * ldb + i);                            \
             UNROLLED(p, P) {                                                                                  \
                 const All x = *(const Read *)(left + p * lda + i);                                            \
-                UNROLLED(q, ACROSS) acc[p][q] += x * y[q];                                                    \
+                UNROLLED(q, TILE_COLUMNS) acc[p][q] += x * y[q];                                              \
             }                                                                                                 \
         }                                                                                                     \
         UNROLLED(p, P) {                                                                                      \
-            half_##S part[ACROSS];                                                                            \
-            UNROLLED(q, ACROSS) {                                                                             \
+            half_##S part[TILE_COLUMNS];                                                                      \
+            UNROLLED(q, TILE_COLUMNS) {                                                                       \
                 const Folded f = {acc[p][q]};                                                                 \
                 part[q] = f.parts[0];                                                                         \
                 UNROLLED(h, (int)(BYTES / 16) - 1) part[q] += f.parts[h + 1];                                 \
             }                                                                                                 \
-            across_##S(part, (T *)sums + p * ACROSS);                                                         \
+            across_##S(part, (T *)sums + p * TILE_COLUMNS);                                                   \
         }                                                                                                     \
         for (; i < k; i++)                                                                                    \
             for (int p = 0; p < P; p++)                                                                       \
-                for (int q = 0; q < ACROSS; q++) ((T *)sums)[p * ACROSS + q] += left[p * lda + i] * right[q * ldb + i]; \
+                for (int q = 0; q < TILE_COLUMNS; q++) ((T *)sums)[p * TILE_COLUMNS + q] += left[p * lda + i] * right[q * ldb + i]; \
     }                                                                                                         \
     TARGET static void strips##P##_##FORM##_##S(const void *a, long lda, const void *b, long ldb, long k, void *sums) \
     {                                                                                                         \
         typedef T All __attribute__((vector_size(BYTES)));                                                    \
         typedef T Read __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias));                    \
         const T *left = a, *right = b;                                                                        \
-        All acc[P][ACROSS];                                                                                   \
-        UNROLLED(p, P) UNROLLED(q, ACROSS) acc[p][q] = (All){0};                                              \
+        All acc[P][TILE_COLUMNS];                                                                             \
+        UNROLLED(p, P) UNROLLED(q, TILE_COLUMNS) acc[p][q] = (All){0};                                        \
         for (long i = 0; i < k; i++, right += ldb) {                                                          \
-            All y[ACROSS];                                                                                    \
-            UNROLLED(q, ACROSS) __builtin_prefetch((const char *)(right + 8 * ldb) + q * BYTES);              \
-            UNROLLED(q, ACROSS) y[q] = ((const Read *)right)[q];                                              \
+            All y[TILE_COLUMNS];                                                                              \
+            UNROLLED(q, TILE_COLUMNS) __builtin_prefetch((const char *)(right + 8 * ldb) + q * BYTES);        \
+            UNROLLED(q, TILE_COLUMNS) y[q] = ((const Read *)right)[q];                                        \
             UNROLLED(p, P) {                                                                                  \
                 const T x = left[p * lda + i];                                                                \
-                UNROLLED(q, ACROSS) acc[p][q] += x * y[q];                                                    \
+                UNROLLED(q, TILE_COLUMNS) acc[p][q] += x * y[q];                                              \
             }                                                                                                 \
         }                                                                                                     \
-        UNROLLED(p, P) UNROLLED(q, ACROSS) ((Read *)sums)[p * ACROSS + q] = acc[p][q];                        \
+        UNROLLED(p, P) UNROLLED(q, TILE_COLUMNS) ((Read *)sums)[p * TILE_COLUMNS + q] = acc[p][q];            \
     }
 
 typedef struct {
     long most, lanes;           /* entries of the tables; numbers in a vector */
-    TileFn dots[MOST + 1], strips[MOST + 1]; /* by rows */
+    TileFn dots[MAX_TILE_ROWS + 1], strips[MAX_TILE_ROWS + 1]; /* by rows */
 } Kernels;
 
 /* Accumulators for the registers there are: 16, 16 and 32. */
@@ -164,14 +163,14 @@ typedef struct {
 PUT(f32, float)
 PUT(f64, double)
 
-/* Columns [first, last) of product `number`: they stay in the cache while the rows pass. The last tile of b is moved back
- * to end with it; what it computes a second time is left out. */
+/* Columns [first, last) of product `number`: they stay in the cache while the rows pass. The last tile of b is shifted back to end
+ * with b; the columns that it computes again are skipped. */
 static void columns_of_product(const Job *g, long number, long first, long last)
 {
     const long size = g->call->dtype ? 8 : 4, tiles = (g->m + g->most - 1) / g->most;
     const char *a = g->a + number * g->stride_a * size, *b = g->b + number * g->stride_b * size;
     char *c = (char *)g->call->c + number * g->call->stride_c * size;
-    _Alignas(64) double sums[MOST * WIDEST];
+    _Alignas(64) double sums[MAX_TILE_ROWS * MAX_TILE_COLUMNS];
     for (long t = 0; t < tiles; t++) {
         const long i = g->m * t / tiles, rows = g->m * (t + 1) / tiles - i; /* shared out evenly */
         for (long j = first; j < last; j += g->columns) {
@@ -194,23 +193,23 @@ static void run_tasks(void *ctx, long begin, long end)
     }
 }
 
-/* The operands, small one first; false where the rows of the small one do not lie along the summed index. */
-static bool arrange(Job *g, const GemmCall *call, bool *dots)
+/* Orders the operands, small one first; false unless the rows of the small operand lie along the summed index. */
+static bool order_operands(Job *g, const GemmCall *call, bool *dots)
 {
-    const bool turned = call->n < call->m;
+    const bool transposed = call->n < call->m;
     g->call = call;
-    g->a = turned ? call->b : call->a;
-    g->b = turned ? call->a : call->b;
-    g->stride_a = turned ? call->stride_b : call->stride_a;
-    g->stride_b = turned ? call->stride_a : call->stride_b;
-    g->m = turned ? call->n : call->m;
-    g->n = turned ? call->m : call->n;
-    g->lda = turned ? call->ldb : call->lda;
-    g->ldb = turned ? call->lda : call->ldb;
-    g->step_i = turned ? 1 : call->ldc;
-    g->step_j = turned ? call->ldc : 1;
-    const bool across = turned ? !call->trans_b : call->trans_a; /* the rows of the small one */
-    *dots = turned ? !call->trans_a : call->trans_b;
+    g->a = transposed ? call->b : call->a;
+    g->b = transposed ? call->a : call->b;
+    g->stride_a = transposed ? call->stride_b : call->stride_a;
+    g->stride_b = transposed ? call->stride_a : call->stride_b;
+    g->m = transposed ? call->n : call->m;
+    g->n = transposed ? call->m : call->n;
+    g->lda = transposed ? call->ldb : call->lda;
+    g->ldb = transposed ? call->lda : call->ldb;
+    g->step_i = transposed ? 1 : call->ldc;
+    g->step_j = transposed ? call->ldc : 1;
+    const bool across = transposed ? !call->trans_b : call->trans_a; /* the rows of the small one */
+    *dots = transposed ? !call->trans_a : call->trans_b;
     g->column = *dots ? g->ldb : 1;
     return !across || (g->m == 1 && g->lda == 1);
 }
@@ -219,15 +218,15 @@ bool small_gemm(const Runtime *rt, const GemmCall *call, int threads)
 {
     Job g;
     bool dots;
-    if (call->k < SHORTEST || !arrange(&g, call, &dots) || g.m > FEW) return false;
+    if (call->k < MIN_DEPTH || !order_operands(&g, call, &dots) || g.m > MAX_SMALL_ROWS) return false;
     const Kernels *kernels = kernels_for(call->dtype);
     const long size = call->dtype ? 8 : 4;
     g.tiles = dots ? kernels->dots : kernels->strips;
     g.most = kernels->most;
-    g.columns = dots ? ACROSS : ACROSS * kernels->lanes;
+    g.columns = dots ? TILE_COLUMNS : TILE_COLUMNS * kernels->lanes;
     if (g.n < g.columns) return false;
-    const long lines = TASK_BYTES / (call->k * size) / ACROSS * ACROSS;
-    g.task = !dots ? g.columns : lines < ACROSS ? ACROSS : lines;
+    const long lines = TASK_BYTES / (call->k * size) / TILE_COLUMNS * TILE_COLUMNS;
+    g.task = !dots ? g.columns : lines < TILE_COLUMNS ? TILE_COLUMNS : lines;
     g.tasks = (g.n + g.task - 1) / g.task;
     const double flops = 2.0 * (double)call->batch * (double)call->m * (double)call->n * (double)call->k;
     const long all = call->batch * g.tasks;

@@ -1,10 +1,10 @@
-/* The thread pool of native loops, eager's and the compiled ones: a few pthreads that sleep between graphs.
+/* The thread pool of native loops, eager's and the compiled graphs': a few pthreads that sleep between graphs.
  *
- * One loop at a time. Every thread has a stretch of it, the same in each loop of that length, so that what a loop wrote
- * is in the cache of the core whose thread reads it in the next one; who is done helps the others. The calling thread works too and never waits for a worker that has not begun,
- * so on a busy machine a loop degrades to a serial one instead of stalling. Cost on a quiet
- * two-core machine: 0.3 us while workers spin, 8-19 us when one has to be woken (and then the
- * caller has usually taken its shares already). */
+ * The pool runs one loop at a time. Each thread owns a stretch of the loop, the same in each loop of that length, so that data
+ * written by one loop is in the cache of the core that reads it in the next; a thread that finishes early takes shares of the
+ * others. The calling thread works too and never waits for a worker that has not begun, so on a busy machine a loop degrades to a
+ * serial loop instead of stalling. Cost on a quiet two-core machine: 0.3 us while workers spin, 8-19 us if a worker has to be
+ * woken (the caller has then usually taken its shares already). */
 #include "runtime/runtime.h"
 
 #include <pthread.h>
@@ -34,7 +34,7 @@ typedef struct {
     int threads; /* workers with a number below this take part; the calling thread has number 0 */
 } Loop;
 
-/* What of a loop is one thread's to begin with. */
+/* The stretch of a loop that one thread owns. */
 typedef struct {
     _Alignas(64) atomic_long next; /* first iteration not yet claimed */
     long end;
@@ -50,7 +50,7 @@ static struct {
     atomic_int join_waits;
     Loop loop;
     int spawned;                       /* workers alive, guarded by owner */
-    pthread_mutex_t owner;             /* who publishes; tried, never waited for */
+    pthread_mutex_t owner;             /* held by the thread that publishes a loop; tried, never waited for */
     pthread_mutex_t mutex;
     pthread_cond_t work, done;
 } pool = {.owner = PTHREAD_MUTEX_INITIALIZER,

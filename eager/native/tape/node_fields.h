@@ -1,4 +1,4 @@
-/* The Python classes of the reverse graph as C sees them: places of their slots, looked up once (record.c). */
+/* The Python classes of the reverse graph as C sees them: offsets of their slots, looked up once (record_op.c). */
 #ifndef EAGER_NODES_H
 #define EAGER_NODES_H
 
@@ -15,7 +15,7 @@ extern PyTypeObject *g_op_node_class, *g_saved_class, *g_spec_class, *g_meta_cla
 
 static inline PyObject *field(PyObject *object, Py_ssize_t place) { return *(PyObject **)((char *)object + place); }
 
-static inline void put(PyObject *object, Py_ssize_t place, PyObject *value) /* steals value; for what is empty yet */
+static inline void put(PyObject *object, Py_ssize_t place, PyObject *value) /* steals value; the slot must be empty */
 {
     *(PyObject **)((char *)object + place) = value;
 }
@@ -30,24 +30,23 @@ static inline void replace(PyObject *object, Py_ssize_t place, PyObject *value) 
 /* The TensorSpec of a tensor, a new reference. */
 PyObject *tensor_spec(const TensorObject *t);
 
-/* Whether recording has to be left to Python in this thread: anomaly mode, hooks on saved tensors. */
+/* Whether Python has to record in this thread: anomaly mode, or hooks on saved tensors. */
 bool record_needs_python(void);
 
-/* What an op says of one set of wanted gradients: `Op._record_plan`, kept in `plans` by mask. */
+/* The record plans of an op (`Op._record_plan`), kept in `plans` by the mask of the arguments that need gradients. */
 enum { RECORD_PLANS = 1 << 4 };
 
-/* Mask of the arguments that want a gradient, those with a wanting tensor in their list included; -1 where Python has to
- * see the call. */
+/* Mask of the arguments that need a gradient; a list counts if one of its tensors does. -1 if Python has to see the call. */
 int record_wanted(PyObject *const *args, Py_ssize_t nargs);
 
-/* Gives `outs` a history as results of `op`. -1 with an exception. */
+/* Makes `outs` results of `op` in the reverse graph. -1 with an exception. */
 int record_history(PyObject *op, PyObject **plans, int wanted, PyObject *const *args, Py_ssize_t nargs, PyObject *const *outs,
                    Py_ssize_t count);
 
-/* Remembers that `view` is `op` of args[0], for writes through either. -1 with an exception. */
+/* Records that `view` is `op` of args[0], for writes through either. -1 with an exception. */
 int record_view(TensorObject *view, PyObject *op, PyObject *const *args, Py_ssize_t nargs);
 
-/* Whether the arguments' tensors are of our own classes. */
+/* Whether every tensor argument has a class of this library. */
 bool record_own_classes(PyObject *const *args, Py_ssize_t nargs);
 
 #endif

@@ -1,9 +1,8 @@
-/* Recording an op: what eager.tape.record.apply and note_view do, without Python.
+/* Recording an op in C: eager.tape.record.apply and note_view.
  *
- * The nodes, saved tensors and specs are the classes of eager.tape.node and eager.base.spec; they keep their fields in
- * slots, whose places are looked up once (`register_nodes`). An op says through `_record_plan(needs)` what its formula
- * keeps. What Python has to see goes the long way: leaves without an accumulator, views whose base was written to,
- * hooks on saved tensors, anomaly mode. */
+ * The nodes, saved tensors and specs are the classes of eager.tape.node and eager.base.spec; their fields are slots, whose offsets
+ * are looked up once (`register_node_types`). `Op._record_plan(needs)` states which arguments and outputs a formula keeps. Python
+ * records the rest: leaves without an accumulator, views whose base was written, hooks on saved tensors, anomaly mode. */
 #define PY_SSIZE_T_CLEAN
 #include "tape/functions.h"
 #include "tape/node_fields.h"
@@ -146,7 +145,7 @@ static PyObject *new_meta(void)
     return meta;
 }
 
-/* A new AccumulateGrad of a leaf, which its meta refers to weakly. */
+/* A new AccumulateGrad of a leaf; the leaf's autograd meta holds a weak reference to it. */
 static PyObject *new_accumulator(TensorObject *t)
 {
     PyObject *node = g_leaf_class->tp_alloc(g_leaf_class, 0);
@@ -169,7 +168,7 @@ static PyObject *new_accumulator(TensorObject *t)
     return node;
 }
 
-/* The accumulator of a leaf that is no view; NULL without an exception for a view. */
+/* The accumulator of a leaf; NULL without an exception if the leaf is a view. */
 static PyObject *accumulator_of(TensorObject *t)
 {
     if (t->autograd) {
@@ -181,7 +180,7 @@ static PyObject *accumulator_of(TensorObject *t)
     return new_accumulator(t);
 }
 
-/* Whether the history of `t` is what its fields say: no view whose base was written to since. */
+/* Whether grad_fn and output_nr are current: `t` is not a view whose base was written since. */
 static bool history_is_current(const TensorObject *t)
 {
     if (!t->autograd) return true;
@@ -206,7 +205,7 @@ static PyObject *edge_to(TensorObject *t)
     return edge;
 }
 
-/* edge_of(t): what eager.tape.node.edge_of says, by the short way where there is one */
+/* edge_of(t): the gradient edge of a tensor, (node, output number) or None */
 static PyObject *py_edge_of(PyObject *Py_UNUSED(self), PyObject *t)
 {
     if (!PyObject_TypeCheck(t, &TensorBase_Type)) Py_RETURN_NONE;
@@ -227,7 +226,7 @@ static void drop(Parts *p)
     Py_XDECREF(p->specs);
 }
 
-/* What `Op._record_plan` returns. Masks have a bit for each argument or output. */
+/* The fields of the tuple from `Op._record_plan`. Masks have a bit for each argument or output. */
 enum plan_field { PLAN_CLASS, PLAN_NEEDS, PLAN_SAVE, PLAN_KEEP, PLAN_TENSORS, PLAN_LISTS, PLAN_CONSTANT, NUM_PLAN };
 
 static long mask_of(PyObject *plan, int which) { return PyLong_AsLong(PyTuple_GET_ITEM(plan, which)); }
@@ -241,7 +240,7 @@ static bool outputs_of(Parts *p, PyObject *plan, PyObject *const *outs, Py_ssize
     for (Py_ssize_t i = 0; i < count; i++) {
         TensorObject *out = (TensorObject *)outs[i];
         PyObject *spec = tensor_spec(out), *kept = NULL;
-        if (spec && keep >> i & 1) { /* its number as an output is part of what is saved */
+        if (spec && keep >> i & 1) { /* the saved tensor records its output number */
             const uint32_t before = out->output_nr;
             out->output_nr = (uint32_t)i;
             kept = save(out, true);
@@ -258,14 +257,14 @@ static bool outputs_of(Parts *p, PyObject *plan, PyObject *const *outs, Py_ssize
 
 static bool is_list(PyObject *o) { return PyTuple_Check(o) || PyList_Check(o); }
 
-/* What the node keeps of one argument that may be a tensor: the tensor itself, or its spec. */
+/* The form in which a node keeps an argument: the tensor if `whole`, else its spec; any other object unchanged. */
 static PyObject *keep_argument(PyObject *argument, bool whole)
 {
     if (!PyObject_TypeCheck(argument, &TensorBase_Type)) return Py_NewRef(argument);
     return whole ? save((TensorObject *)argument, false) : tensor_spec((TensorObject *)argument);
 }
 
-/* Appends where the gradient of `argument` goes. */
+/* Appends the edge along which the gradient of `argument` flows. */
 static bool add_edge(PyObject *edges, Py_ssize_t *at, PyObject *argument)
 {
     PyObject *edge = PyObject_TypeCheck(argument, &TensorBase_Type) ? edge_to((TensorObject *)argument) : Py_NewRef(Py_None);
@@ -273,7 +272,7 @@ static bool add_edge(PyObject *edges, Py_ssize_t *at, PyObject *argument)
     return edge != NULL;
 }
 
-/* A list of tensors: one edge for each, and a list of what is kept. */
+/* A list of tensors: one edge each, and a list of the kept forms. */
 static PyObject *keep_list(PyObject *list, bool whole, PyObject *edges, Py_ssize_t *at)
 {
     const Py_ssize_t count = PySequence_Fast_GET_SIZE(list);
@@ -425,7 +424,7 @@ int record_view(TensorObject *view, PyObject *op, PyObject *const *args, Py_ssiz
     }
     if (tls_grad_disabled) {
         creation = no_grad_view;
-        if (tensor_wants_grad(x)) view->storage->ask_base = 1; /* without a history it wants gradients as its base does */
+        if (tensor_wants_grad(x)) view->storage->ask_base = 1; /* a view without a history needs gradients if its base does */
     }
     replace(meta, meta_at[M_BASE], Py_NewRef(base));
     replace(meta, meta_at[M_REPLAY], replay);
@@ -435,9 +434,8 @@ int record_view(TensorObject *view, PyObject *op, PyObject *const *args, Py_ssiz
     return 0;
 }
 
-/* record_op(op, args, below, plans): run below(op, args) with recording off and give the results a history.
- * plans: a dict of the op's, from the mask of wanted gradients to the plan. NotImplemented, with nothing run, where
- * Python has to see the call. */
+/* record_op(op, args, below, plans): run below(op, args) with recording off and record its results. plans: the op's dict from
+ * masks of arguments that need gradients to record plans. NotImplemented, with nothing run, if Python has to see the call. */
 static PyObject *py_record_op(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
 {
     if (nargs != 4 || !PyTuple_Check(args[1]) || !PyDict_Check(args[3]))
@@ -471,7 +469,7 @@ static PyObject *py_record_op(PyObject *Py_UNUSED(self), PyObject *const *args, 
     return result;
 }
 
-/* ---- what dispatch asks of arguments ---- */
+/* ---- traits of arguments, for dispatch ---- */
 
 enum { ON_CPU = 1, ON_CUDA = 2, ON_META = 4, IS_FAKE = 8, WANTS_GRAD = 16, FLOAT8 = 32 };
 
@@ -495,8 +493,8 @@ static int traits_of(PyObject *const *items, Py_ssize_t count, int depth)
     return found;
 }
 
-/* argument_traits(args): of the tensors among arguments and in their lists, together: 1 some on the CPU, 2 CUDA, 4 meta; 8 some
- * are fakes, 16 some want gradients, 32 some are of 8-bit floats */
+/* argument_traits(args): flags of the tensors among the arguments and in their lists: 1 CPU, 2 CUDA, 4 meta device, 8 fake, 16
+ * needs a gradient, 32 8-bit floats */
 static PyObject *py_argument_traits(PyObject *Py_UNUSED(self), PyObject *args)
 {
     if (!PyTuple_Check(args)) return PyErr_Format(PyExc_TypeError, "argument_traits() takes a tuple");
@@ -505,8 +503,8 @@ static PyObject *py_argument_traits(PyObject *Py_UNUSED(self), PyObject *args)
 
 /* ---- switches ---- */
 
-/* set_python_recording(anomaly, hooks): whether anomaly mode is on, and whether hooks on saved tensors are, in this thread;
- * None leaves one as it is */
+/* set_python_recording(anomaly, hooks): whether anomaly mode is on, and whether this thread has hooks on saved tensors; None
+ * leaves a setting unchanged */
 static PyObject *py_set_python_recording(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
 {
     if (nargs != 2) return PyErr_Format(PyExc_TypeError, "set_python_recording() takes two arguments; got %zd", nargs);

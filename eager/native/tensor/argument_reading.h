@@ -14,7 +14,7 @@ static inline TensorObject *cpu_tensor(PyObject *o)
     return t->meta & (EAGER_FAKE | ((uint64_t)0xff << 8)) ? NULL : t;
 }
 
-/* The same of float32 or float64. */
+/* A float32 or float64 tensor with data on the CPU, or NULL. */
 static inline TensorObject *float_tensor(PyObject *o)
 {
     TensorObject *t = cpu_tensor(o);
@@ -65,10 +65,10 @@ static inline bool suggests_channels_last(const TensorObject *t)
     return true;
 }
 
-/* Row-major, and no layout of an image with its channels innermost, as which strides of dims of size one may pass too. */
+/* Row-major and not channels-last. (Strides of dims of size one may match both layouts.) */
 static inline bool is_plain_image(const TensorObject *t) { return is_row_major(t) && !suggests_channels_last(t); }
 
-/* Row-major in every stride, those of dims of size one as well: what a copy of it would have. */
+/* Row-major in every stride, of dims of size one too: the strides that a copy would have. */
 static inline bool has_plain_strides(const TensorObject *t)
 {
     int64_t expected = 1;
@@ -86,7 +86,7 @@ static inline bool has_unit_dim(const TensorObject *t)
     return false;
 }
 
-/* The same for what convolutions and pooling read: they take a sequence (n, c, length) for an image of one row. */
+/* is_plain_image for convolutions and pooling: they read a sequence (n, c, length) as an image of one row. */
 static inline bool is_plain_signal(const TensorObject *t)
 {
     if (!is_plain_image(t)) return false;
@@ -100,7 +100,7 @@ static inline bool same_sizes(const TensorObject *t, const int64_t *sizes, int n
     return tensor_ndim(t) == ndim && !memcmp(tensor_sizes(t), sizes, sizeof(int64_t) * (size_t)ndim);
 }
 
-/* A plain int argument, and a list of them. */
+/* An int argument, and a list of ints. */
 static inline bool read_int(PyObject *o, int64_t *value)
 {
     if (!PyLong_CheckExact(o)) return false;
@@ -109,7 +109,7 @@ static inline bool read_int(PyObject *o, int64_t *value)
     return !overflow;
 }
 
-static inline int read_ints(PyObject *o, int64_t *values, int most) /* how many; -1 if it is no such list */
+static inline int read_ints(PyObject *o, int64_t *values, int most) /* their number; -1 if it is not a list of at most `most` ints */
 {
     if (!PyTuple_Check(o) && !PyList_Check(o)) return -1;
     const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
@@ -126,12 +126,12 @@ static inline bool read_real(PyObject *o, double *value)
         return true;
     }
     int64_t whole;
-    if (!read_int(o, &whole)) return false; /* no number, or an int that no dtype holds */
+    if (!read_int(o, &whole)) return false; /* not a number, or an int beyond 64 bits */
     *value = (double)whole;
     return true;
 }
 
-/* Whether a finite number is beyond the floats of dtype `code`: it is refused where such a one is stored. */
+/* Whether a finite number is beyond the range of dtype `code`; ops that store a number refuse it. */
 static inline bool beyond(double value, int code)
 {
     return code == EAGER_FLOAT32 && (value > 3.4e38 || value < -3.4e38) && value - value == 0;
@@ -156,7 +156,8 @@ static inline TensorObject *new_tensor(int code, int ndim, const int64_t *sizes)
 int code_of_dtype(PyObject *dtype);
 bool is_cpu_device(PyObject *device);
 
-/* strided_copy.c: elements of `from`, of the same sizes, into `to`; the two do not overlap, and `to` runs forwards */
+/* strided_copy.c: copies elements between tensors of the same sizes. They must not overlap, and the strides of `to` must be
+ * positive. */
 void copy_elements(void *to, const int64_t *to_strides, const void *from, const int64_t *from_strides, const int64_t *sizes,
                    int ndim, int itemsize);
 

@@ -18,9 +18,9 @@ extern uint64_t g_epoch;
 extern const int g_itemsize[EAGER_NUM_DTYPES];
 
 /* storage.c */
-/* Memory from the pool. A negative count is one that overflowed: RuntimeError, as for too much memory. */
+/* Memory from the pool. RuntimeError for too many bytes, or a negative count, which means an overflow. */
 StorageObject *storage_alloc(int64_t nbytes);
-/* Bytes of so many elements of so many bytes, row-major; -1 where that is beyond 63 bits. */
+/* Bytes of a row-major tensor; -1 beyond 63 bits. */
 static inline int64_t row_major_bytes(int ndim, const int64_t *sizes, int64_t itemsize)
 {
     int64_t bytes = itemsize;
@@ -36,10 +36,10 @@ StorageObject *storage_without_memory(int64_t nbytes, int device_type, int devic
 /* tensor.c */
 TensorObject *tensor_new(PyTypeObject *cls, StorageObject *storage, uint64_t meta, int ndim,
                          const int64_t *sizes, const int64_t *strides, int64_t offset);
-/* A view over x's storage with x's flags but those of history; `meta` says the dtype. Raises RuntimeError out of bounds. */
+/* A view over x's storage with x's flags except its history; `meta` states the dtype. Raises RuntimeError out of bounds. */
 TensorObject *tensor_alias(TensorObject *x, uint64_t meta, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset);
-/* Whether nobody beside holders of that many references can see the tensor or its memory, so that it may be taken over: a
- * plain row-major tensor over memory of its own, of no history. */
+/* Whether only the holders of `references` references can see the tensor and its memory, so that they may take it over: a plain
+ * row-major tensor with its own memory and without a history. */
 bool tensor_sole_owner(const TensorObject *t, Py_ssize_t references);
 bool tensor_wants_grad(const TensorObject *t);
 int parse_dims(PyObject *seq, int64_t *out, const char *who);

@@ -1,8 +1,8 @@
-/* ndarrays over tensor memory, made through numpy's C function table, and tensors over that of ndarrays.
+/* ndarrays over tensor memory, made through numpy's C function table, and tensors over ndarray memory.
  *
- * numpy publishes its C API as a table of pointers in a capsule; the position of an entry never
- * changes (numpy/_core/code_generators/numpy_api.py states the rule and lists the positions).
- * Using three entries by position spares the build a dependency on numpy's headers. */
+ * numpy publishes its C API as a table of pointers in a capsule; the position of an entry never changes
+ * (numpy/_core/code_generators/numpy_api.py states the rule and lists the positions). Using three entries by position spares the
+ * build a dependency on numpy's headers. */
 #define PY_SSIZE_T_CLEAN
 #include "tensor/functions.h"
 #include "tensor/internal.h"
@@ -10,7 +10,7 @@
 enum { NPY_ARRAY_TYPE = 2, NPY_NEW_FROM_DESCR = 94, NPY_SET_BASE_OBJECT = 282 };
 #define NPY_ALIGNED 0x0100
 #define NPY_WRITEABLE 0x0400
-/* The beginning of an ndarray, which numpy keeps as it is for what was compiled against older ones. */
+/* The first fields of an ndarray, which numpy's binary compatibility keeps in place. */
 typedef struct {
     PyObject_HEAD
     char *data;
@@ -81,7 +81,7 @@ PyObject *array_over(TensorObject *t)
         sizes[i] = (Py_ssize_t)tensor_sizes(t)[i];
         strides[i] = (Py_ssize_t)(tensor_strides(t)[i] * g_itemsize[code]);
     }
-    /* numpy would allocate for a NULL pointer; an empty storage may have none */
+    /* numpy allocates for a NULL pointer, and an empty storage may lack memory */
     static char nothing[64] __attribute__((aligned(64)));
     void *data = t->data ? t->data : nothing;
     PyObject *array = new_from_descr(array_type, Py_NewRef(descrs[code]), ndim, sizes, strides, data,
@@ -102,8 +102,8 @@ static int code_of_descr(const PyObject *descr)
     return -1;
 }
 
-/* tensor_from_array(array): a tensor over the memory of an ndarray; None where it is none, or none lies over it: a subclass, memory
- * that may not be written to, strides that are negative or no whole elements, a dtype that tensors lack or of another order. */
+/* tensor_from_array(array): a tensor over the memory of an ndarray. None for other objects and for ndarrays that a tensor cannot
+ * lie over: a subclass, read-only memory, negative or unaligned strides, a dtype or byte order that tensors lack. */
 static PyObject *py_tensor_from_array(PyObject *Py_UNUSED(self), PyObject *o)
 {
     if (!Py_IS_TYPE(o, array_type)) Py_RETURN_NONE;
@@ -119,7 +119,7 @@ static PyObject *py_tensor_from_array(PyObject *Py_UNUSED(self), PyObject *o)
         bytes += (sizes[i] - 1) * a->strides[i];
         is_empty |= sizes[i] == 0;
     }
-    if (is_empty) { /* numpy gives it any strides at all */
+    if (is_empty) { /* numpy gives an empty array arbitrary strides */
         bytes = 0;
         int64_t step = 1;
         for (int i = n - 1; i >= 0; i--) {

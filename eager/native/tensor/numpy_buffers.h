@@ -36,7 +36,7 @@ static inline int arrays_open(Arrays *a, PyObject *const *args, int count, int w
         if (PyObject_GetBuffer(args[i], view, PyBUF_STRIDES | PyBUF_FORMAT | (i < written ? PyBUF_WRITABLE : 0)) < 0) {
             arrays_close(a);
             if (!PyErr_ExceptionMatches(PyExc_ValueError)) return -1;
-            PyErr_Clear(); /* a dtype that buffers have no letter for, as bfloat16 */
+            PyErr_Clear(); /* a dtype without a buffer format, such as bfloat16 */
             return 0;
         }
         const char *format = view->format ? view->format : "B";

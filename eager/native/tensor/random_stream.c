@@ -12,11 +12,11 @@ typedef struct {
 
 static StreamObject *default_stream; /* of the CPU */
 
-/* The offset of the next n values, which are used up by that: under the GIL, so that no two callers get the same ones. */
+/* Takes the next n values and returns the offset of the first. The GIL keeps two callers from taking the same values. */
 static uint64_t take(StreamObject *s, uint64_t n)
 {
     const uint64_t first = s->offset;
-    s->offset += n; /* the counter is of 64 bits, and starts again */
+    s->offset += n; /* the counter has 64 bits and wraps */
     return first;
 }
 
@@ -83,7 +83,7 @@ PyTypeObject Stream_Type = {
     .tp_methods = stream_methods,
 };
 
-/* set_default_stream(stream): whose state rng_state gives for the CPU */
+/* set_default_stream(stream): the stream that rng_state draws from on the CPU */
 static PyObject *py_set_default_stream(PyObject *Py_UNUSED(self), PyObject *stream)
 {
     if (!PyObject_TypeCheck(stream, &Stream_Type)) return PyErr_Format(PyExc_TypeError, "set_default_stream: expected a Stream");

@@ -1,4 +1,4 @@
-/* Classes that Python registers at import, the parameter epoch, and checks of tensors and types that Python asks for. */
+/* Classes that Python registers at import, the parameter epoch, and checks of tensors and types. */
 #define PY_SSIZE_T_CLEAN
 #include "tensor/functions.h"
 #include "tensor/internal.h"
@@ -51,7 +51,8 @@ static PyObject *py_set_cuda_array_maker(PyObject *Py_UNUSED(m), PyObject *maker
 static PyObject *py_epoch(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(a)) { return PyLong_FromUnsignedLongLong(g_epoch); }
 static PyObject *py_bump_epoch(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(a)) { g_epoch++; Py_RETURN_NONE; }
 
-/* As types written in C are: neither the class's attributes nor the class of an instance can change from now on. */
+/* seal_type(cls) -> cls: makes a class immutable, as types written in C are: neither its attributes nor the class of an instance
+ * can change. */
 static PyObject *py_seal_type(PyObject *Py_UNUSED(m), PyObject *cls)
 {
     if (!PyType_Check(cls)) return PyErr_Format(PyExc_TypeError, "seal_type: expected a class, got a %s", Py_TYPE(cls)->tp_name);

@@ -40,7 +40,7 @@ StorageObject *storage_without_memory(int64_t nbytes, int device_type, int devic
     return storage_raw(nbytes, device_type, device_index);
 }
 
-/* from_memory(address, nbytes, owner, device_type=0, device_index=0): wrap foreign memory. */
+/* storage_from_memory(address, nbytes, owner, device_type=0, device_index=0): wraps foreign memory. */
 static PyObject *storage_from_memory(PyObject *Py_UNUSED(self), PyObject *args)
 {
     unsigned long long address;
@@ -62,9 +62,9 @@ static void mapping_release(PyObject *capsule)
     munmap(PyCapsule_GetPointer(capsule, MAPPING), (size_t)(uintptr_t)PyCapsule_GetContext(capsule));
 }
 
-/* from_fd(fd, nbytes): map the first `nbytes` of an open file, shared with every process that maps it.
- * The descriptor may be closed afterwards (Python's mmap keeps one open per mapping). The pages are
- * brought in at once: one system call instead of a fault per page. */
+/* storage_from_fd(fd, nbytes): maps the first `nbytes` of an open file, shared with every process that maps it. The descriptor may
+ * be closed afterwards (Python's mmap keeps one open per mapping). The pages are loaded at once: one system call instead of a
+ * fault per page. */
 static PyObject *storage_from_fd(PyObject *Py_UNUSED(self), PyObject *args)
 {
     int fd;
@@ -91,7 +91,7 @@ static PyObject *storage_from_fd(PyObject *Py_UNUSED(self), PyObject *args)
     return (PyObject *)s;
 }
 
-/* fake(nbytes, device_type, device_index): a storage that has an identity but no memory. */
+/* storage_fake(nbytes, device_type, device_index): a storage with an identity and without memory. */
 static PyObject *storage_fake(PyObject *Py_UNUSED(self), PyObject *args)
 {
     long long nbytes;
@@ -107,7 +107,7 @@ static PyObject *storage_empty(PyObject *Py_UNUSED(self), PyObject *nbytes)
     return (PyObject *)storage_alloc(n);
 }
 
-/* alias(storage): the same memory with a version counter of its own (what `.data` gives). */
+/* storage_alias(storage): the same memory with a separate version counter (`.data`). */
 static PyObject *storage_alias(PyObject *Py_UNUSED(self), PyObject *arg)
 {
     if (!PyObject_TypeCheck(arg, &Storage_Type)) {
@@ -151,7 +151,7 @@ static PyObject *get_root(StorageObject *s, void *Py_UNUSED(c)) { return Py_NewR
 static PyObject *storage_data_ptr(StorageObject *s, PyObject *Py_UNUSED(a)) { return PyLong_FromVoidPtr(s->data); }
 static PyObject *storage_size(StorageObject *s, PyObject *Py_UNUSED(a)) { return PyLong_FromLongLong(s->nbytes); }
 
-/* resize_(nbytes): tensors hold addresses, so that memory never moves: the length shrinks, and grows back. */
+/* resize_(nbytes): the memory never moves, because tensors hold addresses; the length shrinks, and grows up to the allocation. */
 static PyObject *storage_resize(StorageObject *s, PyObject *nbytes)
 {
     long long n = PyLong_AsLongLong(nbytes);
@@ -168,7 +168,7 @@ static PyObject *storage_resize(StorageObject *s, PyObject *nbytes)
     return Py_NewRef(s);
 }
 
-/* What Python adds to the type (eager/storage.py): its constructor and methods, called by the slots below. */
+/* The constructor and methods that Python adds to the type (eager/storage.py), called by the slots below. */
 static PyObject *storage_maker;
 
 static PyObject *storage_extend(PyObject *Py_UNUSED(self), PyObject *args)

@@ -1,7 +1,7 @@
-/* Copies between arrays of one element size and any strides: in tiles where the two run in different directions.
+/* Copies between arrays of one element size and any strides, in tiles if the contiguous dims of the two differ.
  *
- * A transposing copy reads or writes with a stride in its inner loop; done line by line it touches a new cache line at
- * every element. Over tiles of 32 x 32 each line that is fetched is used whole. */
+ * A transposing copy reads or writes with a stride in its inner loop; line by line it touches a new cache line at every element.
+ * Over tiles of 32 x 32 it uses each fetched line whole. */
 #define PY_SSIZE_T_CLEAN
 #include "runtime/parallel_loops.h"
 KERNEL_FILE
@@ -97,7 +97,7 @@ static int by_target(const void *x, const void *y)
     return (a->to < b->to) - (a->to > b->to);
 }
 
-/* Drops dims of size 1, orders by the target's strides, and merges dims that both arrays walk through as one. */
+/* Drops dims of size 1, orders by the target's strides, and merges dims that are contiguous in both arrays. */
 static void simplify(Copy *c)
 {
     int n = 0;
@@ -116,7 +116,7 @@ static void simplify(Copy *c)
     c->ndim = kept;
 }
 
-/* Tiles where some other dim is the one that the source is contiguous in. */
+/* Chooses tiles if the source is contiguous along another dim than the target. */
 static void choose(Copy *c)
 {
     const Dim inner = c->dims[c->ndim - 1];
@@ -171,8 +171,8 @@ void copy_elements(void *to, const int64_t *to_strides, const void *from, const 
     if (elements > 0) run(&c, itemsize, elements);
 }
 
-/* copy_array(to, from): arrays of one shape and element size, which do not overlap; any strides that are whole elements,
- * forwards in `to`. False where that does not hold. */
+/* copy_array(to, from): arrays of one shape and element size that do not overlap; strides in whole elements, positive in `to`.
+ * False for other arrays. */
 static PyObject *py_copy_array(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
 {
     if (nargs != 2) return PyErr_Format(PyExc_TypeError, "copy_array() takes two arrays; got %zd arguments", nargs);

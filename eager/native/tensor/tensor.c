@@ -1,7 +1,7 @@
 /* TensorBase: sizes, strides, storage and autograd slots in C fields.
  *
- * The epoch is one process-wide counter: it grows whenever something that compiled code has taken
- * for granted about parameters changes (their data pointer, dtype, shape or requires_grad). */
+ * The epoch is one process-wide counter. It grows whenever a property of a parameter that compiled code depends on changes: its
+ * data pointer, dtype, shape or requires_grad. */
 #define PY_SSIZE_T_CLEAN
 #include "tensor/functions.h"
 #include "tensor/internal.h"
@@ -85,7 +85,7 @@ int parse_dims(PyObject *seq, int64_t *out, const char *who)
 
 static PyTypeObject *g_symint_class;
 
-/* set_symint(cls): the class whose instances are symbolic sizes; `hint` is the int that one was when captured */
+/* set_symint(cls): the class of symbolic sizes; `hint` is the int that a size was at capture */
 static PyObject *py_set_symint(PyObject *Py_UNUSED(self), PyObject *cls)
 {
     if (!PyType_Check(cls)) return PyErr_Format(PyExc_TypeError, "set_symint: expected a class");
@@ -105,7 +105,7 @@ static bool has_symbols(PyObject *seq)
 
 static PyObject *hint_of(PyObject *x) { return is_symbolic(x) ? PyObject_GetAttrString(x, "hint") : Py_NewRef(x); }
 
-/* A tuple of what the items were when captured. */
+/* A list of the items' values at capture. */
 static PyObject *hints_of(PyObject *seq)
 {
     PyObject *hints = PySequence_List(seq);
@@ -116,8 +116,8 @@ static PyObject *hints_of(PyObject *seq)
     return hints;
 }
 
-/* The geometry of a fake as given, if any of it is symbolic: what `symbolic` holds. Replaces the three by what they were
- * when captured (new references in `hints`). NULL without an error where all are plain. */
+/* The geometry of a fake if any of it is symbolic: the value of `symbolic`. Replaces sizes, strides and offset by their values at
+ * capture (new references in `hints`). NULL without an error if all are ints. */
 static PyObject *take_symbols(PyObject **sizes, PyObject **strides, PyObject **offset, PyObject *hints[3])
 {
     if (!has_symbols(*sizes) && !has_symbols(*strides) && !(*offset && is_symbolic(*offset))) return NULL;
@@ -140,7 +140,7 @@ static PyObject *symbolic_part(const TensorObject *t, int part) { return PyTuple
 
 static PyObject *dims_to_tuple(const int64_t *dims, int n);
 
-/* Sizes or strides as a tuple, symbolic where they are. */
+/* Sizes or strides as a tuple, with SymInts for symbolic sizes. */
 PyObject *tensor_dims(const TensorObject *t, bool sizes)
 {
     if (t->symbolic) return Py_NewRef(symbolic_part(t, sizes ? 0 : 1));
@@ -149,7 +149,7 @@ PyObject *tensor_dims(const TensorObject *t, bool sizes)
 
 typedef PyObject *(*Maker)(PyObject *const *args, Py_ssize_t nargs);
 
-/* Calls make or alias, sizes at args[at] and strides and offset after them; what is symbolic goes to the result. */
+/* Calls new_tensor or alias with sizes at args[at] and strides and offset after them; the result keeps symbolic values. */
 static PyObject *with_symbols(Maker make, PyObject *const *args, Py_ssize_t nargs, int at)
 {
     PyObject *given[8], *hints[3] = {NULL, NULL, NULL}, *none = NULL;
@@ -203,7 +203,7 @@ static PyObject *py_new_tensor(PyObject *Py_UNUSED(self), PyObject *const *args,
     return fake ? with_symbols(make_plain, args, nargs, 3) : make_plain(args, nargs);
 }
 
-/* Bytes that a view of these sizes and strides spans; -1 where that is beyond 63 bits. */
+/* Bytes that a view of these sizes and strides spans; -1 beyond 63 bits. */
 static int64_t span_bytes(int ndim, const int64_t *sizes, const int64_t *strides, int itemsize)
 {
     int64_t bytes = 1, step;
@@ -262,13 +262,13 @@ static PyObject *py_empty_like(PyObject *Py_UNUSED(self), PyObject *arg)
     return (PyObject *)t;
 }
 
-/* A view is an inference tensor where what it views is one, whatever the thread's mode. */
+/* A view is an inference tensor if its base is, in any mode of the thread. */
 static uint64_t meta_of_view(uint64_t meta, uint64_t viewed)
 {
     return (meta & ~(uint64_t)EAGER_INFERENCE) | (viewed & (uint64_t)EAGER_INFERENCE);
 }
 
-/* Whether elements at these places all lie within `bytes`; false with an exception. */
+/* Whether all elements lie within the storage; false with an exception. */
 static bool within_storage(const TensorObject *x, uint64_t meta, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset)
 {
     int64_t low = offset, high = offset, itemsize = g_itemsize[EAGER_META_DTYPE(meta)], step;
@@ -324,7 +324,7 @@ static PyObject *alias_plain(PyObject *const *args, Py_ssize_t nargs)
 bool tensor_sole_owner(const TensorObject *t, Py_ssize_t references)
 {
     const StorageObject *s = t->storage;
-    Py_ssize_t held = 1; /* references to the memory: ours, and that of the array over it, if only we hold that */
+    Py_ssize_t held = 1; /* references to the memory: the tensor's, and the ndarray's if only the tensor holds that array */
     if (t->array) held = Py_REFCNT(t->array) == 1 ? 2 : 0;
     bool sole = Py_TYPE(t) == g_tensor_class && Py_REFCNT(t) <= references && Py_REFCNT(s) == held && s->from_pool && !s->exposed &&
                 !s->root && !t->grad_fn && !t->autograd && !t->weakrefs &&
@@ -416,7 +416,7 @@ static PyObject *size_object(const TensorObject *t)
     return size;
 }
 
-/* An answer of eager.base.spec about symbolic sizes and strides. */
+/* Calls a function of eager.base.spec with the symbolic sizes and strides. */
 static PyObject *ask_spec(const TensorObject *t, const char *what)
 {
     PyObject *module = PyImport_ImportModule("eager.base.spec");
@@ -528,13 +528,13 @@ static PyObject *tensor_is_contiguous(TensorObject *t, PyObject *Py_UNUSED(a))
     return t->symbolic ? ask_spec(t, "is_contiguous") : PyBool_FromLong(contiguous(t));
 }
 static PyObject *tensor_storage(TensorObject *t, PyObject *Py_UNUSED(a)) { return Py_NewRef((PyObject *)t->storage); }
-/* _expose(): the memory is handed to code that may write to it without telling us. */
+/* _expose(): the memory is handed to code that may write it without a version bump. */
 static PyObject *tensor_expose(TensorObject *t, PyObject *Py_UNUSED(a))
 {
     (t->storage->root ? t->storage->root : t->storage)->exposed = 1;
     Py_RETURN_NONE;
 }
-/* _ask_base(): from now on views of this memory that lack the flag of their base ask it. */
+/* _ask_base(): from now on a view of this memory without requires_grad takes the flag from its base. */
 static PyObject *tensor_ask_base(TensorObject *t, PyObject *Py_UNUSED(a))
 {
     t->storage->ask_base = 1;
@@ -550,12 +550,12 @@ static PyObject *get_tensor_device(TensorObject *t, void *Py_UNUSED(c))
     return tensor_device_of(EAGER_META_DEVICE(t->meta), EAGER_META_DEVICE_INDEX(t->meta));
 }
 static PyObject *get_flag(TensorObject *t, void *flag) { return PyBool_FromLong((t->meta & (uint64_t)(uintptr_t)flag) != 0); }
-/* Whether a gradient is wanted: by the flag, or of a view that lacks it by its base. */
+/* Whether the tensor needs a gradient: by its flag, or for some views by the flag of the base. */
 bool tensor_wants_grad(const TensorObject *t)
 {
     if ((t->meta & EAGER_REQUIRES_GRAD) || !t->storage->ask_base || !t->autograd) return (t->meta & EAGER_REQUIRES_GRAD) != 0;
     PyObject *base = PyObject_GetAttrString(t->autograd, "base");
-    if (!base) PyErr_Clear(); /* no autograd meta of ours */
+    if (!base) PyErr_Clear(); /* the autograd slot holds a foreign object */
     bool wanted = base && PyObject_TypeCheck(base, &TensorBase_Type) && (((TensorObject *)base)->meta & EAGER_REQUIRES_GRAD);
     Py_XDECREF(base);
     return wanted;
@@ -587,7 +587,7 @@ static int set_slot(TensorObject *t, PyObject *value, void *offset)
 }
 static PyObject *get_output_nr(TensorObject *t, void *Py_UNUSED(c)) { return PyLong_FromUnsignedLong(t->output_nr); }
 
-/* _set_history(grad_fn, output_nr): what autograd calls for every differentiable result. */
+/* _set_history(grad_fn, output_nr): makes the tensor an output of grad_fn. */
 static PyObject *tensor_set_history(TensorObject *t, PyObject *const *args, Py_ssize_t nargs)
 {
     if (nargs != 2) {
@@ -602,7 +602,7 @@ static PyObject *tensor_set_history(TensorObject *t, PyObject *const *args, Py_s
     Py_RETURN_NONE;
 }
 
-/* _set_impl(other): become a view of what `other` is (what `.data = other` does). */
+/* _set_impl(other): becomes a view of other's memory (`.data = other`). */
 static PyObject *tensor_set_impl(TensorObject *t, PyObject *arg)
 {
     if (!PyObject_TypeCheck(arg, &TensorBase_Type)) {

@@ -1,8 +1,7 @@
 /* The tensor and storage structs, shared with the sibling extensions.
  *
- * Everything a guard or a native kernel call needs stands in plain C fields, so that
- * neither has to go through Python attributes. Siblings include this header and import
- * the function table with eager_api_import(). */
+ * All data that a guard or a native kernel call reads is in plain C fields, so that neither goes through Python attributes.
+ * Siblings include this header and import the function table with eager_api_import(). */
 #ifndef EAGER_TENSOR_H
 #define EAGER_TENSOR_H
 
@@ -25,7 +24,7 @@ enum eager_dtype {
     EAGER_NUM_DTYPES
 };
 static inline int dtype_is_float8(int code) { return code >= EAGER_FLOAT8_E4M3FN; }
-/* Whether tensors of it may want gradients: floating and complex types. */
+/* Whether tensors of the dtype may need gradients: floating and complex types. */
 static inline int dtype_is_continuous(int code)
 {
     return (code >= EAGER_FLOAT16 && code <= EAGER_COMPLEX128) || dtype_is_float8(code);
@@ -51,18 +50,18 @@ typedef struct StorageObject {
     char *data;                 /* NULL for fake and meta storages and for zero bytes */
     int64_t nbytes;
     PyObject *owner;            /* keeps foreign memory alive; NULL if the memory is the pool's */
-    struct StorageObject *root; /* the storage whose memory this one aliases (`.data`), or NULL */
+    struct StorageObject *root; /* the storage whose memory this storage aliases (`.data`), or NULL */
     uint64_t version;           /* bumped by every in-place write; shared by all views */
     uint8_t device_type, device_index, from_pool;
-    uint8_t exposed;            /* the memory was handed out (numpy(), buffer): it may change unseen */
-    uint8_t ask_base;           /* some view lacks the flag that its base has: made under no_grad, or before a write */
+    uint8_t exposed;            /* the memory was handed out (numpy(), buffer): it may change without a version bump */
+    uint8_t ask_base;           /* some view lacks its base's requires_grad: made under no_grad, or before a write */
     PyObject *weakrefs;
     uint64_t alias_writes;      /* of a root: in-place writes through storages that alias it */
-    int64_t capacity;           /* bytes taken from the pool, which `resize_` may go back to */
+    int64_t capacity;           /* bytes allocated, up to which `resize_` may grow */
 } StorageObject;
 
-/* Record an in-place write, for autograd (`version`) and for whoever keeps something made from the
- * bytes, such as packed weights (`alias_writes`: `.data` has a version counter of its own). */
+/* Records an in-place write: for autograd (`version`), and for code that keeps data made from the bytes, such as packed weights
+ * (`alias_writes`: `.data` has a separate version counter). */
 static inline void storage_written(StorageObject *s)
 {
     s->version++;
@@ -79,7 +78,7 @@ typedef struct {
     PyObject *array;            /* the ndarray over this view, made on first use */
     PyObject *grad_fn;          /* node that produced this tensor, or NULL */
     PyObject *grad;             /* accumulated gradient of a leaf, or NULL */
-    PyObject *autograd;         /* what only some tensors have: hooks, accumulator, view base */
+    PyObject *autograd;         /* hooks, accumulator and view base of the tensors that have them */
     uint32_t output_nr;         /* which output of grad_fn this is */
     PyObject *dict, *weakrefs;
     int64_t inline_dims[2 * EAGER_INLINE_NDIM];
@@ -87,7 +86,7 @@ typedef struct {
                                  * only what these were when captured */
 } TensorObject;
 
-/* Whether a gradient may be wanted: by the flag, or perhaps through the base (then `_requires_grad` says which). */
+/* Whether the tensor may need a gradient: by its flag, or possibly through its base (`_requires_grad` then decides). */
 static inline int tensor_may_require_grad(const TensorObject *t)
 {
     return (t->meta & EAGER_REQUIRES_GRAD) != 0 || t->storage->ask_base;
@@ -97,7 +96,7 @@ static inline int tensor_ndim(const TensorObject *t) { return EAGER_META_NDIM(t-
 static inline int64_t *tensor_sizes(const TensorObject *t) { return t->dims; }
 static inline int64_t *tensor_strides(const TensorObject *t) { return t->dims + tensor_ndim(t); }
 
-/* What the siblings may call. Functions need the GIL and set an exception on failure (NULL). */
+/* Functions for the sibling extensions. They need the GIL and set an exception on failure (NULL). */
 typedef struct {
     uint32_t abi_version;
     PyTypeObject *storage_type;

@@ -10,7 +10,7 @@ from eager.optable.native_kernels import NATIVE_KERNELS
 from eager.optable.table import OPS
 
 
-def test_the_header_equals_the_tables_output():
+def test_the_header_matches_the_table():
     assert native_kernels.PATH.read_text() == native_kernels.source(), "run python -m eager.optable.native_kernels"
 
 

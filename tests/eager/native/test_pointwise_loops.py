@@ -22,7 +22,7 @@ EDGES = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 
                   -87.4, -103.9, -104.5, 1e-4, 0.5, -0.5, 0.625, 1e-10, -0.9999999, 2.0**-24], np.float32)  # fmt: skip
 
 
-def test_the_headers_are_what_the_table_prints():
+def test_the_headers_match_the_table():
     assert c_loops.PATH.read_text() == c_loops.source(), "run python -m eager.optable.c_loops"
     assert c_loops.INTEGER_PATH.read_text() == c_loops.integer_source(), "run python -m eager.optable.c_loops"
 

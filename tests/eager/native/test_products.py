@@ -82,7 +82,7 @@ def test_what_does_not_fit_is_refused_and_unchanged():
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_products_of_tensors_are_those_of_the_op(dtype):
+def test_products_of_tensors_match_numpy(dtype):
     """The native kernels of matmul and linear against numpy: every layout, biases, transposed operands, several threads."""
     bias = torch.from_numpy(RNG.standard_normal(6).astype(dtype))
     for lead, m, k, n in (((), 5, 7, 6), ((3,), 4, 3, 6), ((2, 3), 3, 5, 6), ((), 1, 4, 6), ((), 300, 200, 6)):

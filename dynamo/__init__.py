@@ -16,8 +16,8 @@ names are in `dynamo.api.compile`.
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any
 
 from dynamo import config  # reads the environment's TORCHDYNAMO_* variables
 from dynamo.api.compile import (
@@ -53,6 +53,7 @@ from dynamo.api.compile import (
 )
 from dynamo.compilation.export import export
 from dynamo.compilation.module import OptimizedModule
+from eager.startup import absent_names
 
 __all__ = [
     "Explanation",
@@ -90,16 +91,14 @@ __all__ = [
     "substitute_in_graph",
 ]
 
-_ON_FIRST_USE = frozenset({"backends", "exc", "testing", "utils"})
-
-
 def is_dynamo_supported() -> bool:
     """True: `compile` works on every Python version that the package supports."""
     return True
 
 
-def __getattr__(name: str) -> Any:
-    if name in _ON_FIRST_USE:
-        return importlib.import_module(f"dynamo.{name}")
-    raise AttributeError(f"module 'dynamo' has no attribute {name!r}")
+if TYPE_CHECKING:
 
+    def __getattr__(name: str) -> Any: ...
+
+else:
+    __getattr__ = absent_names.attribute_finder(sys.modules[__name__], "torch._dynamo", None)

@@ -14,27 +14,24 @@ Under the alias `torch` this package is `torch.fx`: its public names are importe
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any
 
-# Public name -> the module that defines it.
+from eager.startup import absent_names, first_use
+
+# Public name -> the module that defines it. `eager.startup.torch_names` has the modules.
 _PUBLIC = {
     "CodeGen": "ir.codegen", "Graph": "ir.graph", "GraphModule": "ir.graph_module", "Interpreter": "ir.interpreter", "Node": "ir.node",
     "PH": "torchfx.tracer", "Proxy": "torchfx.proxy", "Tracer": "torchfx.tracer", "Transformer": "torchfx.transformer",
     "has_side_effect": "ir.leaves", "map_arg": "ir.node", "replace_pattern": "torchfx.subgraph_rewriter",
     "symbolic_trace": "torchfx.tracer", "wrap": "ir.leaves",
 }  # fmt: skip
-# Submodules of torch.fx -> the folder that holds them.
-_MODULES = {
-    **dict.fromkeys("_pytree graph graph_module immutable_collections interpreter node".split(), "ir"),
-    **dict.fromkeys("experimental passes proxy subgraph_rewriter tracer transformer".split(), "torchfx"),
-}
 __all__ = sorted(_PUBLIC)
+first_use.register("fxir", {name: f"fxir.{module}:{name}" for name, module in _PUBLIC.items()})
 
+if TYPE_CHECKING:
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return importlib.import_module(f"fxir.{_MODULES[name]}.{name}")
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'fxir' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"fxir.{_PUBLIC[name]}"), name)
+    def __getattr__(name: str) -> Any: ...
+
+else:
+    __getattr__ = absent_names.attribute_finder(sys.modules[__name__], "torch.fx", None)

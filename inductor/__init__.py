@@ -10,13 +10,16 @@ Layers, each of which imports only from those before it: `config` (torch's names
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any
 
+from eager.startup import absent_names, first_use
 
-def __getattr__(name: str) -> Any:
-    if name == "config":
-        return importlib.import_module("inductor.config")
-    if name in ("list_mode_options", "list_options"):
-        return getattr(importlib.import_module("inductor.base.options"), name)
-    raise AttributeError(f"module 'inductor' has no attribute {name!r}")
+first_use.register("inductor", {name: f"inductor.base.options:{name}" for name in ("list_mode_options", "list_options")})
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...
+
+else:
+    __getattr__ = absent_names.attribute_finder(sys.modules[__name__], "torch._inductor", None)

@@ -167,7 +167,9 @@ class OwnLoader(SourceFileLoader):
     def exec_module(self, module: types.ModuleType) -> None:
         super().exec_module(module)
         if self._torch_name is not None and type(sys.modules[module.__name__]) is types.ModuleType:  # no module of settings
-            module.__dict__["__getattr__"] = attribute_finder(module, self._torch_name, module.__dict__.get("__getattr__"))
+            own = module.__dict__.get("__getattr__")
+            if getattr(own, "__module__", None) != __name__:  # a package's own finder is kept
+                module.__dict__["__getattr__"] = attribute_finder(module, self._torch_name, own)
             first_use.list_names(module)
         if OwnLoader.loaded is not None:
             OwnLoader.loaded(module)

@@ -48,7 +48,8 @@ def spec_of(name: str) -> ModuleSpec | None:
     """The spec of a module of the table; None for any other name."""
     if name not in MODULES:
         return None
-    return ModuleSpec(name, _Loader(), origin=__file__, is_package=name == "eager.distributed._composable")
+    loader: Any = _Loader()
+    return ModuleSpec(name, loader, origin=__file__, is_package=name == "eager.distributed._composable")
 
 
 class _Loader:

@@ -6,8 +6,12 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import importlib.util
 
 import pytest
+
+from eager.startup import first_use
 
 from .import_graph import PACKAGES, ROOT, Import, imports, imports_by_name, imports_of, sources
 
@@ -19,33 +23,38 @@ MAY_IMPORT = {
 }
 FORBIDDEN = {"torch", "sympy", "jax", "tensorflow", "functorch", "torchvision"}
 
-# Imports inside functions or by name at run time, each with its reason. Nothing else may import lazily.
-LAZY = {
-    ("eager", "cupy"): "the gpu extra, only when a CUDA tensor is made",
-    ("eager", "cupyx"): "as cupy",
-    ("eager", "dynamo"): "eager.compile: the upper package, when it is first called",
-    ("inductor", "triton"): "the gpu extra, only when Triton code is compiled",
-    ("inductor", "cupy"): "the gpu extra, only when a kernel is loaded on a GPU",
-    ("fxir", "inductor"): "the backend, by name, at its first lookup",
-}
+# Imports inside functions: (importing package, imported package) -> the reason.
+LAZY = {("eager", "cupy"): "the gpu extra, only when a CUDA tensor is made", ("eager", "cupyx"): "the gpu extra"}
 
-# Modules that import by name at run time.
+# Imports by name at run time: (importer, the argument of import_module) -> the reason.
 BY_NAME = {
-    "eager._ops": "the module that torch.ops.import_module names, for the operators that it declares",
-    "eager.startup.absent_names": "a submodule of the module whose attribute it is, or a module with another name in torch",
-    "eager.startup.first_use": "the modules of its table",
-    "eager.startup.bootstrap": "the module of this project that the user imports under another name",
-    "eager.as_torch.coverage": "the modules that a census names",
-    "dynamo": "its modules under torch's names that few programs need",
-    "dynamo.frames.opcodes.access": "on behalf of captured code, what its own import statement names",
-    "eager.cuda.backend": "cupy",
-    "eager.utils.tensorboard.protocol": "tensorboard or tensorboardX, whichever is installed",
-    "fxir": "its classes, which most of its modules import",
-    "fxir.ir.graph_file": "the public functions that a saved graph calls, of eager and operator only",
-    "fxir.backends": "the backend, by name",
-    "inductor": "its config, which few programs touch",
-    "inductor.driver.backend": "the compiler and the autotuner, which a cache hit does not need",
-    "inductor.triton.compile": "triton",
+    # optional packages and backends
+    ("eager.cuda.backend", "'cupy'"): "the gpu extra",
+    ("eager.cuda.backend", "'cupyx.scipy.special'"): "the gpu extra",
+    ("inductor.triton.compile", "'triton'"): "the gpu extra",
+    ("inductor.triton.compile", "'triton.compiler'"): "the gpu extra",
+    ("inductor.triton.compile", "'triton.backends.compiler'"): "the gpu extra",
+    ("eager.utils.tensorboard.protocol", "package"): "tensorboard or tensorboardX, whichever is installed",
+    ("eager.utils.tensorboard.protocol", "module"): "tensorboard or tensorboardX",
+    ("eager.utils.tensorboard.protocol", "_hparams_data"): "tensorboard or tensorboardX",
+    ("eager.utils.tensorboard.protocol", "_hparams_api"): "tensorboard or tensorboardX",
+    ("fxir.backends", "_LAZY[name]"): "the backend that a program names",
+    # the mechanism for names found on first use, and the finders
+    ("eager.startup.first_use", "target"): "the modules of its table",
+    ("eager.startup.absent_names", "path"): "a submodule of the module whose attribute a program reads",
+    ("eager.startup.bootstrap", "self.real"): "the module that a program imports under another name",
+    ("eager.startup.bootstrap", "parent"): "the package of that module",
+    # modules that the user's program, file or command line names
+    ("eager._ops", "module"): "torch.ops.import_module(module)",
+    ("eager.as_torch.coverage", "name"): "the modules of a census",
+    ("eager.as_torch.coverage", "parts[0]"): "the modules of a census",
+    ("eager.as_torch.coverage", "'.'.join(parts[:i])"): "the modules of a census",
+    ("dynamo.frames.opcodes.access", "name"): "the import statement of captured code",
+    ("fxir.ir.graph_file", "entry['module']"): "the public functions that a saved graph calls, of eager and operator only",
+    # modules of the same or of a lower layer, which a cache hit does not load
+    ("inductor.driver.backend", "'inductor.driver.compile'"): "the compiler",
+    ("inductor.driver.backend", "'inductor.cpp.gemm'"): "the autotuner",
+    ("inductor.driver.backend", "'inductor.driver.autotune'"): "the autotuner",
 }
 
 
@@ -75,19 +84,33 @@ def _allowed(i: Import) -> bool:
     return (_top(i.importer), _top(i.target)) in LAZY and _top(i.importer) != _top(i.target)
 
 
-def test_function_level_imports_are_in_the_allow_list() -> None:
-    wrong = [str(i) for i in imports() if i.lazy and not i.typing and not _allowed(i)]
+def test_function_level_imports_stand_in_the_allow_list() -> None:
+    lazy = [i for i in imports() if i.lazy and not i.typing]
+    unused = set(LAZY) - {(_top(i.importer), _top(i.target)) for i in lazy}
+    assert not unused, f"no function imports these, take them off LAZY: {unused}"
+    wrong = [str(i) for i in lazy if not _allowed(i)]
     assert not wrong, "move these to the top of their file, or add a reason to LAZY:\n" + "\n".join(wrong)
 
 
-def test_imports_by_name_are_in_the_allow_list() -> None:
-    by_name: dict[str, int] = {}
-    for name, call in imports_by_name():
-        by_name[name] = call.lineno
-    wrong = [f"{name}:{line}" for name, line in by_name.items() if name not in BY_NAME]
+def test_imports_by_name_stand_in_the_allow_list() -> None:
+    by_name = {(name, ast.unparse(call.args[0])): call.lineno for name, call in imports_by_name()}
+    wrong = [f"{name}:{line} imports {target}" for (name, target), line in by_name.items() if (name, target) not in BY_NAME]
     assert not wrong, "\n".join(wrong)
     unused = sorted(set(BY_NAME) - set(by_name))
     assert not unused, f"these no longer import by name, take them off the list: {unused}"
+
+
+def test_names_found_on_first_use_are_registered_by_the_last_layer_and_exist() -> None:
+    callers = {name for name, (_, tree) in sources().items() for node in ast.walk(tree)
+               if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("first_use.register")}  # fmt: skip
+    assert callers == {"eager", "fxir", "inductor", "eager.startup.hollow_modules"}
+    for package in PACKAGES:
+        importlib.import_module(package)
+    for module, rows in first_use._TABLE.items():
+        for name, target in rows.items():
+            assert _top(target) == _top(module) or (module, target) == ("eager.compiler", "dynamo.api.compile"), f"{module}.{name}"
+            assert importlib.util.find_spec(target.partition(":")[0]) is not None, f"{module}.{name}"
+            assert ":" not in target or first_use.find(module, name) is not None
 
 
 def test_nothing_imports_another_framework() -> None:

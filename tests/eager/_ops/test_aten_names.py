@@ -7,14 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from eager.distributed._composable.fsdp import FSDPModule
+from eager.distributed._tensor.experimental import implicit_replication
 
 import eager
 from eager import Tensor
 from eager._ops import OpOverload, OpOverloadPacket
 from eager._tensor_str import PRINT_OPTS, _tensor_str
 from eager.distributed import rpc
-from eager.distributed._composable.fsdp import FSDPModule
-from eager.distributed._tensor.experimental import implicit_replication
 from eager.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from eager.distributed.tensor import DTensor
 from eager.distributions.transforms import _clipped_sigmoid

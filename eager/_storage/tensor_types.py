@@ -1,6 +1,6 @@
 """Tensor types by name, from before tensors had dtypes: `FloatTensor(2, 3)`, `isinstance(t, LongTensor)`, `ByteStorage`.
 
-A type stands for a dtype on a device. Calling it makes an ordinary Tensor; `isinstance` asks for dtype and device.
+A type stands for a dtype on a device. Calling it makes an ordinary Tensor; `isinstance` compares dtype and device.
 """
 from __future__ import annotations
 
@@ -113,8 +113,8 @@ class TypedStorage(metaclass=_StorageMeta):
     def from_buffer(cls, buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0) -> TypedStorage:
         """A storage with a copy of the numbers in a buffer; byte_order: "native", "little" or "big".
 
-        Raises: RuntimeError where byte_order is needed and missing, ValueError for another one or for a size that is
-        no whole number of elements.
+        Raises: RuntimeError if byte_order is required and missing; ValueError for any other byte_order, and for a size that is not
+        a multiple of the element size.
         """
         d = cls.dtype_of_class or dtypes.get_default_dtype()
         if byte_order is None and d.itemsize > 1:
@@ -184,7 +184,7 @@ class TypedStorage(metaclass=_StorageMeta):
     def clone(self) -> TypedStorage:
         return TypedStorage(wrap_storage=self._view().clone().untyped_storage(), dtype=self.dtype)
 
-    # ---- where it is, and what it may become ----
+    # ---- device and conversions ----
 
     is_sparse = False
     filename = None
@@ -198,7 +198,7 @@ class TypedStorage(metaclass=_StorageMeta):
         return _converted(self, d)
 
     def pickle_storage_type(self) -> str:
-        """The name of the legacy storage type. Raises KeyError for a dtype that has none."""
+        """The name of the legacy storage type. Raises: KeyError for a dtype without a legacy type."""
         return next(f"{name}Storage" for name, d in NAMES.items() if d is self.dtype)
 
     def resize_(self, size: int) -> None:
@@ -255,7 +255,7 @@ STORAGE_TYPES = {
 
 
 def _converted(storage: Any, d: dtype) -> TypedStorage:
-    """A storage of the same numbers in another dtype; those of an untyped one are its bytes."""
+    """A storage of the same numbers in another dtype; the numbers of an untyped storage are its bytes."""
     if isinstance(storage, TypedStorage) and storage.dtype is d:
         return storage
     held = storage._view() if isinstance(storage, TypedStorage) else _over_storage(dtypes.uint8, storage)
@@ -328,7 +328,7 @@ def set_default_tensor_type(t: Any) -> None:
         name = t.removeprefix("torch.").removeprefix("cuda.")
         known = CUDA_TENSOR_TYPES if t.startswith("torch.cuda.") else TENSOR_TYPES
         if name not in known:
-            raise TypeError(f"invalid type object: '{t}'; known are torch.{', torch.'.join(TENSOR_TYPES)} and those of torch.cuda")
+            raise TypeError(f"invalid type object: '{t}'; known are torch.{', torch.'.join(TENSOR_TYPES)} and the types of torch.cuda")
         t = known[name]
     if not isinstance(t, tensortype):
         raise TypeError("invalid type object: only floating-point types are supported as the default type")

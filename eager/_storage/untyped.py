@@ -1,4 +1,4 @@
-"""What UntypedStorage, a type of the C core, has under torch's names beside its memory: bytes by index, copies, conversions."""
+"""Methods of UntypedStorage, a type of the C core: bytes by index, copies, conversions, under torch's names."""
 from __future__ import annotations
 
 import sys
@@ -161,5 +161,5 @@ _METHODS: dict[str, Any] = {
 
 
 def extend(conversions: dict[str, Any]) -> None:
-    """Give the type its methods, with those to storages of one dtype, which stand above it."""
+    """Set the methods of the type. conversions to storages of one dtype come from the module above this one."""
     _native.extend_storage_type(_made, _METHODS | conversions)

@@ -103,7 +103,7 @@ class Tensor(_native.TensorBase):
 
     @property
     def requires_grad(self) -> bool:
-        """Whether gradients are wanted for this tensor."""
+        """Whether autograd computes a gradient for this tensor."""
         return self._requires_grad
 
     @requires_grad.setter
@@ -159,7 +159,7 @@ class Tensor(_native.TensorBase):
 
     @property
     def data(self) -> Tensor:
-        """The same memory without history, and with a version counter of its own."""
+        """A tensor over the same memory, without history and with a separate version counter."""
         storage = _native.storage_alias(self.untyped_storage())
         flags = self._meta_word & (1 << 33)
         return _native.new_tensor(None, storage, self.dtype.code, tuple(self.shape), self.stride(), self.storage_offset(), flags)
@@ -237,7 +237,7 @@ class Tensor(_native.TensorBase):
         return _native.alias(self, tuple(self.shape), self.stride(), self.storage_offset())
 
     def _recorded(self) -> Tensor:
-        """The tensor whose history the engine follows for this one."""
+        """The tensor whose history the engine follows."""
         return self
 
     def detach(self) -> Tensor:
@@ -272,7 +272,7 @@ class Tensor(_native.TensorBase):
         return (a if self.dtype.in_numpy else a.astype(np.float32)).tolist()
 
     def numpy(self, *, force: bool = False) -> Any:
-        """An ndarray over the same memory. Raises RuntimeError if gradients are wanted and recorded, unless `force`."""
+        """An ndarray over the same memory. Raises: RuntimeError if the tensor requires a gradient and recording is on, unless `force`."""
         if not isinstance(force, bool):
             raise TypeError(f"numpy(): argument 'force' must be bool, not {type(force).__name__}")
         if self.device.type == "meta":
@@ -297,7 +297,7 @@ class Tensor(_native.TensorBase):
         return a.copy() if copy else a
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Tensor:
-        """What a numpy function of this tensor gives, as a tensor (bool results as uint8, as torch has it)."""
+        """The result of a numpy function of this tensor, as a tensor (bool results as uint8, as in torch)."""
         return from_array(array.astype(np.uint8) if array.dtype == np.bool_ else np.asarray(array))  # type: ignore[no-any-return]
 
     def __bool__(self) -> bool:
@@ -434,9 +434,9 @@ class Tensor(_native.TensorBase):
     # ---- copies and pickling ----
 
     def as_subclass(self, cls: type) -> Any:
-        """A tensor of class `cls` over the same memory, with the history of this one.
+        """A tensor of class `cls` over the same memory, with the same history.
 
-        Raises: TypeError unless `cls` is a subclass of Tensor; NotImplementedError for one with `__torch_dispatch__`.
+        Raises: TypeError unless `cls` is a subclass of Tensor; NotImplementedError if `cls` has `__torch_dispatch__`.
         """
         return _as(cls, OPS["alias"](self))
 
@@ -463,7 +463,7 @@ class Tensor(_native.TensorBase):
         return result
 
     def __copy__(self) -> Any:
-        """A leaf over the same memory, with the attributes of this one but neither its history nor its gradient."""
+        """A leaf over the same memory, with the same attributes, without history and gradient."""
         result = self._over(self.untyped_storage())
         result.__dict__.update(self.__dict__)
         return result
@@ -487,8 +487,8 @@ class Tensor(_native.TensorBase):
         return memo[key]
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        """What a pickle holds: the numbers of this tensor alone (not of the memory around it), its strides where it has no
-        gaps, the attributes; never the history."""
+        """The state of a pickle: the elements of this tensor (not the rest of its memory), its strides if it has no gaps, and its
+        attributes. The history is not saved."""
         if self.device.type == "meta":
             made: tuple[Any, ...] = (type(self), spec_of(self), self._requires_grad, self._is_param)
             return (_rebuild_meta, made, dict(self.__dict__)) if self.__dict__ else (_rebuild_meta, made)
@@ -503,7 +503,7 @@ class Tensor(_native.TensorBase):
 
 
 def _as(cls: type, fresh: Any) -> Any:
-    """A tensor that nobody holds yet, as one of class `cls`."""
+    """A fresh tensor, to which no other reference exists, as an instance of `cls`."""
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise TypeError(f"as_subclass(): argument 'cls' must be a subclass of Tensor, got {cls!r}")
     if hasattr(cls, "__torch_dispatch__"):
@@ -514,7 +514,7 @@ def _as(cls: type, fresh: Any) -> Any:
 
 
 class _NoGrad:
-    """Recording off for a block of this file (the public no_grad stands above it)."""
+    """A block of this module with recording off (the public `no_grad` is in a higher layer)."""
 
     def __enter__(self) -> None:
         self.before = _native.set_grad_enabled(False)

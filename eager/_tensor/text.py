@@ -12,7 +12,7 @@ from eager.base import dtypes
 
 @dataclass(slots=True)
 class _Options:
-    """What `set_printoptions` sets. `sci_mode` None: the values decide."""
+    """The options of `set_printoptions`. sci_mode: None chooses the notation by the values."""
 
     precision: int = 4
     threshold: float = 1000
@@ -28,9 +28,9 @@ _PROFILES: dict[str, tuple[int, float, int, int]] = {
 
 def set_printoptions(precision: int | None = None, threshold: float | None = None, edgeitems: int | None = None,
                      linewidth: int | None = None, profile: str | None = None, sci_mode: bool | None = None) -> None:  # fmt: skip
-    """Set how tensors print; None leaves an option as it is (`sci_mode` None: decided by the values).
+    """Set the options of printing; None leaves an option unchanged (sci_mode: None chooses the notation by the values).
 
-    profile: "default", "short" or "full" values for the first four, which the others then override.
+    profile: "default", "short" or "full" sets the first four options, before the other arguments override them.
     """
     o = PRINT_OPTS
     if profile is not None:
@@ -43,7 +43,7 @@ def set_printoptions(precision: int | None = None, threshold: float | None = Non
 
 
 class _Formatter:
-    """One width and one notation for all shown values, decided by those that are finite and not zero."""
+    """One width and one notation for all shown values, chosen by the finite values other than zero."""
 
     def __init__(self, values: np.ndarray[Any, Any]) -> None:
         self.integral = values.dtype.kind in "iub"

@@ -1,10 +1,10 @@
-"""How classes and modes with `__torch_function__` come to see calls of the public functions.
+"""The protocol `__torch_function__`: classes and modes that handle calls of the public functions.
 
-Owns: who takes part (`overrides`), the per-thread switches and stack of modes, the order in which they are asked, what
-Tensor itself answers, and the moment from which functions ask at all. Until a program defines a subclass of Tensor,
-enters a TorchFunctionMode or imports `eager.overrides`, no function asks and the protocol costs nothing; then
-`activate` gives every public function a body that asks first. The function objects stay the same, so that names
-imported before, and tables keyed by function, go on to hold. Knows nothing of what a function computes.
+Owns: the test for overriding classes (`overrides`), the per-thread switches and stack of modes, the order of the handlers,
+Tensor's own handler, and the activation of the protocol. A program activates it when it defines a subclass of Tensor, enters a
+TorchFunctionMode or imports `eager.overrides`; before that, no function calls a handler and the protocol costs nothing.
+`activate` gives every public function a body that calls the handlers first. The function objects stay the same: names
+imported earlier, and tables keyed by function, remain valid. This module does not depend on what a function computes.
 """
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Handler = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
 class _State(threading.local):
     def __init__(self) -> None:
-        self.off = False  # subclasses are not asked
+        self.off = False  # the handlers of subclasses are off
         self.modes_off = False
         self.modes: list[Any] = []
 
@@ -45,7 +45,7 @@ def _disabled_torch_function_impl(func: Callable[..., Any], types: Iterable[type
 
 
 class subclasses_off:  # noqa: N801 - used like a function
-    """No subclass is asked in this block, nor any mode if `modes` is true."""
+    """A block that calls no handler of a subclass, and no mode if `modes` is true."""
 
     def __init__(self, modes: bool = False) -> None:
         self._modes = modes
@@ -59,7 +59,7 @@ class subclasses_off:  # noqa: N801 - used like a function
         state.off, state.modes_off = self._before
 
 
-# ---- who takes part ----
+# ---- handlers of a call ----
 
 
 def overrides(value: Any) -> bool:
@@ -107,7 +107,7 @@ def answer(fn: Any, asked: list[Any], args: tuple[Any, ...], kwargs: dict[str, A
 
 
 def ask(fn: Any, asked: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`answer`, raising TypeError if there is none."""
+    """The result of `answer`. Raises: TypeError if every handler returned NotImplemented."""
     result = answer(fn, asked, args, kwargs)
     if result is NotImplemented:
         refused = [f"mode object {m!r}" for m in state.modes[-1:]] + [f"tensor subclass {type(a)}" for a in asked]
@@ -170,7 +170,7 @@ def converted(result: Any, cls: type) -> Any:
     return result
 
 
-NO_WRAP: set[Any] = set()  # attributes whose tensors come as they are: filled below, once Tensor has them
+NO_WRAP: set[Any] = set()  # attributes whose tensors are returned unchanged: filled below, after Tensor has them
 
 
 def _default(cls: type, func: Callable[..., Any], types: Iterable[type], args: tuple[Any, ...] = (),
@@ -210,7 +210,7 @@ def _asking(original: Any, fn: Any) -> Callable[..., Any]:
 
 
 def _intercept_attributes(cls: type) -> None:
-    """Have the attributes and C methods that `cls` inherits from Tensor ask `cls`."""
+    """Make the attributes and C methods that `cls` inherits from Tensor call the handler of `cls`."""
     for base in (Tensor, TensorBase):
         for name, raw in vars(base).items():
             if name.startswith("_") or inspect.getattr_static(cls, name) is not raw:
@@ -234,14 +234,14 @@ _SPECIAL: Final = frozenset(f"__{name}__" for name in (
     "getitem setitem len floordiv rfloordiv ifloordiv rsub rtruediv rpow rmod rmatmul invert and or xor rand ror rxor iand ior ixor "
     "lshift rshift rlshift rrshift ilshift irshift eq ne pos bool float int complex index contains repr format reversed "
     "deepcopy reduce_ex array").split()) | {f"__{name}__" for name in _METHOD_OF}  # fmt: skip
-# What is called with tensors, but is no function of them.
+# Functions that take tensors and that torch does not intercept.
 _NEVER: Final = frozenset(
     "is_tensor is_storage typename as_subclass compile save load set_printoptions manual_seed seed initial_seed get_rng_state "
     "set_rng_state set_default_dtype get_default_dtype set_default_device get_default_device promote_types can_cast attach "
     "no_grad enable_grad vmap register_hook backward_hook set_num_threads "
     "get_num_threads inference_mode is_grad_enabled set_grad_enabled gradcheck gradgradcheck".split()
 )
-_COMPUTES: Final = (engine._run,)  # and what asks nobody: a backward pass
+_COMPUTES: Final = (engine._run,)  # a backward pass, which no handler intercepts
 _lock = threading.Lock()
 _active = False
 
@@ -256,7 +256,7 @@ def set_namespaces(namespaces: Callable[[], Mapping[str, Mapping[str, Any]]]) ->
 
 
 def public_functions() -> Iterator[tuple[str, str, Any]]:
-    """(namespace, name, function) of everything that asks once it is active; methods under `eager.Tensor`."""
+    """(namespace, name, function) of each public function that the active protocol intercepts; methods under `eager.Tensor`."""
     for namespace, functions in _namespaces().items():
         for name, fn in functions.items():
             if not name.startswith("_") and name not in _NEVER and isinstance(fn, (types.FunctionType, Op)):
@@ -280,7 +280,7 @@ def set_interception(fn: Any, by: str) -> None:
 
 
 def activate() -> None:
-    """Make the public functions ask, from now on and in every thread."""
+    """Make the public functions call the handlers, from now on and in every thread."""
     global _active
     with _lock:
         if _active:
@@ -325,7 +325,7 @@ def _handler(original: Callable[..., Any], reported: Any) -> Handler:
 
 
 def _einsum_handler(original: Callable[..., Any], reported: Any) -> Handler:
-    """Who is asked gets operands one by one, however they were given."""
+    """Handlers receive the operands one by one, whether they were given one by one or as a sequence."""
     handle_spread = _handler(original, reported)
 
     def handle(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -368,9 +368,9 @@ def _template(*args: Any, **kwargs: Any) -> Any:
 
 
 def _replace_body(fn: Any, make_handler: Callable[[Callable[..., Any], Any], Handler], reported: Any) -> None:
-    """Give a function another body in place: what held the function, and what compares it by identity, goes on.
+    """Replace the body of a function in place: references to the function, and comparisons by identity, remain valid.
 
-    The old body lives on in a function of its own, which the handler calls.
+    A new function gets the old body, for the handler to call.
     """
     if not hasattr(fn, "__wrapped__"):
         fn.__signature__ = inspect.signature(fn)  # type: ignore[attr-defined]
@@ -384,10 +384,10 @@ def _replace_body(fn: Any, make_handler: Callable[[Callable[..., Any], Any], Han
 
 
 def _taking_cells(code: types.CodeType, names: tuple[str, ...]) -> types.CodeType:
-    """`code`, which has no free variables, with these ones.
+    """`code`, which has no free variables, with the given free variables.
 
-    The interpreter takes for granted that a frame holds the cells of its free variables: reading `f_locals` of one that does
-    not, as debuggers and test runners do with a traceback, is a crash. The instruction that copies them comes first.
+    The interpreter assumes that a frame holds the cells of its free variables. If it does not, reading `f_locals` crashes, as
+    debuggers and test runners do with a traceback. So the instruction that copies the cells comes first.
     """
     if not names:
         return code

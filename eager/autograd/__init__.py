@@ -1,6 +1,6 @@
 """Reverse-mode differentiation, under torch's names: gradients, custom functions, grad modes, anomaly mode.
 
-The graph and the engine are in `eager.tape`. The tools that stand on the function transforms (`forward_ad`, `functional`,
+The graph and the engine are in `eager.tape`. The tools that use the function transforms (`forward_ad`, `functional`,
 `gradcheck`) are in `eager.transforms`; the table in `eager/__init__.py` names their modules.
 """
 from __future__ import annotations

@@ -23,7 +23,7 @@ TWICE = "trying to differentiate twice a function that was marked with @once_dif
 
 
 class FunctionCtx:
-    """What forward leaves for backward: `ctx` of both, and the `grad_fn` of the results."""
+    """The `ctx` of forward and backward, which holds data for backward, and the `grad_fn` of the results."""
 
     needs_input_grad: tuple[bool, ...] = ()
     materialize_grads: bool = True
@@ -33,7 +33,7 @@ class FunctionCtx:
     dirty_tensors: tuple[Any, ...] = ()
 
     def save_for_backward(self, *tensors: Any) -> None:
-        """Keep these tensors (or None), with a check in backward that nobody wrote to them since."""
+        """Save these tensors (or None) for backward, which checks that they were not written to since."""
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
@@ -65,7 +65,7 @@ class BackwardCFunction(Node, FunctionCtx):
         self._positions = positions
 
     def forward_mode(self, tangents: Sequence[Any]) -> Any:
-        """What the function's `jvp` says; its `ctx.saved_tensors` is what `save_for_forward` was given, if anything."""
+        """The result of the function's `jvp`. Its `ctx.saved_tensors` are the tensors given to `save_for_forward`, if any."""
         kept, before = self._saved, self.to_save
         self.to_save = self.saved_for_forward or self.saved_tensors
         self._saved = None
@@ -76,10 +76,10 @@ class BackwardCFunction(Node, FunctionCtx):
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What `save_for_backward` was given. Raises RuntimeError if freed, or written to in place since."""
+        """The tensors given to `save_for_backward`. Raises: RuntimeError if they were freed, or written to in place since."""
         if self._released:
             raise RuntimeError(RELEASED)
-        if self._saved is None:  # forward has not ended, or nothing wanted a gradient
+        if self._saved is None:  # forward has not ended, or no input requires a gradient
             return self.to_save or self.saved_for_forward
         return tuple(s.unpack(self) if isinstance(s, SavedTensor) else s for s in self._saved)
 
@@ -99,7 +99,7 @@ class BackwardCFunction(Node, FunctionCtx):
         return self._check(result)
 
     def _check(self, result: tuple[Any, ...]) -> list[Any]:
-        """Gradients per edge, summed and cast to what the inputs are. Raises RuntimeError with torch's texts."""
+        """One gradient for each edge, summed and cast to the spec of its input. Raises: RuntimeError with torch's texts."""
         total = len(self.needs_input_grad)
         if len(result) > total and all(r is None for r in result[total:]):
             result = result[:total]
@@ -339,7 +339,7 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class DifferentiatedTwice(Node):
-    """History of what a `once_differentiable` backward gave."""
+    """The history of the results of a `once_differentiable` backward."""
 
     @staticmethod
     def guard(y: Any, edges: Sequence[Any]) -> Any:
@@ -357,7 +357,7 @@ class DifferentiatedTwice(Node):
 
 
 class InplaceFunction(Function):
-    """A Function that may be told to work in place; kept for programs that subclass it."""
+    """A Function with the flag `inplace`; kept for programs that subclass it."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()

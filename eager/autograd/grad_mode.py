@@ -64,7 +64,7 @@ def _wrap_generator(make: Callable[[], Any], fn: Callable[..., Any]) -> Callable
                     with make():
                         running.close()
                     raise
-                except BaseException as e:  # noqa: BLE001 - whatever it is, it belongs to the generator
+                except BaseException as e:  # noqa: BLE001 - every exception belongs to the generator
                     with make():
                         value = running.throw(e)
                 else:

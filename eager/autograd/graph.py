@@ -1,4 +1,4 @@
-"""torch.autograd.graph: hooks on what backward keeps, places in the graph, hooks on several gradients at once."""
+"""torch.autograd.graph: hooks on saved tensors, edges of the graph, hooks on several gradients."""
 from __future__ import annotations
 
 import contextlib
@@ -19,7 +19,7 @@ TensorBase = _native.TensorBase
 
 
 def get_gradient_edge(tensor: Any) -> GradientEdge:
-    """Where the gradient of `tensor` flows to. Raises RuntimeError if it wants none."""
+    """The edge that the gradient of `tensor` flows to. Raises: RuntimeError if the tensor requires no gradient."""
     edge = edge_of(tensor)
     if edge is None:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
@@ -89,10 +89,11 @@ class _MultiHandle(RemovableHandle):
 
 def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., None],
                              *, mode: Literal["all", "any"] = "all") -> RemovableHandle:  # fmt: skip
-    """Call `fn` in backward: with the gradients of all `tensors` (None where there is none) when all that will come
-    have come; with mode "any", with the first gradient that comes.
+    """Call `fn` in every backward pass with the gradients of `tensors`.
 
-    Raises: ValueError for another mode; RuntimeError for a tensor that wants no gradient.
+    mode: "all" calls `fn` once with the list of gradients (None for a tensor without a gradient), after the last of them is
+    computed; "any" calls it with the first gradient. Raises: ValueError for any other mode; RuntimeError for a tensor that
+    requires no gradient.
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
@@ -147,7 +148,7 @@ def _expected(edges: Sequence[GradientEdge]) -> set[int]:
 
 
 class _CloneBeforeWrite(Mode):
-    """Keeps a copy of what backward needs before an in-place op writes over it."""
+    """Copies the tensors saved for backward before an in-place op overwrites them."""
 
     def __init__(self) -> None:
         self.kept: dict[tuple[Any, int], list[_Saved]] = {}

@@ -1,7 +1,7 @@
 """A simple profiler: the time of every op call and of every named region, in this thread.
 
-It sees ops where they run, beneath autograd: those of backward too, each with its own time and that of the ops that
-it is decomposed into. Time is wall time on the CPU; GPU work is counted as its launch.
+It records ops at the point where they run, below autograd, so that the ops of backward are included. The time of an op includes
+the ops of its decomposition. Times are wall times on the CPU; work on the GPU counts as its launch.
 """
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class _Timer(Mode):
 class profile:  # noqa: N801 - torch's name
     """Records the ops of a block: `with profile() as p: ...; print(p.key_averages().table())`.
 
-    record_shapes: keep the shapes of inputs. Raises NotImplementedError for what it cannot measure (memory, stacks, flops).
+    record_shapes: record the shapes of inputs. Raises: NotImplementedError for options that measure memory, stacks or FLOPs.
     """
 
     def __init__(self, enabled: bool = True, *, use_cuda: bool = False, use_device: str | None = None, record_shapes: bool = False,

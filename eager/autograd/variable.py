@@ -13,14 +13,14 @@ class _VariableMeta(type):
 
 
 class _Engine:
-    """What programs reach through `Variable._execution_engine`."""
+    """The engine functions that programs call through `Variable._execution_engine`."""
 
     queue_callback = staticmethod(engine.queue_callback)
     run_backward = staticmethod(engine.backward)
 
 
 class Variable(metaclass=_VariableMeta):
-    """`Variable(t, requires_grad)` is `t` itself, as a leaf that wants gradients or not; every tensor is an instance."""
+    """`Variable(t, requires_grad)` returns `t` itself, with `requires_grad` set; every tensor is an instance."""
 
     _execution_engine = _Engine()
 

@@ -1,4 +1,4 @@
-"""What every other part of eager stands on. Nothing here knows ops, autograd or the Tensor class.
+"""The base layer of eager: data types and process state. It depends on neither ops, autograd nor the Tensor class.
 
 Data: `dtypes`, `device`, `memory_format`, `scalars`, `float8`, `limits`, `spec` (shape, strides, dtype and device of a tensor),
 `symint` and `symfloat` (symbolic numbers), `fake` (tensors without data), `promotion`, `pytree`.

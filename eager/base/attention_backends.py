@@ -28,7 +28,7 @@ def set_allowed(backends: list[SDPBackend]) -> None:
 
 
 def allowed(with_priority: bool = False) -> list[SDPBackend]:
-    """The backends that are allowed. with_priority: accepted as torch does; the order is always that of `set_allowed`."""
+    """The backends that are allowed, in the order of `set_allowed`. with_priority: accepted for torch's signature."""
     return list(_allowed)
 
 

@@ -1,4 +1,4 @@
-"""Devices: interned, so that `is` and `==` agree. Knows nothing of what stands behind them."""
+"""Devices: interned, so that `is` and `==` agree. The memory and kernels of a device are in other modules."""
 from __future__ import annotations
 
 import functools
@@ -75,7 +75,7 @@ class device:  # noqa: N801 - torch's name
 
 
 class _Entered(threading.local):
-    """What `with device(...)` blocks of this thread have to restore."""
+    """The default devices that the `with device(...)` blocks of this thread restore."""
 
     def __init__(self) -> None:
         self.before: list[Any] = []

@@ -1,6 +1,6 @@
 """Element types: one singleton each, with torch's names, and the promotion lattice over them.
 
-Knows numpy's types (through ml_dtypes for bfloat16 and the 8-bit floats); knows nothing of tensors.
+It depends on numpy's types (with ml_dtypes for bfloat16 and the 8-bit floats), not on tensors.
 """
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ ALL: tuple[dtype, ...] = (
 
 
 class _NameOnly(dtype):
-    """A type that code may compare with and ask about, and of which there are no tensors. Raises: NotImplementedError for one."""
+    """A dtype without tensors, which code may compare and query. Raises: NotImplementedError if a tensor of it is made."""
 
     __slots__ = ()
 
@@ -122,12 +122,12 @@ _BY_NAME = {d.name: d for d in (*ALL, *NAMES_ONLY)}
 ALIASES = {"float": float32, "double": float64, "half": float16, "long": int64, "int": int32, "short": int16,
            "cfloat": complex64, "cdouble": complex128, "chalf": complex32}  # fmt: skip
 
-# What torch takes for a dtype as well, wherever it takes one.
+# Types of Python that torch accepts as a dtype.
 OF_PYTHON: dict[type, dtype] = {bool: bool_, int: int64, float: float64, complex: complex128}
 
 
 def meant(given: Any) -> Any:
-    """The dtype that a type of Python stands for; anything else as it is."""
+    """The dtype of a Python type; any other argument unchanged."""
     return OF_PYTHON.get(given, given) if isinstance(given, type) else given
 
 
@@ -147,7 +147,7 @@ def by_name(name: str) -> dtype:
 
 
 def from_numpy(numpy_type: Any) -> dtype:
-    """The dtype of a numpy type. Raises TypeError for one that has no counterpart, ValueError for foreign byte order."""
+    """The dtype of a numpy type. Raises: TypeError for a type without a counterpart; ValueError for a foreign byte order."""
     given = np.dtype(numpy_type)
     found = _BY_NUMPY.get(given)
     if found is None:
@@ -202,7 +202,7 @@ def get_default_dtype() -> dtype:
 
 
 def set_default_dtype(d: dtype) -> None:
-    """Make `d`, a floating type, the one that Python floats become."""
+    """Make `d`, a floating type, the dtype of Python floats."""
     global _default
     if d.is_float8:
         raise TypeError(f"couldn't find storage object {scalar_name(d)}Storage")
@@ -237,7 +237,7 @@ _TABLE: dict[tuple[dtype, dtype], dtype] = {}
 
 
 def promote_types(type1: dtype, type2: dtype) -> dtype:
-    """The smallest type that both convert to, as torch has it (float16 with bfloat16 is float32).
+    """The smallest type that both convert to, as in torch (float16 with bfloat16 is float32).
 
     Raises: RuntimeError for uint16, uint32 or uint64 with anything but a float, and for an 8-bit float with any other type.
     """

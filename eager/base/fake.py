@@ -1,7 +1,7 @@
 """Fake tensors: metadata, storage identity, versions and autograd history, but no data.
 
-Ops on them run meta rules only, so a whole model can be executed for its shapes. Views of a fake
-share its storage object, which is how aliasing is told.
+Ops on fakes run meta rules only, so a whole model can run for its shapes. Views of a fake share its storage object, which
+identifies aliases.
 """
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ FAKE_FLAG = 1 << 33
 
 
 class DataDependentError(RuntimeError):
-    """Something asked a fake tensor for its data, or an op's result shape depends on data."""
+    """Code read the data of a fake tensor, or the result shape of an op depends on data."""
 
 
 def fake(spec: TensorSpec, requires_grad: bool = False) -> Any:
-    """A fake tensor with this metadata, over a storage of its own. Sizes and strides may be SymInts."""
+    """A fake tensor with this metadata, over a new storage. Sizes and strides may be SymInts."""
     d = spec.device
     # Nothing reads the length of memory that is not there, so symbolic sizes need not be decided about for it.
     shape, strides = spec.shape, spec.strides

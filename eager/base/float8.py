@@ -1,7 +1,7 @@
 """The 8-bit floating types: rounding to them as torch rounds.
 
-Owns the conversion of ndarrays and numbers. The types differ in what they hold: e4m3fn has no infinity, the "fnuz" types
-have neither infinity nor negative zero, e8m0fnu is a power of two and nothing else.
+Owns the conversion of ndarrays and numbers. The types hold different values: e4m3fn has no infinity, the "fnuz" types have
+neither infinity nor negative zero, e8m0fnu has powers of two only.
 Source: Micikevicius et al., arXiv:2209.05433 (e4m3fn, e5m2); the OCP Microscaling specification 1.0 (e8m0fnu).
 """
 from __future__ import annotations
@@ -47,7 +47,7 @@ def cast(a: Any, to: np.dtype[Any]) -> Any:
 
 
 def fill(out: Any, value: Any) -> None:
-    """out[...] = value, a number. Raises RuntimeError for one that the type of `out` cannot hold."""
+    """out[...] = value, a number. Raises: RuntimeError if the type of `out` cannot hold the number."""
     out.fill(rounded(value, out.dtype)[()] if out.itemsize == 1 and out.dtype in TYPES else element(value, out.dtype))
 
 

@@ -1,4 +1,4 @@
-"""What takes a hook out again: one class for the hooks of tensors, nodes, modules and optimizers."""
+"""Handles that remove hooks: one class for the hooks of tensors, nodes, modules and optimizers."""
 from __future__ import annotations
 
 import itertools
@@ -8,10 +8,10 @@ from typing import Any
 
 
 class RemovableHandle:
-    """The place of one hook in a dict of hooks: `handle.remove()`, or a block at whose end it is removed.
+    """The entry of one hook in a dict of hooks. `handle.remove()`, or the end of a block `with handle:`, removes the hook.
 
-    hooks_dict: hooks by id; the new hook's is `handle.id`. extra_dict: a dict, or several, of what else is kept by id.
-    They are held weakly where their class allows it, so that a handle does not keep a module alive.
+    hooks_dict: hooks by id; the id of the new hook is `handle.id`. extra_dict: one or more dicts with other data of the hooks,
+    by id. The dicts are held weakly if their class allows it, so that a handle does not keep a module alive.
     """
 
     _ids = itertools.count()

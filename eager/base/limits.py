@@ -11,7 +11,7 @@ from eager.base.dtypes import Category, dtype
 
 
 class _TypeInfo:
-    """What both have: which type, and equality by it."""
+    """The common part of finfo and iinfo: the dtype, and equality by dtype."""
 
     __slots__ = ("_dtype",)
     _dtype: dtype

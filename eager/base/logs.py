@@ -1,6 +1,6 @@
-"""The log: which artifacts exist, which are on, and how a line of them looks.
+"""The log: the artifacts, their switches, and the format of a line.
 
-Owns: the TORCH_LOGS language, the artifact registry, the handlers. Knows nothing of what is logged.
+Owns: the TORCH_LOGS language, the artifact registry, the handlers. The text of a line comes from its caller.
 
     GRAPH_BREAKS = artifact("graph_breaks")           # once, at import
     if GRAPH_BREAKS.enabled:                          # an attribute read when it is off
@@ -9,7 +9,7 @@ Owns: the TORCH_LOGS language, the artifact registry, the handlers. Knows nothin
 An *artifact* is one kind of decision or product, on or off. A *component* is a package with a level:
 `dynamo` shows its INFO lines, `+dynamo` its DEBUG lines and the artifacts that belong to it,
 `-dynamo` errors only. Lines go to the standard library's logger `framejit.<name>`, so an application
-can attach handlers of its own; ours writes to whatever `sys.stderr` is at that moment.
+can attach other handlers; the default handler writes to the current `sys.stderr`.
 """
 
 from __future__ import annotations
@@ -172,14 +172,14 @@ _declare("compile_time", "inductor", "Where did the time of a compilation go?")
 
 
 def artifact(name: str) -> Log:
-    """The artifact of that name. Raises: ValueError, with the nearest name, if there is none."""
+    """The artifact `name`. Raises: ValueError with the nearest name for an unknown name."""
     if name not in _artifacts:
         raise ValueError(_unknown("artifact", name, list(_artifacts)))
     return _artifacts[name]
 
 
 def component(name: str) -> Component:
-    """The component of that name. Raises: ValueError, with the nearest name, if there is none."""
+    """The component `name`. Raises: ValueError with the nearest name for an unknown name."""
     if name not in _components:
         raise ValueError(_unknown("component", name, list(_components)))
     return _components[name]
@@ -298,7 +298,7 @@ def forget_warnings() -> None:
 
 
 def help_text() -> str:
-    """What TORCH_LOGS accepts, as printed by TORCH_LOGS=help."""
+    """The help that TORCH_LOGS=help prints: the accepted values."""
     lines = [
         "TORCH_LOGS: a comma-separated list of names.",
         "",
@@ -363,7 +363,7 @@ def _parse(spec: str) -> list[tuple[str, str]]:
 
 
 def apply(spec: str) -> None:
-    """Set every artifact and component to what a TORCH_LOGS value says. Raises: ValueError."""
+    """Set every artifact and component by a TORCH_LOGS value. Raises: ValueError for a value that it does not accept."""
     parsed = _parse(spec)
     _clear()
     for sign, name in parsed:

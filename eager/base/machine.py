@@ -44,13 +44,13 @@ def configure() -> None:
 
 
 def has_blas() -> bool:
-    """Whether `rt->gemm` is a BLAS and not the plain loops that stand in for one."""
+    """Whether `rt->gemm` is a BLAS, not the plain loops that replace a missing BLAS."""
     return bool(_native.has_blas())
 
 
 @lru_cache(maxsize=1)
 def blas_path() -> Path | None:
-    """The CBLAS inside numpy's wheel, or None (numpy built against another one)."""
+    """The CBLAS inside numpy's wheel, or None if numpy was built with another BLAS."""
     # The file name carries a hash; the folder is the wheel tool's convention (auditwheel).
     folder = Path(np.__file__).parent.parent / "numpy.libs"
     for pattern in _PATTERNS:
@@ -66,7 +66,7 @@ def _load_blas() -> bool:
         return False
     path = Path(asked) if asked else blas_path()
     if path is None:
-        _COMPONENT.log("numpy brings no OpenBLAS of its own: matrix products use the emitted template")
+        _COMPONENT.log("numpy has no bundled OpenBLAS: matrix products use the generated template")
         return False
     try:
         _native.load_blas(str(path))

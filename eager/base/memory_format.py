@@ -1,9 +1,9 @@
-"""Memory formats: the orders of dims that `contiguous`, `clone` and `to` can be asked for."""
+"""Memory formats: the orders of dims that `contiguous`, `clone` and `to` accept."""
 from __future__ import annotations
 
 
 class memory_format:  # noqa: N801 - torch's name
-    """One order of dims in memory. `name` is what the ops know it by."""
+    """An order of dims in memory. name: its name in the schemas of ops."""
 
     __slots__ = ("name", "_shown")
 

@@ -1,4 +1,4 @@
-"""Memory that is written while it is read: what torch refuses of `out=` and of in-place targets, though a copy would do."""
+"""Checks of overlapping memory: the `out=` tensors and in-place targets that torch refuses to write to."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -12,17 +12,17 @@ ADVICE: Final = "a single memory location. Please clone() the tensor before perf
 
 
 def check_each_element_once(written: Any) -> None:
-    """Raise RuntimeError for a tensor that is to be written and has one element in several places, as expanded ones do."""
+    """Raise RuntimeError if several positions of the written tensor are one element, as in an expanded tensor."""
     for size, stride in zip(written.shape, written.stride(), strict=True):
         if stride == 0 and size > 1 and written.numel():
             raise RuntimeError(f"unsupported operation: more than one element of the written-to tensor refers to {ADVICE}")
 
 
 def check_no_overlap(written: Any, inputs: tuple[Any, ...], same_allowed: bool = True) -> None:
-    """Raise RuntimeError where an input lies over part of a tensor that is to be written.
+    """Raise RuntimeError if an input overlaps a part of the written tensor.
 
-    same_allowed: an input may have the very same elements, in the same order. As in torch, tensors with gaps between their
-    elements are not looked into.
+    same_allowed: an input may have exactly the same elements, in the same order. As in torch, tensors with gaps between their
+    elements are not checked.
     """
     found = _native.memory_overlap(written, inputs)
     if found == _PARTIAL or (found and not same_allowed):
@@ -30,7 +30,7 @@ def check_no_overlap(written: Any, inputs: tuple[Any, ...], same_allowed: bool =
 
 
 def check_out(out: Any, inputs: Iterable[Any], itself: bool = True) -> None:
-    """Raise RuntimeError where the `out=` of an elementwise function lies over part of an input, or (with `itself`) over itself."""
+    """Raise RuntimeError if the `out=` of an elementwise function overlaps a part of an input or, with `itself`, overlaps itself."""
     if not isinstance(out, TensorBase) or out.is_fake or out.device.type == "meta":
         return
     if itself:

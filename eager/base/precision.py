@@ -1,8 +1,7 @@
 """Switches for precision and determinism of the whole process.
 
-`highest` float32 precision and deterministic results are what this library computes in any case, so both are
-promises that hold whatever they are set to: "high" and "medium" are permissions to be less exact, which no kernel
-takes up, and `use_deterministic_algorithms` asks for what CPU kernels do anyway.
+Kernels always compute with `highest` float32 precision, and CPU kernels are always deterministic. So "high" and "medium", which
+permit less exact products, and `use_deterministic_algorithms` change only the reported state.
 """
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Ask for results that are the same on every run. CPU kernels are; it is recorded for code that asks."""
+    """Record that results must be the same on every run. CPU kernels are deterministic in any case."""
     global _deterministic, _warn_only
     _deterministic, _warn_only = bool(mode), bool(warn_only)
 

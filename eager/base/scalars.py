@@ -27,16 +27,16 @@ TOO_BIG: Final = "int too big to convert"  # torch's message for an int that nei
 
 
 def check_int(value: int) -> None:
-    """Raise OverflowError for an int that neither int64 nor uint64 holds: torch reads no such number, whatever it is for."""
+    """Raise OverflowError for an int that neither int64 nor uint64 holds: torch accepts no such number."""
     if not -(1 << 63) <= value < 1 << 64:
         raise OverflowError(TOO_BIG)
 
 
 def element(value: Any, to: np.dtype[Any]) -> Any:
-    """`value`, a Python number, as one that numpy stores in the type `to` as torch would; anything else is left alone.
+    """`value`, a Python number, converted so that numpy stores it in the type `to` as torch does; any other argument unchanged.
 
-    Raises: RuntimeError for a number beyond the range of `to`: for integers nan and infinities as well, for real types a
-    complex number with an imaginary part. OverflowError for an int that 64 bits do not hold.
+    Raises: RuntimeError for a number outside the range of `to`, for nan or infinity as an integer, and for a complex number with
+    an imaginary part as a real type. OverflowError for an int that 64 bits do not hold.
     """
     if not isinstance(value, (int, float, complex)) or isinstance(value, np.generic):
         return value

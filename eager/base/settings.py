@@ -1,6 +1,6 @@
-"""Every setting of the house: its name, environment variable, default and help, in one place.
+"""All settings of the product: name, environment variable, default and help.
 
-Owns: the only reading of the environment in the product. Knows nothing of what the settings do.
+Owns: the only reads of the environment in the product. The effect of a setting is in the module that reads it.
 
     from eager.base import settings
     settings.current().cache.dir                 # read
@@ -10,7 +10,7 @@ Owns: the only reading of the environment in the product. Knows nothing of what 
 A setting's full name is its group and field joined by an underscore (`cache.dir` is `cache_dir`).
 `current()` is an immutable snapshot: take it once per compilation and pass the group on, so that a
 compilation sees one set of options from end to end. `scope` is process-wide, not per thread: worker
-threads of a compilation must see what its caller asked for.
+threads of a compilation must see the settings of its caller.
 """
 
 from __future__ import annotations

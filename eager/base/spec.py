@@ -1,4 +1,4 @@
-"""TensorSpec: what is known of a tensor without its data, and the laws of output strides.
+"""TensorSpec: the metadata of a tensor, and the laws of output strides.
 
 The meta rule of each op names the law that its results follow, as torch's do:
 
@@ -20,12 +20,12 @@ from eager import _native
 from eager.base.device import CPU, device
 from eager.base.dtypes import dtype
 
-# Makes a size that only data tells, at most the given one (None: any).
+# Makes a size that depends on data, at most the given size (None: unbounded).
 Fresh: TypeAlias = Callable[[Any], Any]
 
 
 class SpecLike(Protocol):
-    """What a meta rule may ask of its inputs: real tensors, fakes and specs all have it."""
+    """The attributes of an input that a meta rule may read. Tensors, fakes and specs have them."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -74,7 +74,7 @@ def spec_of(t: SpecLike) -> TensorSpec:
 
 
 def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Row-major strides, in elements; an empty dim counts as 1, as torch has it."""
+    """Row-major strides, in elements; an empty dim counts as 1, as in torch."""
     strides = [1] * len(shape)
     for i in range(len(shape) - 2, -1, -1):
         strides[i] = strides[i + 1] * max(shape[i + 1], 1)
@@ -82,7 +82,7 @@ def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def same_shape(a: Sequence[int], b: Sequence[int]) -> bool:
-    """Whether two shapes are equal; sizes are compared only where there are equally many."""
+    """Whether two shapes are equal; sizes are compared only if the shapes have the same length."""
     return len(a) == len(b) and tuple(a) == tuple(b)
 
 
@@ -124,7 +124,7 @@ def is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """The shape that all broadcast to. Raises RuntimeError with torch's text if there is none."""
+    """The shape that all shapes broadcast to. Raises: RuntimeError with torch's text if they do not broadcast."""
     ndim = max((len(s) for s in shapes), default=0)
     result = [1] * ndim
     for shape in shapes:
@@ -183,7 +183,7 @@ def elementwise_strides(shape: tuple[int, ...], inputs: Sequence[SpecLike], *, n
     """
     tensors = [x for x in inputs if x.ndim]
     scalars = number or len(tensors) < len(inputs)
-    # Beside a number, dims of size 1 must be row-major too. That is asked first: for symbolic sizes it costs no guard.
+    # Beside a number, dims of size 1 must be row-major too. This check comes first: for symbolic sizes it costs no guard.
     if all(same_shape(x.shape, shape) for x in tensors) and not (
         scalars and not _all_row_major(shape, tensors) and any(n in (0, 1) for n in shape)
     ):
@@ -213,7 +213,7 @@ def elementwise_strides(shape: tuple[int, ...], inputs: Sequence[SpecLike], *, n
 
 
 def _all_row_major(shape: tuple[int, ...], tensors: Sequence[SpecLike]) -> bool:
-    """Whether all tensors of this shape are row-major in every stride, those of dims of size 1 too."""
+    """Whether all tensors of this shape have row-major strides, also in dims of size 1."""
     strides = contiguous_strides(shape)
     return all(tuple(x.stride()) == strides for x in tensors)
 
@@ -240,8 +240,8 @@ def suggested_format(x: SpecLike) -> str:
     """The memory format that the strides of `x` suggest: torch's `suggest_memory_format`.
 
     It is channels-last if, from the channels over the spatial dims to the batch, each stride is at least the extent of the
-    dims before it; gaps between elements are allowed. Strides that fit both formats count as row-major: those of a row-major
-    tensor whose dims but the first have size 1, and those of channels that are expanded.
+    dims before it; gaps between elements are allowed. Strides that fit both formats count as row-major: the strides of a
+    row-major tensor whose dims after the first have size 1, and the strides of expanded channels.
     """
     ndim = x.ndim
     if ndim not in (4, 5):
@@ -277,7 +277,7 @@ def as_image(x: SpecLike) -> TensorSpec:
 
 
 def image_strides(x: SpecLike, shape: Sequence[int]) -> tuple[int, ...]:
-    """`suggested_strides` of an op that takes a sequence for an image of one row."""
+    """`suggested_strides` of an op that treats a sequence as an image of one row."""
     if x.ndim != 3:
         return suggested_strides(x, shape)
     n, c, length = shape
@@ -297,7 +297,7 @@ def format_strides(shape: Sequence[int], name: str) -> tuple[int, ...]:
 
 
 def in_format(x: SpecLike, name: str) -> tuple[int, ...]:
-    """Strides of `x.contiguous(memory_format=name)`: x's own if it has that format, whatever its dims of size 1 have."""
+    """Strides of `x.contiguous(memory_format=name)`: the strides of x if it has that format, ignoring dims of size 1."""
     shape, strides = tuple(x.shape), tuple(x.stride())
     order = range(x.ndim - 1, -1, -1) if name == "contiguous" else (1, *range(x.ndim - 1, 1, -1), 0)
     return strides if _is_packed(shape, strides, order) else format_strides(shape, name)

@@ -1,9 +1,9 @@
-"""SymFloat: a Python float that is not one number but an expression, with the number it was when it was captured.
+"""SymFloat: a symbolic Python float: an expression, with its value at capture.
 
-A float argument that changes from call to call is one, and so is what is computed from it or from symbolic sizes
-(`1 / (1 - p)`, `n / 2`). Rules and decompositions written in Python run on it as on a float; who needs the number
-itself asks for `float(x)`, which is recorded, as the outcomes of comparisons are. eager knows nothing of what
-expressions are; `fxir.symbols.floats` does. See `eager.base.symint` for ints.
+A float argument that changes from call to call becomes a SymFloat, as does a result computed from it or from symbolic sizes
+(`1 / (1 - p)`, `n / 2`). Rules and decompositions written in Python run on it as on a float. `float(x)` returns the value and
+records that the program depends on it; a comparison records its outcome. The form of expressions is private to
+`fxir.symbols.floats`. See `eager.base.symint` for ints.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from eager.base.symint import SymInt
 
 
 class FloatEnvironment(Protocol):
-    """Who answers for symbolic floats. Operands are SymFloats, SymInts and numbers."""
+    """The owner of symbolic floats. Operands are SymFloats, SymInts and numbers."""
 
     def compute(self, op: str, *operands: Any) -> Any: ...
     def decide(self, op: str, left: Any, right: Any) -> bool: ...

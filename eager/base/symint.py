@@ -1,9 +1,9 @@
-"""SymInt: a size that is not one number but an expression over symbols, with the number it was when it was captured.
+"""SymInt: a symbolic size: an expression over symbols, with its value at capture.
 
-Fakes may have SymInts for sizes, strides and offset; meta rules and decompositions written in Python then run on them
-as they do on ints. Whatever needs the number itself asks the environment (`env`), which notes that the program relies
-on it: `__index__` fixes the expression to its value, a comparison fixes its own outcome. So an expression is never
-lost without a record. eager knows nothing of what expressions are; `fxir.symbols.shapes` does.
+Fakes may have SymInts as sizes, strides and offset. Meta rules and decompositions written in Python run on them as on ints. Code
+that needs the value reads it from the environment (`env`), which records that the program depends on it: `__index__` fixes the
+expression to its value, a comparison fixes its outcome. So no value is read without a record. The form of expressions is
+private to `fxir.symbols.shapes`.
 """
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 
 class ShapeEnvironment(Protocol):
-    """Who answers for symbols."""
+    """The owner of symbols and of the facts about them."""
 
     def wrap(self, expr: Any) -> int | SymInt: ...
     def simplify(self, expr: Any) -> Any: ...
@@ -263,12 +263,12 @@ class SymInt:
 
 
 def hint_of(x: int | SymInt) -> int:
-    """The number itself, with no record: for what decides nothing (sizes of memory that is never there, messages)."""
+    """The value at capture, without a record: for uses that decide nothing (sizes of memory of fakes, messages)."""
     return x.hint if isinstance(x, SymInt) else x
 
 
 def as_int(x: Any) -> Any:
-    """`x` as an int, a SymInt as it is. Raises: TypeError for what is no integer number (as `operator.index`)."""
+    """`x` as an int; a SymInt unchanged. Raises: TypeError unless `x` is an integer (as `operator.index`)."""
     return x if x.__class__ is SymInt else operator.index(x)
 
 
@@ -280,7 +280,7 @@ def as_count(x: Any) -> Any:
 
 
 def times_ratio(t: Any, n: Any, d: Any) -> Any:
-    """t * (n / d) of a tensor; symbolic n or d stay symbols, which as a number they could not."""
+    """t * (n / d) of a tensor. A symbolic n or d stays symbolic: n / d as a number would fix it."""
     return t * (n / d) if n.__class__ is not SymInt and d.__class__ is not SymInt else t * n / d
 
 

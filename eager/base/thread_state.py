@@ -1,9 +1,8 @@
-"""What a thread has switched on that changes the meaning of op calls: autocast, the default device, modes of the program.
+"""Thread state that changes the meaning of op calls: autocast, the default device, modes of the program.
 
-Owns: the per-thread values, and the number that stands for their combination. That number lies in the upper bits
-of the native mode word, so that the compiler's guards compare all of it in one step, and the short ways through
-native code, which are open only while that word is zero, close by themselves. Zero: nothing is switched on; odd:
-autocast is on. Knows nothing of what the values mean.
+Owns: the per-thread values, and the number of their combination. The number is in the upper bits of the native mode word, so
+that the compiler's guards compare the whole state in one step. The fast paths of native code run only while the word is zero.
+Zero: all off; odd: autocast is on. The meaning of the values is defined by the modules that set them.
 """
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ _when_off: list[Callable[[], None]] = []
 
 
 def autocast() -> Any:
-    """What autocast is set to in this thread; None while it is off."""
+    """The autocast setting of this thread; None if autocast is off."""
     return _state.autocast
 
 
@@ -44,7 +43,7 @@ def device() -> Any:
 
 
 def set_autocast(value: Hashable) -> Any:
-    """Switch autocast; returns what it was."""
+    """Set autocast. Returns: the former setting."""
     before, _state.autocast = _state.autocast, value
     _publish()
     return before
@@ -59,7 +58,7 @@ def number_of(value: Hashable) -> int:
 
 
 def autocast_number() -> int:
-    """The number of what autocast is set to in this thread."""
+    """The number of the autocast setting of this thread."""
     return number_of(_state.autocast)
 
 
@@ -78,7 +77,7 @@ def call_when_off(call: Callable[[], None]) -> None:
 
 
 def set_device(value: Hashable) -> Any:
-    """Set the default device; returns what it was."""
+    """Set the default device. Returns: the former default."""
     before, _state.device = _state.device, value
     _publish()
     return before

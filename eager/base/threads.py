@@ -7,14 +7,14 @@ _interop: int | None = None
 
 
 def get_num_threads() -> int:
-    """How many threads CPU loops and products use: what was set, or the cores that this process may run on."""
+    """The number of threads of CPU loops and products: as set, or the number of cores that this process may run on."""
     return machine.threads()
 
 
 def set_num_threads(n: int) -> None:
-    """Use `n` threads for loops and products from now on, compiled ones too.
+    """Use `n` threads for loops and products from now on, eager and compiled.
 
-    Numpy's linear algebra (`linalg`) keeps the threads of its own BLAS.
+    Numpy's linear algebra (`linalg`) uses the threads of numpy's BLAS.
     Raises: RuntimeError unless `n` is a positive int.
     """
     if not isinstance(n, int) or isinstance(n, bool):

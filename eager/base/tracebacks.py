@@ -36,7 +36,7 @@ _DEPENDENCIES: Final = frozenset({"numpy", "ml_dtypes", "bytecode", "rich", "cup
 
 @functools.lru_cache(maxsize=1024)
 def owner_of(filename: str) -> int:
-    """THEIRS, OURS or SUPPORT: who wrote the code in a file. SUPPORT is the standard library and the packages that we call."""
+    """The owner of the code in a file: THEIRS, OURS or SUPPORT. SUPPORT is the standard library and the dependencies."""
     if filename.startswith((*_OUR_DIRS, _CAPTURED_GRAPH)):
         return OURS
     parts = filename.split(os.sep)
@@ -112,7 +112,7 @@ _CALLED: Final = (
     "fxir.ir.leaves", "fxir.ir.node", "fxir.torchfx.passes.shape_prop", "fxir.torchfx.proxy", "fxir.torchfx.subgraph_rewriter",
     "fxir.trace.trace", "fxir.torchfx.tracer", "fxir.torchfx.transformer",
 )  # fmt: skip
-_CALLED_ALONE: Final = frozenset({"dynamo", "fxir", "inductor"})  # without what they hold
+_CALLED_ALONE: Final = frozenset({"dynamo", "fxir", "inductor"})  # without their submodules
 # Modules that no user calls: the public functions made of theirs are found in `eager` and in Tensor.
 _BELOW: Final = ("eager.optable", "eager.public", "eager.functions", "eager.base.settings", "eager.base.logs", "eager.native",
                  "eager.base.spec", "eager.dispatch.calls")
@@ -120,7 +120,7 @@ _filtering: dict[int, tuple[types.CodeType, types.CodeType]] = {}  # by id: code
 
 
 def _first_unit(code: bytes) -> int:
-    """Where the body of a function begins, past what makes its cells or its generator."""
+    """The code unit at which the body of a function begins, after the instructions that make its cells or its generator."""
     at = code.find(_RESUME)
     while at & 1:
         at = code.find(_RESUME, at + 1)
@@ -132,7 +132,7 @@ def has_handler(code: types.CodeType) -> bool:
 
 
 def handler_offset(code: types.CodeType) -> int:
-    """Offset of the added handler in the bytecode of `code`; its length if it has none."""
+    """Offset of the added handler in the bytecode of `code`; the length of the bytecode if it has no handler."""
     return len(code.co_code) - (2 * _HANDLER.units if has_handler(code) else 0)
 
 
@@ -195,7 +195,7 @@ def _filter_frames_of(module: types.ModuleType) -> None:
 
 
 def filter_public_functions() -> None:
-    """Give the public functions and methods of our modules the handler: of those that are loaded, and of others as they load."""
+    """Add the handler to the public functions and methods of our loaded modules, and of further modules when they load."""
     for name, module in list(sys.modules.items()):
         if name.startswith("eager"):
             _filter_frames_of(module)

@@ -1,4 +1,4 @@
-"""Warnings that name the line of the program that called, however many of our own frames stand between."""
+"""Warnings that name the calling line of the program, not a line of this library between."""
 from __future__ import annotations
 
 import os

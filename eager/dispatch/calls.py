@@ -68,7 +68,7 @@ def _show_depth() -> None:
 
 
 class Mode:
-    """Sees every op call of this thread while it is entered; itself off while it handles one."""
+    """Handles every op call of this thread while it is entered. It is off while it handles a call."""
 
     def dispatch(self, op: Any, args: tuple[Any, ...]) -> Any:
         """Handle one op call. `args` is the full positional tuple in schema order."""

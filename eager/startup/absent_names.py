@@ -1,4 +1,4 @@
-"""Why a name of torch 2.13 is not here: one table, and the errors that quote it.
+"""Why a name of torch 2.13 is not here: one table of reasons, and the errors that quote them.
 
 Owns the reasons, by pattern over torch's full name, and how a missing module or attribute is worded. A name that torch
 lacks too has no reason. Standard library only.
@@ -122,7 +122,7 @@ def shown(torch_name: str) -> str:
 def refuse(module: str, name: str, importer: types.FrameType) -> NoReturn:
     """Raise the error for a missing attribute of the module that torch calls `module`.
 
-    importer: the frame that wants the attribute. Raises: ImportError if it runs `from module import name`, else AttributeError.
+    importer: the frame that reads the attribute. Raises: ImportError if it runs `from module import name`, else AttributeError.
     """
     why = reason(f"{module}.{name}")
     if importer.f_code.co_code[importer.f_lasti] == _IMPORT_FROM and why:
@@ -130,10 +130,10 @@ def refuse(module: str, name: str, importer: types.FrameType) -> NoReturn:
     raise AttributeError(f"module {shown(module)!r} has no attribute {name!r}" + (f": {why}" if why else ""), name=name)
 
 
-def module_error(module: str, asked: str) -> ModuleNotFoundError:
-    """The error for a missing module that torch calls `module`; asked: the name in the import statement."""
+def module_error(module: str, imported: str) -> ModuleNotFoundError:
+    """The error for a missing module that torch calls `module`. imported: the name in the import statement."""
     why = reason(module)
-    return ModuleNotFoundError(f"No module named {asked!r}" + (f": {why}" if why else ""), name=asked)
+    return ModuleNotFoundError(f"No module named {imported!r}" + (f": {why}" if why else ""), name=imported)
 
 
 def missing(name: str) -> NoReturn:
@@ -180,7 +180,7 @@ def attribute_finder(module: types.ModuleType, torch_name: str, own: Callable[[s
     folders = getattr(module, "__path__", None)
 
     def __getattr__(name: str) -> Any:  # noqa: N807 - its role
-        if own is None and name.startswith("__"):  # the import system asks every module for `__path__`
+        if own is None and name.startswith("__"):  # the import system reads `__path__` of every module
             raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}", name=name)
         if own is not None:
             try:

@@ -1,10 +1,9 @@
-"""Where this project's modules are imported from, under which names, and what is said when they cannot be.
+"""The import finders of this project, and the checks of its installation. Every other module is imported after this one.
 
-Owns: the check that the extensions are built, the check that no file of the user's stands before a package of ours on
-`sys.path`, and the two finders. `OwnPackages` keeps the four packages importable for as long as the process runs, whatever
-comes to stand on `sys.path`. `Aliases` hands out the same module objects under torch's names for them (`eager.fx` is fxir)
-and under other names of `eager` (`framejit.nn` is `eager.nn`). Importing this module runs the checks and adds the finders.
-Imported before everything else.
+Owns: the check that the extensions are built, the check that no other file shadows one of the four packages on `sys.path`, and
+two finders. `OwnPackages` keeps the four packages importable while the process runs, however `sys.path` changes. `Aliases`
+finds the same module objects under torch's names (`eager.fx` is fxir) and under other names of `eager` (`framejit.nn` is
+`eager.nn`). Importing this module runs the checks and adds the finders.
 """
 from __future__ import annotations
 
@@ -27,9 +26,9 @@ from eager.startup.torch_names import RENAMED, is_internal, real_name, torch_nam
 PACKAGES = ("eager", "fxir", "dynamo", "inductor")
 
 class NoCollection:
-    """Keeps the garbage collector off until the object dies, then counts everything among the old objects.
+    """Keeps the garbage collector off until this object dies, then moves all objects to the oldest generation.
 
-    What an import makes stays. Young collections would scan it again and again, for a tenth of the import's time.
+    The objects that an import makes stay alive. Young collections would scan them repeatedly, for a tenth of the import's time.
     """
 
     def __init__(self) -> None:
@@ -45,10 +44,10 @@ class NoCollection:
 
 
 def spec_of(real: str) -> ModuleSpec | None:
-    """The spec of our module; None if there is no such module, or if something else has its name.
+    """The spec of a module of this project; None if the module does not exist, or if its parent has another object of that name.
 
-    `torch.tensor` is a function; that `eager/_tensor/tensor.py` exists must not put a module in its place. A package may show a
-    function in the place of the module of its own name that it comes from: both are found, as in torch.
+    A module must not replace a function of the same name, such as `torch.tensor`. The function that a package shows may come
+    from the module of the same name: then both are found, as in torch.
     """
     parent, _, child = real.rpartition(".")
     if parent:
@@ -65,7 +64,7 @@ def spec_of(real: str) -> ModuleSpec | None:
 
 
 class SameModule:
-    """Loads a name by importing our module: no second copy, and its own spec stays on it."""
+    """Loads a name by importing the module of this project. No second copy is made, and the module keeps its own spec."""
 
     def __init__(self, real: str) -> None:
         self.real = real
@@ -77,11 +76,11 @@ class SameModule:
         return module
 
     def exec_module(self, module: types.ModuleType) -> None:
-        module.__spec__ = self.own  # the import system has just put the alias's in its place
+        module.__spec__ = self.own  # the import system has replaced it by the alias's spec
 
 
 def alias_spec(fullname: str, real: str) -> ModuleSpec | None:
-    """The spec by which `fullname` is our module `real`; None where there is no such module."""
+    """The spec that loads the module `real` under the name `fullname`; None if there is no such module."""
     is_renamed = f"torch.{fullname.partition('.')[2]}" in RENAMED
     own = importlib.util.find_spec(real) if is_renamed else spec_of(real)
     if own is None:
@@ -91,7 +90,7 @@ def alias_spec(fullname: str, real: str) -> ModuleSpec | None:
 
 
 class Aliases:
-    """Answers for `eager.*` where torch's name is not ours, and for all names below the other names of `eager`."""
+    """Finds `eager.*` modules that have another name here than in torch, and all modules below the other names of `eager`."""
 
     def __init__(self) -> None:
         self.names = {"eager"}  # top-level names that are `eager` itself
@@ -110,7 +109,7 @@ _PREFIXES = tuple(f"{package}." for package in PACKAGES)
 
 
 class OwnPackages:
-    """Answers for our four packages with the folder that `eager` came from. A package of that name elsewhere is reported."""
+    """Finds the four packages in the folder of `eager`. It warns of a package of the same name elsewhere on `sys.path`."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
@@ -128,7 +127,7 @@ class OwnPackages:
 
 
 def _of_package(fullname: str, path: Sequence[str]) -> ModuleSpec | None:
-    """The spec of a module of ours. Raises: ModuleNotFoundError with the reason for one that only torch has."""
+    """The spec of a module of this project. Raises: ModuleNotFoundError with the reason for a module that only torch has."""
     spec = PathFinder.find_spec(fullname, path) or hollow_modules.spec_of(fullname)
     if spec is None:
         name = f"torch.{fullname.partition('.')[2]}" if fullname.startswith("eager.") else torch_name(fullname)
@@ -138,7 +137,7 @@ def _of_package(fullname: str, path: Sequence[str]) -> ModuleSpec | None:
 
 
 def _answering(spec: ModuleSpec | None) -> ModuleSpec | None:
-    """A spec whose module states why a name of torch's is not there."""
+    """A spec whose module states the reason for a missing name of torch."""
     if spec is not None and isinstance(spec.loader, SourceFileLoader):
         spec.loader = absent_names.OwnLoader(spec.name, spec.loader.path, None if is_internal(spec.name) else torch_name(spec.name))
     return spec
@@ -153,9 +152,9 @@ def _remedy(file: str) -> str:
 
 
 def _other_file(package: str, path: list[str] | None = None) -> str | None:
-    """What an import of `package` would run first on `path` (by default sys.path), where that is not ours; else None.
+    """The file of another project that an import of `package` would run on `path` (by default sys.path); None if there is none.
 
-    Another copy of this project does not count, nor does a folder without `__init__.py`, which no package stands behind.
+    Another copy of this project does not count, nor does a folder without `__init__.py`.
     """
     spec = PathFinder.find_spec(package, path)
     if spec is None or spec.origin is None:

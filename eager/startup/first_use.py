@@ -1,7 +1,7 @@
 """Public names whose module is imported when a program first uses the name, so that `import eager` stays fast.
 
-Owns the table and the import. The last layer of each package registers the rows of its package: a lower layer does not know
-which modules stand above it. `absent_names.OwnLoader` looks each missing attribute of a module up here.
+Owns the table and the import. The last layer of each package registers the rows of its package: a lower layer does not name
+the modules above it. `absent_names.OwnLoader` looks each missing attribute of a module up here.
 """
 from __future__ import annotations
 

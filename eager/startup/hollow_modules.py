@@ -37,10 +37,10 @@ MODULES: Final[dict[str, Hollow]] = {
     "eager.xpu": Hollow(
         "GPUs of Intel.", answers={"device_count": 0, "empty_cache": None, "is_available": False, "manual_seed": None,
                                    "manual_seed_all": None}),
-    "eager.backends.mkl": Hollow("MKL: kernels on the CPU are those of numpy and of framejit.", answers={"is_available": False}),
+    "eager.backends.mkl": Hollow("MKL: numpy and framejit have the kernels of the CPU.", answers={"is_available": False}),
     "eager.backends.mps": Hollow(
         "GPUs of Apple.", answers={"is_available": False, "is_built": False, "is_macos13_or_newer": False, "is_macos_or_newer": False}),
-    "eager.backends.openmp": Hollow("OpenMP: kernels on the CPU are those of numpy and of framejit.", answers={"is_available": False}),
+    "eager.backends.openmp": Hollow("OpenMP: numpy and framejit have the kernels of the CPU.", answers={"is_available": False}),
 }  # fmt: skip
 
 

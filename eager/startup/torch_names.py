@@ -1,10 +1,10 @@
-"""torch's names of our modules, and our names of torch's: the one table of modules that have another name here than in torch.
+"""The table of modules that have another name here than in torch, and the translation in both directions.
 
 Standard library only.
 """
 from __future__ import annotations
 
-# torch's name of a module -> ours, where it is not the same below `eager`. Their submodules follow them.
+# torch's name of a module -> its name here, if `eager` does not simply replace `torch`. Submodules follow their package.
 RENAMED = {
     "torch": "eager",
     "torch._VF": "eager",
@@ -39,7 +39,7 @@ RENAMED = {
 
 
 def real_name(fullname: str) -> str:
-    """Our name of the module that torch calls `fullname`."""
+    """The name here of the module that torch calls `fullname`."""
     head, tail = fullname, ""
     while head not in RENAMED:
         head, _, last = head.rpartition(".")
@@ -49,10 +49,10 @@ def real_name(fullname: str) -> str:
 
 _TORCH_NAMES = {"fxir.export": "torch.export", "fxir": "torch.fx", "dynamo.functorch": "functorch", "dynamo": "torch._dynamo",
                 "inductor": "torch._inductor", "eager": "torch"}  # fmt: skip
-# Modules of dynamo and inductor that programs import under torch's names; the others are no faces of torch's.
+# Modules of dynamo and inductor that programs import under torch's names.
 _COMPILER_FACES = frozenset("dynamo dynamo.backends dynamo.backends.common dynamo.backends.registry dynamo.exc dynamo.functorch "
                             "dynamo.functorch.compile dynamo.testing dynamo.utils inductor".split())  # fmt: skip
-# Parts of torch whose modules say why a name of torch's is not here.
+# Parts of torch whose modules state the reason for a missing name.
 _PARTS = frozenset(
     "_C _custom_ops _functorch _higher_order_ops _logging _ops _subclasses _tensor _tensor_str _utils accelerator amp ao autograd backends "
     "compiler cpu cuda distributed distributions export fft func functional futures fx hub jit library linalg multiprocessing nn onnx "
@@ -61,7 +61,7 @@ _PARTS = frozenset(
 
 
 def torch_name(real: str) -> str | None:
-    """What torch calls our module, or what stands for a missing one of ours; None if torch has no such part."""
+    """torch's name for a module of this project, which may be missing; None if torch has no such part."""
     renamed = [theirs for theirs, ours in RENAMED.items() if ours == real]
     if len(renamed) == 1:
         return renamed[0]
@@ -73,5 +73,5 @@ def torch_name(real: str) -> str | None:
 
 
 def is_internal(real: str) -> bool:
-    """Whether our module is a part of the compiler that no program imports under a name of torch's."""
+    """Whether a module is a part of the compiler that no program imports under a name of torch."""
     return real.startswith(("dynamo", "inductor")) and real not in _COMPILER_FACES

@@ -1,4 +1,4 @@
-"""The engine: what to run of the reverse graph, and the steps that have hooks or targets around them.
+"""The backward engine: chooses the nodes of the reverse graph to run, and runs the nodes with hooks or targets.
 
 The loop itself is native (`_native.run_backward`): every node runs once, when all gradients of its outputs have been summed,
 latest node first. With `inputs`, only the nodes on a path to one of them run.
@@ -144,9 +144,9 @@ class _Run:
         _native.run_backward(deliveries, self.retain, self.needed, special, self._step)
 
     def _step(self, node: Node, grads: list[Any]) -> Sequence[Any]:
-        """Deliver what has come to `node` and apply it, if anything beyond is wanted: the steps that are not plain."""
+        """Run a node that has hooks or targets: collect its gradients, call its hooks, and apply it if a later node needs it."""
         needed = self.needed
-        inside = isinstance(node, FunctionNode) and node.feeding and self._asks_inside(node, grads)
+        inside = isinstance(node, FunctionNode) and node.feeding and self._needs_inner_gradient(node, grads)
         if not inside:
             hooks.run_tensor_hooks(node, grads)
         if not inside and needed is not None and self._collect(node, grads) and (
@@ -173,8 +173,8 @@ class _Run:
             node.release()
         return result
 
-    def _asks_inside(self, node: FunctionNode, grads: list[Any]) -> bool:
-        """Whether a gradient is asked for at an output that is made into another one, from which a gradient comes."""
+    def _needs_inner_gradient(self, node: FunctionNode, grads: list[Any]) -> bool:
+        """Whether a hook or target needs the gradient of an output that feeds another output with a gradient."""
         asked = {*(node.tensor_hooks or ()), *(node.retained or ()), *(k for n, k in self.targets or () if n is node)}
         return any(node.feeding >> k & 1 and any(g is not None and i != k for i, g in enumerate(grads)) for k in asked)
 
@@ -197,7 +197,7 @@ class _Run:
         return result  # type: ignore[no-any-return]
 
     def _collect(self, node: Node, grads: list[Any]) -> bool:
-        """Note the gradients that were asked for at `node`; whether there were any."""
+        """Keep the gradients of the targets at `node`. Returns: whether `node` has a target."""
         assert self.targets is not None
         hit = False
         for i, g in enumerate(grads):
@@ -249,7 +249,7 @@ def queue_callback(fn: Callable[[], None]) -> None:
 
 
 def _check_switches(**switches: Any) -> None:
-    """Raise TypeError for what is neither a bool nor None, nor a small number, which torch takes for its truth."""
+    """Raise TypeError unless each switch is a bool, None, or an int in [0, 256), which torch reads as a bool."""
     for name, value in switches.items():
         if value is not None and not (isinstance(value, int) and 0 <= value < 256):
             raise TypeError(f"argument '{name}' must be bool, not {type(value).__name__}")
@@ -260,7 +260,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     """Add the gradients of `tensors` into the `.grad` of the leaves they depend on (or of `inputs` only).
 
     grad_tensors: one per tensor, of its shape; None means 1 for a single-element tensor.
-    inputs: tensors or GradientEdges; those that are no leaves get a `.grad` too.
+    inputs: tensors or GradientEdges; a tensor that is not a leaf gets a `.grad` too.
     Raises: RuntimeError if a tensor has no history or a gradient is missing or of another shape.
     """
     if grad_variables is not None:

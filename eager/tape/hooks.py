@@ -1,4 +1,4 @@
-"""What the engine calls around a node: hooks on tensors and nodes, anomaly checks, starting gradients."""
+"""Functions that the engine calls around a node: hooks on tensors and nodes, anomaly checks, initial gradients."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ def zeros(like: SpecLike) -> Any:
 
 
 def batched(fn: Callable[..., Any], rows: Sequence[Any]) -> Sequence[Any]:
-    """`fn` over the leading dim of all `rows` at once, by vmap: a layer above this one, found on first use."""
+    """The results of `fn` over the leading dim of all `rows`, by vmap. vmap is in a layer above and is found on first use."""
     return first_use.find(__name__, "call_batched")(fn, rows)
 
 
@@ -41,7 +41,7 @@ def _name(hook: Any) -> str:
 
 
 def _check_replacement(hook: Any, old: Any, new: Any) -> None:
-    """Raise, with torch's texts, where a hook's result cannot stand for the gradient it was given."""
+    """Raise TypeError or RuntimeError, with torch's texts, if the result of a hook cannot replace the gradient `old`."""
     if not isinstance(new, TensorBase):
         raise TypeError(f"expected Variable, but hook returned '{type(new).__name__}'")
     if old is None:
@@ -99,7 +99,7 @@ def run_posthooks(node: Node, result: Sequence[Any], grads: Sequence[Any]) -> Se
 
 
 def forward_trace(node: Node) -> str:
-    """What anomaly mode says of a node that failed: the forward line, and the line that led to it."""
+    """The report of anomaly mode on a failed node: the traceback of its forward call, and of the calls that induced it."""
     stack = node.metadata.get("traceback_")
     if stack is None:
         return (f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during forward "
@@ -116,7 +116,7 @@ def forward_trace(node: Node) -> str:
 
 
 def refuse_nan(node: Node, result: Sequence[Any]) -> None:
-    """Raise RuntimeError where the gradients that `node` gave hold nan, warning with the forward line first."""
+    """Raise RuntimeError if a gradient that `node` returned holds nan."""
     before = _native.set_grad_enabled(False)
     try:
         for i, g in enumerate(result):

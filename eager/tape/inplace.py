@@ -1,7 +1,7 @@
-"""In-place ops: checks, the write itself, and the history of everything that shares the memory.
+"""In-place ops: the checks, the write, and the histories of all tensors that share the memory.
 
-A write through a view gives the *base* a new history (the old one outside the view, the op inside
-it); other views of that base rebuild theirs from it when they are next asked.
+A write through a view gives the *base* a new history: the old history outside the view, the op inside it. The other views of
+that base rebuild their histories from it at their next use.
 """
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def check_result(op: Any, target: Any, args: tuple[Any, ...]) -> None:
 
 
 def _check_history(target: Any, recording: bool) -> None:
-    """Raise RuntimeError where inference mode or the history of `target` forbids a write."""
+    """Raise RuntimeError if inference mode or the history of `target` forbids a write."""
     if target._is_inference and not _native.inference_mode():
         raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
                            "normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more "
@@ -127,7 +127,7 @@ def _check_history(target: Any, recording: bool) -> None:
 
 
 def check_may_write(target: Any) -> None:
-    """Raise RuntimeError where history forbids an in-place write to `target`, with torch's texts."""
+    """Raise RuntimeError, with torch's texts, if the history of `target` forbids an in-place write."""
     m = target._autograd
     is_view = m is not None and m.base is not None
     if is_view and m.creation is not None:
@@ -143,7 +143,7 @@ def rebase(target: Any, node: Node) -> None:
     m = target._autograd
     root = target if m is None or m.base is None else m.base
     if not root._requires_grad:
-        root._ask_base()  # views made before now get their history when they are next asked
+        root._ask_base()  # earlier views rebuild their history at their next use
     if m is None or m.base is None:
         _move_retained(target, node)
         target._set_history(node, 0)
@@ -202,7 +202,7 @@ class CopySlices(Node):
         return [whole, *inner_grads[1:]]
 
     def _laid_out(self, g: Any) -> Any:
-        """A copy of a gradient of the base, of which `_part` is the view's."""
+        """A copy of a gradient of the base, in a layout where `_part` gives the view's gradient."""
         if self.layout is not None:
             return _native.empty(g.dtype.code, self.layout.shape, self.layout.strides).copy_(g)
         if self.order is None:
@@ -221,8 +221,11 @@ class CopySlices(Node):
 
 
 def _steps_from_base(t: Any, m: AutogradMeta, origin: int = 0) -> tuple[tuple[Any, tuple[Any, ...]], ...]:
-    """The view ops that lead from the base, as it is now, to its view `t`. Where its geometry was changed in place, or a step
-    names a place in memory, it is one: the place in memory, counted from element `origin`."""
+    """The view ops that lead from the present base to its view `t`.
+
+    They are one `as_strided`, from element `origin` of the memory, if the base's geometry was changed in place or a step is an
+    `as_strided`.
+    """
     retyped = t.dtype != m.base.dtype  # whose places count in other units
     if not _is_reshaped(m.base) and (retyped or not _names_places(m.replay)):
         return m.replay
@@ -230,7 +233,7 @@ def _steps_from_base(t: Any, m: AutogradMeta, origin: int = 0) -> tuple[tuple[An
 
 
 def _names_places(replay: tuple[tuple[Any, tuple[Any, ...]], ...]) -> bool:
-    """Whether view ops mean anything else for a tensor of the same sizes and other strides."""
+    """Whether the view ops depend on the strides of their input."""
     return any(op is _as_strided() for op, _ in replay)
 
 
@@ -240,7 +243,7 @@ def _is_reshaped(base: Any) -> bool:
 
 
 class BeforeWrites:
-    """What in-place writes to tensors change: their memory and their histories, to be put back by `undo`. Their versions go on."""
+    """The memory and the histories of tensors before in-place writes. `undo` restores both; versions keep counting up."""
 
     def __init__(self, *tensors: Any) -> None:
         self.memory = [(t, t.untyped_storage(), t.untyped_storage().clone()) for t in tensors]
@@ -250,7 +253,7 @@ class BeforeWrites:
         self.retained = [(node, dict(node.retained)) for node in nodes.values()]
 
     def undo(self) -> None:
-        """As if nothing had been written since."""
+        """Restore the memory and the histories."""
         for t, storage, content in self.memory:
             storage.copy_(content)
             t._bump_version()
@@ -262,8 +265,9 @@ class BeforeWrites:
 
 
 def take_geometry(t: Any, view: Any, become: Callable[[Any, Any], None], written: bool = True) -> None:
-    """Give `t` the geometry and the history of its view `view`, in place. become: gives it the former. written: whether this
-    counts as a write, as it does in torch: what has saved `t` for backward then refuses.
+    """Give `t` the geometry and the history of its view `view`, in place.
+
+    become: sets the geometry. written: whether this counts as a write, as in torch: a node that saved `t` then refuses to run.
     """
     become(t, view)
     m, of_view = t._autograd, view._autograd

@@ -1,6 +1,6 @@
-"""Nodes of the reverse graph: what produced a tensor, and what its backward needs.
+"""Nodes of the reverse graph: the op that produced a tensor, its edges, and the tensors saved for backward.
 
-Knows nothing of the op table beyond an op's own gradient rules; imports no ops.
+This module imports no ops. It reads only the gradient rules of the ops it is given.
 """
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Edge = tuple["Node", int] | None
 
 
 class AutogradMeta:
-    """What only some tensors have: hooks, the accumulator of a leaf, the base of a view."""
+    """The autograd data that only some tensors have: hooks, the accumulator of a leaf, the base of a view."""
 
     __slots__ = ("hooks", "post_hooks", "accumulator", "retains_grad", "base", "replay", "seen_version", "creation", "reshaped",
                  "__weakref__")  # fmt: skip
@@ -126,7 +126,7 @@ class SavedTensor:
     register_hooks = set_hooks
 
     def unpack(self, node: Node) -> Any:
-        """The tensor as it was. Raises RuntimeError if it was written to since."""
+        """The saved tensor. Raises: RuntimeError if it was written to after it was saved."""
         if self.unpack_hook is not None:
             return self._unpack_packed(node)
         t = self.tensor
@@ -180,7 +180,7 @@ class Node:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """A dict for whatever users attach; anomaly mode keeps the forward traceback here."""
+        """A dict for data that users attach. Anomaly mode keeps the forward traceback here."""
         if self._metadata is None:
             self._metadata = {}
         return self._metadata
@@ -270,10 +270,10 @@ _ENGINE_HOLDS = 5
 
 
 def first_gradient(g: Any, t: Any) -> Any:
-    """What `.grad` of `t` becomes from a first gradient: memory of its own, for it may be added to in place.
+    """The `.grad` of `t` after its first gradient. It owns its memory, because later gradients are added to it in place.
 
-    That is the gradient itself where only the engine holds it, else a copy. With `create_graph` it keeps its history.
-    It lies in memory as `t` does (row-major where t has gaps): users flatten gradients as they flatten parameters.
+    It is the gradient itself if only the engine holds that tensor, otherwise a copy. With `create_graph` it keeps its history.
+    Its layout is that of `t` (row-major if `t` has gaps): users flatten gradients as they flatten parameters.
     """
     if not (g._is_contiguous() and t._is_contiguous()):
         moved = _laid_out(g, t)
@@ -294,9 +294,9 @@ def _laid_out(g: Any, t: Any) -> Any:
 
 
 class OpNode(Node):
-    """The reverse step of an op with a gradient rule: applies its formulas to what they asked to keep.
+    """The reverse step of an op with a gradient rule: applies its formulas to the saved tensors.
 
-    Every op has a class of its own (`AddBackward0`), made by `op_node_class`.
+    `op_node_class` makes a separate class for every op (`AddBackward0`).
     """
 
     __slots__ = ("op", "saved", "kept_outputs", "needs", "released")
@@ -376,7 +376,7 @@ class OpNode(Node):
         return self.released
 
 
-# What torch calls the reverse step where its op, or the first of the ops it is made of, has another name.
+# torch's name of a reverse step whose op, or the first op of its decomposition, has another name.
 _OTHER_NAMES = {
     "linear": "AddmmBackward0", "batch_norm_train": "NativeBatchNormBackward0", "vector_norm": "LinalgVectorNormBackward0",
     "to_dtype": "ToCopyBackward0", "gelu_erf": "GeluBackward0", "gelu_tanh": "GeluBackward0",
@@ -402,7 +402,7 @@ class FunctionNode(Node):
         self.backward = backward
         self._name = name
         self.on_release = on_release
-        self.feeding = 0  # outputs that others are made of, a bit mask; `backward.inside` gives what comes to them from those
+        self.feeding = 0  # bit mask of outputs that feed other outputs (see `backward.inside`)
 
     def name(self) -> str:
         return self._name
@@ -420,7 +420,7 @@ class FunctionNode(Node):
 
 
 def _find_edge(t: Any) -> Edge:
-    """Where the gradient of `t` goes: (node, output number), or None if it wants none."""
+    """The edge that the gradient of `t` flows to: (node, output number), or None if `t` requires no gradient."""
     if not isinstance(t, TensorBase) or not t._requires_grad:
         return None
     fn = history_of(t)

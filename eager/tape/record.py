@@ -52,9 +52,9 @@ def apply(op: Any, args: tuple[Any, ...], below: Below) -> Any:
 
 
 def owned(result: Any, given: Iterable[Any] = ()) -> Any:
-    """What a function made of several ops gives: a view of memory that it made itself is a tensor like any other to its caller.
+    """The result of a function of several ops, as its caller sees it: a view of memory that the function made is no view to it.
 
-    given: tensors whose views the result may be. Of several results each.
+    given: tensors that the result may be a view of. A sequence of results is treated item by item.
     """
     if isinstance(result, tuple | list):
         given = tuple(given)
@@ -76,7 +76,7 @@ def view(op: Any, args: tuple[Any, ...], below: Below) -> Any:
     if not recording:
         result._autograd.creation = NO_GRAD_VIEW
         if x._requires_grad:
-            result._ask_base()  # without a history it wants gradients as its base does
+            result._ask_base()  # a view without a history requires a gradient if its base does
     return result
 
 
@@ -92,7 +92,7 @@ def note_one_of_many(views: Any, name: str) -> Any:
 
 
 def note_view(result: Any, x: Any, op: Any, args: tuple[Any, ...]) -> None:
-    """Remember that `result` is `op` of `x`, chained down to the base that is no view itself."""
+    """Record that `result` is the view `op` of `x`, as a chain of view ops from the base, which is not a view."""
     m = meta_of(result)
     parent = x._autograd
     step = ((op, args[1:]),)

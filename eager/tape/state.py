@@ -1,6 +1,6 @@
-"""What autograd keeps beside the graph: the hooks on saved tensors, anomaly mode, the node being run.
+"""The state of autograd beside the graph: hooks on saved tensors, anomaly mode, the running node.
 
-Knows of no tensors and no nodes; everything else of autograd may read it.
+This module depends on neither tensors nor nodes, so that every other module of autograd may import it.
 """
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _PerThread(threading.local):
 
 
 class saved_hooks_off:  # noqa: N801 - used like a function
-    """No hook sees the tensors saved in the block: for graphs that are no part of the program, as a compiler's traces."""
+    """A block whose saved tensors no hook receives: for graphs outside the program, such as the traces of a compiler."""
 
     def __enter__(self) -> None:
         self._before = per_thread.saved_hooks

@@ -1,9 +1,8 @@
-"""The level of vmap: tensors with a hidden leading dim, and how ops work on all rows at once.
+"""The level of vmap: tensors with a hidden leading dim, and ops that compute all rows in one call.
 
-A `BatchedTensor` looks like one row; its value below has the rows along dim 0. An op on batched tensors is one op on
-the values, chosen by the rules of `eager.transforms.rules`: by name where an op needs one of its own, else by kind
-(pointwise, reduction), else through the op's decomposition. An op without any rule runs row by row, and says so
-once: slow, never wrong.
+A `BatchedTensor` has the shape of one row; its value below has the rows along dim 0. A rule of `eager.transforms.rules` maps an
+op on batched tensors to ops on the values: the op's own rule, the rule of its kind (pointwise, reduction), or its
+decomposition. An op without a rule runs row by row, with one warning: slow, never wrong.
 """
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ _RANDOM = (
 
 
 class BatchedTensor(Wrapped):
-    """One row of a batch, as the mapped function sees it. It has no data of its own to look at."""
+    """One row of a batch, as the mapped function sees it. Its data cannot be read."""
 
     _level: Batching
 
@@ -89,7 +88,7 @@ class Batching(Level):
         """A row of `value`, whose rows lie along dim 0."""
         return self.make(value, tuple(value.shape)[1:], value.stride()[1:], fake=True)
 
-    # ---- what rules ask ----
+    # ---- queries of the rules ----
 
     def is_batched(self, x: Any) -> bool:
         return isinstance(x, BatchedTensor) and x._level is self
@@ -103,7 +102,7 @@ class Batching(Level):
         return x
 
     def aligned(self, x: Any, ndim: int) -> Any:
-        """The value of a batched tensor with its logical dims padded on the left to `ndim`; others as they are."""
+        """The value of a batched tensor with its logical dims padded on the left to `ndim`; any other argument unchanged."""
         if not self.is_batched(x):
             return x
         v = x._value
@@ -182,7 +181,7 @@ class Batching(Level):
         return target
 
     def _random(self, op: Op, args: tuple[Any, ...]) -> Any:
-        """Draws that do not depend on the batch by themselves."""
+        """A random op whose arguments have no batch dim: one draw for all rows, or one for each, by `randomness`."""
         if self.randomness == "error":
             raise RuntimeError(_RANDOM)
         if self.randomness == "same":
@@ -225,6 +224,6 @@ def set_custom_function(handler: Callable[[Batching, Any, tuple[Any, ...]], Any]
 
 
 def rule_for(op: Op) -> Rule | None:
-    """The batching rule of an op; None for one that decomposes or runs row by row."""
+    """The batching rule of an op; None if the op decomposes or runs row by row."""
     return _find_rule(op)
 

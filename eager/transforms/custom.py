@@ -15,7 +15,7 @@ TensorBase = _native.TensorBase
 
 
 class VmapInfo(NamedTuple):
-    """What a `vmap` staticmethod is told: the number of rows, and how random numbers are drawn."""
+    """The first argument of a `vmap` staticmethod: the number of rows and the treatment of random numbers."""
 
     batch_size: int
     randomness: str
@@ -54,7 +54,7 @@ def _apply(level: Batching, cls: Any, args: tuple[Any, ...]) -> Any:
 
 
 def _generated(level: Batching, cls: Any, args: tuple[Any, ...]) -> Any:
-    """The function of a batch whose forward, backward and jvp are those of `cls`, mapped over the rows."""
+    """A Function of a batch: it maps the forward, backward and jvp of `cls` over the rows."""
     require_setup_context(cls)
     batched = tuple(level.is_batched(a) for a in args)
 
@@ -87,7 +87,7 @@ def _generated(level: Batching, cls: Any, args: tuple[Any, ...]) -> Any:
 
 
 def _mapped_backward(cls: Any, ctx: Any, batched: tuple[bool, ...], grads: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The rows' own backward for all rows; what is shared by the rows gets the sum of theirs."""
+    """The backward of one row, mapped over all rows. An input that all rows share gets the sum of their gradients."""
     n = len(ctx.inputs)
     saved = ctx.saved_tensors
     inputs = [x if s is None else s for x, s in zip(ctx.inputs, saved[:n], strict=True)]

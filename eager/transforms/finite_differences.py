@@ -267,7 +267,7 @@ class _NoGradient(Function):
 
 
 def _check_undefined(ys: Sequence[Any], xs: Sequence[Any]) -> None:
-    """Without any output gradient there is none for the inputs, or zeros."""
+    """Check that backward without output gradients gives no input gradients, or zeros."""
     cut = _NoGradient.apply(*ys)
     try:
         found = grad(list(cut), xs, [hooks.ones(y) for y in cut], retain_graph=True, allow_unused=True)
@@ -303,7 +303,7 @@ def _check_dtypes(ys: Sequence[Any], xs: Sequence[Any]) -> None:
 
 
 def _checked_inputs(inputs: Sequence[Any]) -> list[int]:
-    """Positions of the inputs to check. Raises ValueError if there are none, RuntimeError for overlapping memory."""
+    """Positions of the inputs to check. Raises: ValueError if there are none; RuntimeError for overlapping memory."""
     found = []
     for i, x in enumerate(inputs):
         if not isinstance(x, TensorBase) or not x.requires_grad:
@@ -333,7 +333,7 @@ def _part(fn: Func, which: str, keep: Callable[[Any], bool]) -> Func:
 
 
 def _check_constant(fn: Func, inputs: Sequence[Any], checked: Sequence[int], eps: float) -> None:
-    """A function none of whose outputs wants a gradient must indeed be constant."""
+    """Check that a function is constant if none of its outputs requires a gradient."""
 
     def value() -> list[Any]:
         with no_grad():
@@ -354,7 +354,7 @@ def _gradcheck(func: Func, inputs: tuple[Any, ...], s: _Settings, undefined: boo
     with enable_grad():
         outputs = func(*inputs)
     for y in _tensors(outputs):
-        y.requires_grad  # noqa: B018 - raises AttributeError for what is no tensor
+        y.requires_grad  # noqa: B018 - raises AttributeError unless `y` is a tensor
     ys = _differentiable(outputs)
     if not ys:
         _check_constant(func, inputs, checked, s.eps)
@@ -394,10 +394,10 @@ def gradcheck(func: Func, inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5,
               check_backward_ad: bool = True, fast_mode: bool = False, masked: bool | None = None) -> bool:  # fmt: skip
     """Whether the gradients of `func` agree with central differences of step `eps`, within atol + rtol * |numerical|.
 
-    inputs: a tensor or a tuple; those that require gradients (in double precision) are checked. Also checked: that
-    backward is deterministic within nondet_tol, and bears missing output gradients; on request forward mode, vmap over
+    inputs: a tensor or a tuple. Inputs that require gradients are checked, in double precision. The check includes that
+    backward is deterministic within nondet_tol and accepts missing output gradients. Options add forward mode, vmap over
     backward, and dtypes.
-    Raises: GradcheckError saying what differs, unless `raise_exception` is False; ValueError if nothing is to check.
+    Raises: GradcheckError with the difference, unless `raise_exception` is False; ValueError if no input requires a gradient.
     """
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")

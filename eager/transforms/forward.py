@@ -1,12 +1,12 @@
-"""The level of forward mode: tensors with a tangent, and how ops carry tangents along.
+"""The level of forward mode: tensors with a tangent, and the tangents of the results of ops.
 
-No op states a forward rule; it follows from what the table has:
-  1. linear ops (views by kind, else `linear_in` and `bilinear_in` of the declaration): the op applied to the tangents;
-  2. pointwise ops: the Jacobian is diagonal, so the reverse formula, applied to a tangent, is the forward rule;
-  3. ops with a gradient formula: g -> J^T g is linear in g, and its own reverse is t -> J t;
-  4. composites without one: their decomposition, op by op.
-The third is right for every op with a formula (the first two save work), so an op added to the table needs nothing
-here. Source of 3: J. Townsend, "A new trick for calculating Jacobian vector products" (2017).
+No op states a forward rule. The rule follows from the op's record:
+  1. linear op (views by kind, else `linear_in` and `bilinear_in` of the declaration): the op applied to the tangents;
+  2. pointwise op: the Jacobian is diagonal, so the reverse formula, applied to a tangent, is the forward rule;
+  3. op with a gradient formula: g -> J^T g is linear in g, and its reverse is t -> J t;
+  4. composite op without a formula: its decomposition, op by op.
+Rule 3 is correct for every op with a formula (rules 1 and 2 save work), so a new op of the table needs no entry here. Source of
+rule 3: J. Townsend, "A new trick for calculating Jacobian vector products" (2017).
 """
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TensorBase = _native.TensorBase
 class DualTensor(Wrapped):
     """A tensor of a forward-mode transform: `_value`, and `_tangent` or None for zero.
 
-    A view keeps no tangent of its own: it is the same view of its base's.
+    A view stores no tangent: its tangent is the same view of its base's tangent.
     """
 
     _tangent: Any
@@ -85,7 +85,7 @@ class Forward(Level):
         return t
 
     def tangent(self, x: Any) -> Any:
-        """The tangent of an argument, None if it has none; lists item by item."""
+        """The tangent of an argument, or None; lists item by item."""
         if isinstance(x, DualTensor) and x._level is self:
             return x.tangent
         if isinstance(x, (list, tuple)):
@@ -138,7 +138,7 @@ class Forward(Level):
                 functional = base.decompose(*args)
             new = self.tangent(functional)
         else:
-            # of a copy: what formulas keep of the old value must outlive the write
+            # on a copy: formulas save the old value, which the write must not change
             new = push_forward(base, (OPS["clone"](values[0], None), *values[1:]), tangents)[1]
         op(*values)
         self._set_tangent(target, new)
@@ -193,13 +193,15 @@ def rows_as(t: Any, like: Any) -> Any:
 
 
 def _decomposes(op: Op) -> bool:
-    """Whether only the decomposition of an op says how it differentiates. (A formula of its own knows the points
-    where its parts have no derivative but it has.)"""
+    """Whether an op has no gradient formula and differentiates through its decomposition.
+
+    A formula is preferred: it has a value at points where the parts of the decomposition have no derivative.
+    """
     return op.decompose is not None and not op.vjp and not op.rules.linear_in and op.rules.bilinear_in is None
 
 
 def push_forward(op: Op, values: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
-    """(result, tangent) of a functional op that is no view; for several results two tuples."""
+    """(result, tangent) of a functional op that is not a view; for several results two tuples."""
     if op.nondifferentiable:
         result = op(*values)
         return result, (None,) * len(result) if isinstance(result, tuple) else None
@@ -219,7 +221,7 @@ def push_forward(op: Op, values: tuple[Any, ...], tangents: tuple[Any, ...]) -> 
 
 
 def _only_linear(op: Op, tangents: tuple[Any, ...]) -> bool:
-    """Whether tangents stand only where the op is linear."""
+    """Whether the op is linear in every argument that has a tangent."""
     return all(t is None or p.name in op.rules.linear_in for p, t in zip(op.schema.params, tangents, strict=True))
 
 

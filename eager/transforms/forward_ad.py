@@ -12,7 +12,7 @@ _levels: list[DualLevel] = []
 
 
 class RecordedDual(DualTensor):
-    """A dual tensor of a `dual_level`. Autograd records what is done to its value, as in torch: the history is the value's."""
+    """A dual tensor of a `dual_level`. As in torch, autograd records the ops on its value: its history is the value's history."""
 
     @property  # type: ignore[misc]
     def requires_grad(self) -> bool:
@@ -46,7 +46,7 @@ class DualLevel(Forward):
 
 
 class UnpackedDualTensor(NamedTuple):
-    """What `unpack_dual` gives: the primal, and its tangent or None."""
+    """The result of `unpack_dual`: the primal, and its tangent or None."""
 
     primal: Any
     tangent: Any
@@ -63,7 +63,7 @@ def enter_dual_level() -> int:
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """End the level: its tangents are gone. Raises RuntimeError if there is none or another number is given."""
+    """End the level and drop its tangents. Raises: RuntimeError if there is no level or `level` is not its number."""
     if not _levels:
         raise RuntimeError("Trying to exit a forward AD level but no level exists, make sure to enter_dual_level() first.")
     if level not in (None, 0):
@@ -104,7 +104,7 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
 
 
 def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
-    """(primal, tangent) of a tensor; outside of a level, or for a tensor that has none, the tangent is None."""
+    """(primal, tangent) of a tensor. The tangent is None outside a level and for a tensor without a tangent."""
     if not isinstance(tensor, DualTensor):
         return UnpackedDualTensor(tensor, None)
     return UnpackedDualTensor(tensor._value, tensor.tangent)

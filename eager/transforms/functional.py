@@ -35,7 +35,7 @@ def _as_tuple(x: Any, who: str, what: str | None = None) -> tuple[bool, Tensors]
 
 
 def _prepare(inputs: Tensors, create_graph: bool) -> Tensors:
-    """Fresh tensors to differentiate in: with history if the results are to be differentiable in the inputs."""
+    """Fresh tensors to differentiate with respect to: with history if the results must be differentiable in the inputs."""
     if create_graph:
         return tuple(OPS["view"](x, tuple(x.shape)) if x.requires_grad else x.detach().requires_grad_() for x in inputs)
     return tuple(x.detach().requires_grad_() for x in inputs)
@@ -53,7 +53,7 @@ def _check_depends(outputs: Tensors, strict: bool) -> None:
 
 
 def _gradients(outputs: Tensors, inputs: Tensors, cotangents: Sequence[Any], create_graph: bool) -> list[Any]:
-    """Gradients, None where there is no dependence."""
+    """Gradients; None for an input that the outputs do not depend on."""
     pairs = [(y, g) for y, g in zip(outputs, cotangents, strict=True) if y.requires_grad and g is not None]
     if not pairs:
         return [None] * len(inputs)
@@ -62,7 +62,7 @@ def _gradients(outputs: Tensors, inputs: Tensors, cotangents: Sequence[Any], cre
 
 
 def _filled(found: Sequence[Any], refs: Tensors, strict: bool, create_graph: bool, stage: str) -> Tensors:
-    """Zeros for None; with `strict` an error that says what is independent of what."""
+    """The gradients with zeros for None. Raises: RuntimeError for None if `strict`, naming the independent output and input."""
     result = []
     for i, (g, x) in enumerate(zip(found, refs, strict=True)):
         if g is None and strict:
@@ -101,7 +101,7 @@ def _check_vector(v: Tensors, like: Tensors, is_tuple: bool) -> None:
 
 
 def _vector(v: Any, like: Tensors, is_tuple: bool, who: str, missing: str) -> Tensors:
-    """The vector of a product, checked; None stands for 1 where there is one element in all."""
+    """The checked vector of a product; None stands for 1 if the tensors have one element in all."""
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
             raise RuntimeError(missing)
@@ -141,7 +141,7 @@ def jvp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, stri
                                          "with a single element.")  # fmt: skip
         many_out, ys = _call(func, xs, "jvp")
         _check_depends(ys, strict)
-        cotangents = tuple(hooks.ones(y).requires_grad_() for y in ys)  # any: what is pulled back is linear in them
+        cotangents = tuple(hooks.ones(y).requires_grad_() for y in ys)  # any values: the pullback is linear in them
         pulled = _filled(_gradients(ys, xs, cotangents, True), xs, strict, False, "back")
         found = _filled(_gradients(pulled, cotangents, vs, create_graph), ys, strict, create_graph, "back_trick")
     return _finish(ys, create_graph, many_out), _finish(found, create_graph, many_out)

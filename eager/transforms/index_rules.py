@@ -77,13 +77,13 @@ def _key(b: Batching, x: Any, indices: Sequence[Any]) -> tuple[list[Any], int, i
 
 
 def _moved(y: Any, source: int, count: int, target: int) -> Any:
-    """`y` with `count` dims from `source` on standing from `target` on."""
+    """`y` with the `count` dims that begin at `source` moved to begin at `target`."""
     order = [i for i in range(y.ndim) if not source <= i < source + count]
     return OPS["permute"](y, (*order[:target], *range(source, source + count), *order[target:]))
 
 
 def _index(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:
-    """With an index of rows, its dims and those of the others come first; they move to where a row has them."""
+    """Move the dims of the indices, which come first if an index has rows, to their position in one row."""
     x, indices = args
     if all(t is None for t in indices):
         return op(b.front(x), [None, *indices])

@@ -1,11 +1,10 @@
-"""Levels: one function transform at work, as a dispatch mode with wrapped tensors of its own.
+"""Levels: a running function transform as a dispatch mode with its own wrapped tensors.
 
-Every transform in progress (a `grad`, a `vmap`, a `jvp`) is one level on the mode stack, the innermost on top. A
-tensor that a level must know more about than its data (a history, a batch dim, a tangent) is wrapped: a Tensor over
-the same storage that remembers the `value` below. An op call reaches the innermost level first; it unwraps its own
-tensors, calls ops on the values with itself switched off (so the next level sees those calls), and wraps the
-results. Tensors of other levels are constants to it. That is why transforms compose in any order: no level knows
-of another.
+Every running transform (a `grad`, a `vmap`, a `jvp`) is one level on the mode stack, with the innermost on top. A level wraps
+each tensor for which it keeps more than the data (a history, a batch dim, a tangent): the wrapper is a Tensor over the same
+storage that holds the `value` of the level below. An op call reaches the innermost level first. The level unwraps its tensors,
+calls ops on the values with itself off, so that the next level handles these calls, and wraps the results. Tensors of other
+levels are constants to it. Transforms compose in any order because no level depends on another.
 """
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ TensorBase = _native.TensorBase
 
 
 class Wrapped(Tensor):
-    """A tensor of one level: `_value` is what it is below, `_level` whose it is."""
+    """A tensor of the level `_level`. `_value` is the tensor that it wraps, of a level below."""
 
     __torch_function__ = _disabled_torch_function_impl
     _value: Any
@@ -41,7 +40,7 @@ class Wrapped(Tensor):
         raise RuntimeError("cannot set .data of a tensor inside of a function being transformed; use an in-place copy_()")
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        """Raises RuntimeError: inside a transform its arguments are what is differentiated."""
+        """Raises: RuntimeError. Inside a transform only the arguments of the function are differentiated."""
         raise RuntimeError("You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* "
                            "APIs) inside of a function being transformed by a functorch transform. This is unsupported, please "
                            "attempt to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call "
@@ -75,7 +74,7 @@ class Wrapped(Tensor):
 
 
 class Level(DispatchLevel):
-    """Base of the transforms: unwrapping, wrapping, and what to do with a call that is not of this level."""
+    """Base class of the levels: unwraps, wraps, and handles calls without tensors of the level."""
 
     wrapper: type[Wrapped] = Wrapped
     depth: int  # counted from the outermost, 1
@@ -91,7 +90,7 @@ class Level(DispatchLevel):
         return any(isinstance(t, Wrapped) and t._level is self for t in op.tensors(args))
 
     def value(self, x: Any) -> Any:
-        """What `x` is below this level; lists item by item."""
+        """`x` without its wrapper of this level; lists item by item."""
         if isinstance(x, Wrapped) and x._level is self:
             return x._value
         if isinstance(x, (list, tuple)):

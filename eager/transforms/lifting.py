@@ -1,7 +1,7 @@
-"""The level of reverse mode: a tape of its own over wrapped tensors.
+"""The level of reverse mode: a separate tape over wrapped tensors.
 
-`grad`, `vjp` and `jacrev` record on this level's wrappers; what their values depend on outside of the transform is
-recorded below, on the values. So a gradient taken inside is differentiable outside, and only in what is outside.
+`grad`, `vjp` and `jacrev` record on the wrappers of this level. Dependences on tensors from outside the transform are recorded
+below, on the values. So a gradient computed inside is differentiable outside, with respect to the outside tensors only.
 """
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _indent(text: str) -> str:
 
 
 class Lifting(Level):
-    """Records what is computed from its inputs."""
+    """Records the ops on its inputs and on tensors computed from them."""
 
     wrapper = GradTensor
 
@@ -37,7 +37,7 @@ class Lifting(Level):
         self._outer_grad_mode = _native.grad_enabled()
 
     def input(self, value: Any) -> Any:
-        """`value` as a leaf that gradients are wanted for. Raises RuntimeError for integers."""
+        """`value` as a leaf that requires a gradient. Raises: RuntimeError for integers."""
         if value.dtype.is_integral:
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
         t = self.wrap(value)
@@ -65,7 +65,7 @@ class Lifting(Level):
         return recorded(op, args, below) if self._recording else below(op, args)
 
     def custom_function(self, cls: Any, args: tuple[Any, ...]) -> Any:
-        """A custom function: its forward runs below, its backward stands on this level's tape."""
+        """Call a custom function: its forward runs below, and this level's tape records its backward."""
         require_setup_context(cls)
 
         def forward(*inputs: Any) -> Any:
@@ -90,7 +90,7 @@ class Lifting(Level):
 
 
 def require_setup_context(cls: Any) -> None:
-    """Raise RuntimeError for a custom function whose forward and ctx cannot be told apart."""
+    """Raise RuntimeError for a custom function without `setup_context`: its forward takes `ctx`."""
     if not cls.has_setup_context():
         raise RuntimeError("In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it "
                            "must override the setup_context staticmethod. For more details, please see "

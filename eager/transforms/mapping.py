@@ -23,9 +23,9 @@ def vmap(func: Callable[..., Any], in_dims: Dims = 0, out_dims: Dims = 0, random
     """`func`, mapped over a dim of its tensor arguments.
 
     in_dims: an int, or a tree that fits the tuple of positional arguments, of ints and None (not mapped).
-    out_dims: where the batch dim stands in the results; None for a result that does not depend on the batch.
-    randomness: "error", "same" draws for all rows, or "different" ones. chunk_size: rows at a time.
-    Raises: ValueError for dims that do not fit, RuntimeError where `func` looks at the data of a row.
+    out_dims: position of the batch dim in the results; None for a result that does not depend on the batch.
+    randomness: "error", "same" (one draw for all rows) or "different". chunk_size: number of rows in one call.
+    Raises: ValueError for dims that do not fit; RuntimeError if `func` reads the data of a row.
     """
     if randomness not in ("error", "different", "same"):
         raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")

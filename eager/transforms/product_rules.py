@@ -20,7 +20,7 @@ def _bmm(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:
 
 
 def _linear(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:
-    """A weight of its own per row makes a batched product."""
+    """A separate weight for each row makes a batched product."""
     x, weight, bias = args
     if not b.is_batched(weight) and not b.is_batched(bias):
         return op(b.front(x), weight, bias)
@@ -50,7 +50,7 @@ def _from_groups(b: Batching, y: Any) -> Any:
 
 
 def _convolution(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:
-    """With one weight for all rows these join the images; else every row's channels are groups of their own."""
+    """With one weight for all rows, the rows join the batch of images; otherwise the channels of each row are separate groups."""
     x, weight, bias, *geometry, groups = args
     if not b.is_batched(weight):
         y = b.unfold(op(b.fold(x), weight, None if b.is_batched(bias) else bias, *geometry, groups))

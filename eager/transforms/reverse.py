@@ -1,4 +1,4 @@
-"""grad, grad_and_value, vjp, linearize: transforms that record a function on a level of its own."""
+"""grad, grad_and_value, vjp, linearize: transforms that record a function on a separate level."""
 from __future__ import annotations
 
 import functools
@@ -21,7 +21,7 @@ _NO_HOOKS = ("torch.func.{grad, vjp, jacrev, hessian} don't yet support saved te
 
 
 def _inputs(level: Lifting, tree: Any) -> Any:
-    """A tree of tensors as leaves of the level. Raises ValueError for what is no tensor."""
+    """A tree of tensors as leaves of the level. Raises: ValueError for an item that is not a tensor."""
 
     def leaf(x: Any) -> Any:
         if not isinstance(x, TensorBase):
@@ -91,10 +91,10 @@ def _checked_outputs(output: Any, who: str) -> tuple[list[Any], Any]:
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """(outputs, vjp_fn[, aux]): `func(*primals)`, and the map from cotangents of its outputs to those of the primals.
+    """(outputs, vjp_fn[, aux]): `func(*primals)`, and the map from cotangents of its outputs to cotangents of the primals.
 
-    vjp_fn takes cotangents in the structure of the outputs and gives a tuple, one tree per primal; it may be called
-    any number of times, also under `vmap`. Raises RuntimeError for results or cotangents of the wrong structure.
+    vjp_fn takes cotangents in the structure of the outputs and returns a tuple with one tree for each primal. It may be called
+    repeatedly, also under `vmap`. Raises: RuntimeError for results or cotangents of the wrong structure.
     """
     return vjp_with_argnums(func, *primals, argnums=tuple(range(len(primals))), has_aux=has_aux)
 

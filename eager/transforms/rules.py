@@ -176,7 +176,7 @@ def drawn(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:
 
 
 def demanded(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:
-    """What must hold must hold in all rows."""
+    """An assertion on rows: it must hold in all rows."""
     return OPS["expand"](op(b.front(args[0]), *args[1:]), (b.size,))
 
 

@@ -1,4 +1,4 @@
-"""What all transforms do at their doors: the depth of a new level, wrapping and unwrapping trees, checks."""
+"""Helpers at the entry and exit of a transform: the depth of a new level, wrapping and unwrapping of trees, checks."""
 from __future__ import annotations
 
 import functools
@@ -20,7 +20,7 @@ def next_depth() -> int:
 
 
 def unwrap(level: Level, tree: Any) -> Any:
-    """A tree with this level's tensors as they are below."""
+    """A tree with the tensors of this level unwrapped."""
     return tree_map(level.value, tree)
 
 
@@ -59,7 +59,7 @@ def picked(args: Sequence[Any], argnums: int | tuple[int, ...]) -> Any:
 
 
 def replaced(args: Sequence[Any], argnums: int | tuple[int, ...], values: Any) -> list[Any]:
-    """The arguments with those that `argnums` names replaced."""
+    """The arguments with the ones at `argnums` replaced."""
     result = list(args)
     if isinstance(argnums, int):
         result[argnums] = values

@@ -136,11 +136,11 @@ def _register_namedtuple(cls: type, *, serialized_type_name: str) -> None:
 
 def register_dataclass(cls: type, *, field_names: list[str] | None = None, drop_field_names: list[str] | None = None,
                        serialized_type_name: str | None = None) -> None:  # fmt: skip
-    """Treat a dataclass as a node whose children are its fields; those that are None go into the context.
+    """Treat a dataclass as a node whose children are its fields; fields that are None go into the context.
 
-    field_names: the fields, all by default; needed for a class that is no dataclass. drop_field_names: those that
-    field_names leaves out on purpose.
-    Raises: ValueError if the names are not those that `__init__` takes.
+    field_names: the fields, all by default; required for a class that is not a dataclass. drop_field_names: the fields that
+    field_names omits on purpose.
+    Raises: ValueError if the names differ from the parameters of `__init__`.
     """
     dropped = drop_field_names or []
     if dataclasses.is_dataclass(cls):
@@ -239,7 +239,7 @@ def _mapping_keys(d: Any) -> list[tuple[Any, Any]]:
 
 
 def _class_of(module: str, name: str) -> Any:
-    if module not in sys.modules:  # reading a spec runs no code: what it names must be here already
+    if module not in sys.modules:  # reading a spec runs no code: the module must be loaded already
         raise NotImplementedError(f"Deserializing the factory {module}.{name} of a defaultdict: import {module} first")
     found: Any = sys.modules[module]
     for part in name.split("."):

@@ -47,7 +47,7 @@ class TreeSpec:
         return self._children
 
     def children(self) -> list[TreeSpec]:
-        """Specs of the children, in a list of their own."""
+        """The specs of the children, as a new list."""
         return list(self._children)
 
     def child(self, index: int) -> TreeSpec:
@@ -164,7 +164,7 @@ _is_leaf = tree_is_leaf
 def tree_flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeSpec]:
     """The leaves of a tree from left to right, and its spec.
 
-    is_leaf: asked of every node first; where it is true the node is not taken apart.
+    is_leaf: called with every node first; if it returns True, the node is a leaf.
     """
     leaves: list[Any] = []
 
@@ -217,8 +217,8 @@ def tree_structure(tree: PyTree, is_leaf: IsLeaf = None) -> TreeSpec:
 def tree_map(func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: IsLeaf = None) -> PyTree:
     """A tree of the same structure with `func` of every leaf.
 
-    rests: trees of the same structure down to the leaves of `tree`: `func` gets what stands there as well.
-    Raises: ValueError where a structure differs.
+    rests: trees of the same structure down to the leaves of `tree`. `func` also gets their subtrees at each leaf.
+    Raises: ValueError if a structure differs.
     """
     leaves, spec = tree_flatten(tree, is_leaf)
     return _build(map(func, leaves, *(spec.flatten_up_to(r) for r in rests)), spec)
@@ -240,7 +240,7 @@ def _predicate(wanted: Any) -> Callable[[Any], bool]:
 
 
 def map_only(type_or_types_or_pred: Any, /) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
-    """Decorates a function of leaves: others than those of the given types (or with the property) stay as they are."""
+    """Decorate a function of leaves: leaves without the given types (or property) are returned unchanged."""
     applies = _predicate(type_or_types_or_pred)
 
     def wrap(func: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -337,7 +337,7 @@ def keystr(kp: KeyPath) -> str:
 
 
 def key_get(obj: Any, kp: KeyPath) -> Any:
-    """What stands at a path."""
+    """The subtree at a path."""
     for key in kp:
         obj = key.get(obj)
     return obj

@@ -124,7 +124,7 @@ class TypedStorage(metaclass=_StorageMeta):
         data = np.array(np.frombuffer(buffer, np.uint8)[offset:])
         data = data[: count * d.itemsize] if count >= 0 else data
         if data.size % d.itemsize:
-            raise ValueError(f"buffer of {data.size} bytes is no whole number of elements of {d.itemsize} bytes")
+            raise ValueError(f"buffer of {data.size} bytes does not hold a whole number of elements of {d.itemsize} bytes")
         if byte_order in ("little", "big") and byte_order != sys.byteorder:
             data = data.reshape(-1, d.itemsize)[:, ::-1].copy().reshape(-1)
         return TypedStorage(wrap_storage=from_array(data).untyped_storage(), dtype=d)

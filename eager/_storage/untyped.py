@@ -161,5 +161,5 @@ _METHODS: dict[str, Any] = {
 
 
 def extend(conversions: dict[str, Any]) -> None:
-    """Set the methods of the type. conversions to storages of one dtype come from the module above this one."""
+    """Set the methods of the type. conversions: the methods that return storages of one dtype, from the module above."""
     _native.extend_storage_type(_made, _METHODS | conversions)

@@ -4,7 +4,7 @@ Owns: the test for overriding classes (`overrides`), the per-thread switches and
 Tensor's own handler, and the activation of the protocol. A program activates it when it defines a subclass of Tensor, enters a
 TorchFunctionMode or imports `eager.overrides`; before that, no function calls a handler and the protocol costs nothing.
 `activate` gives every public function a body that calls the handlers first. The function objects stay the same: names
-imported earlier, and tables keyed by function, remain valid. This module does not depend on what a function computes.
+imported earlier, and tables keyed by function, remain valid. This module does not depend on the computation of a function.
 """
 from __future__ import annotations
 

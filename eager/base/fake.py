@@ -45,4 +45,4 @@ def refuse_data(t: Any, what: str) -> None:
             raise RuntimeError("Tensor.item() cannot be called on meta tensors")
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     if t.is_fake:
-        raise DataDependentError(f"{what}: the value of a fake tensor was asked for, but it has only metadata")
+        raise DataDependentError(f"{what}: reads the value of a fake tensor, which has only metadata")

@@ -143,16 +143,16 @@ def _declare(name: str, owner: str, text: str, *, verbose: bool = False) -> None
     _artifacts[name] = Log(name, owner, text, verbose, False, logger)
 
 
-_declare_component("dynamo", "Capture: what was captured, skipped, reused and recompiled.")
+_declare_component("dynamo", "Capture: the frames captured, skipped, reused and recompiled.")
 _declare_component("aot", "Graph passes: decomposition, functionalisation, joint graph, partition.")
 _declare_component("inductor", "The backend: lowering, scheduling, code generation, compilers run.")
 _declare_component("dynamic", "Dynamic shapes: which dimension became symbolic, and why.")
 
-_declare("graph_breaks", "dynamo", "Where and why did a graph end, and what can be done about it?")
+_declare("graph_breaks", "dynamo", "Where and why did a graph end, and how can the break be avoided?")
 _declare("recompiles", "dynamo", "Why was a function compiled again: which guard failed, old and new value?")
 _declare("recompiles_verbose", "dynamo", "As recompiles, with the failed guard of every variant.", verbose=True)
 _declare("guards", "dynamo", "What must hold for a compiled variant to be used again?")
-_declare("bytecode", "dynamo", "What bytecode came in, and what generated code replaces it?", verbose=True)
+_declare("bytecode", "dynamo", "Which bytecode was captured, and which generated code replaces it?", verbose=True)
 _declare("graph", "dynamo", "What was captured, as a table of nodes?", verbose=True)
 _declare("graph_code", "dynamo", "What was captured, as Python?")
 _declare("graph_sizes", "dynamo", "Which shape, stride and dtype has each captured value?")
@@ -304,7 +304,7 @@ def help_text() -> str:
         "",
         "  name    an artifact: print it.   A component: its INFO lines.",
         "  +name   a component: its DEBUG lines and the artifacts that belong to it, except those marked *.",
-        "  -name   an artifact: not this one.   A component: errors only.",
+        "  -name   an artifact: off.   A component: errors only.",
         "  all     every component at INFO and every artifact except those marked *;  +all: everything.",
         "  help    this text.",
         "",

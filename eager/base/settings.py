@@ -128,7 +128,7 @@ def _default_torch_home() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Logs:
-    """What is printed, and where."""
+    """Settings of the log: its artifacts, format and file."""
 
     spec: str = _setting(
         "TORCH_LOGS", "", str, "What to log, for example 'graph_breaks,recompiles' or '+dynamo'; 'help' lists it all."
@@ -168,11 +168,11 @@ class Capture:
         "Make a dimension symbolic once it has been seen to change."
     )
     scalar_outputs: bool = _setting(
-        "TORCHDYNAMO_CAPTURE_SCALAR_OUTPUTS", False, _flag, "Capture item() and its kin as numbers that data tells, instead of a break."
+        "TORCHDYNAMO_CAPTURE_SCALAR_OUTPUTS", False, _flag, "Capture item() and similar calls as symbolic numbers, instead of a break."
     )
     dynamic_outputs: bool = _setting(
         "TORCHDYNAMO_CAPTURE_DYNAMIC_OUTPUT_SHAPE_OPS", False, _flag,
-        "Capture ops whose results have sizes that data tells (nonzero, masks, unique), instead of a break.",
+        "Capture ops whose result sizes depend on data (nonzero, masks, unique), instead of a break.",
     )  # fmt: skip
     inline_depth: int = _setting(
         "FRAMEJIT_INLINE_DEPTH", 200, _count, "Calls inlined into one another before the capture breaks the graph."
@@ -193,7 +193,7 @@ class Capture:
         "FRAMEJIT_RESUME",
         "auto",
         _one_of("auto", "reenter", "generate"),
-        "How a frame goes on after a graph break: re-entry of the original code, or generated code.",
+        "How a frame continues after a graph break: re-entry of the original code, or generated code.",
     )
 
 
@@ -265,7 +265,7 @@ class Debug:
         "Write a script that repeats a backend's failure: for the captured graph (dynamo) or the functional graphs (aot)."
     )  # fmt: skip
     repro_level: int = _setting(
-        "TORCHDYNAMO_REPRO_LEVEL", 2, _count, "What gets a script: 1 and 2: a graph that fails; 3: each graph; 4: one with wrong results."
+        "TORCHDYNAMO_REPRO_LEVEL", 2, _count, "Graphs with a script: 1 and 2: if it fails; 3: all; 4: if its results are wrong."
     )
     repro_forward_only: bool = _setting("TORCHDYNAMO_REPRO_FORWARD_ONLY", False, _flag, "Check graphs without their backward pass.")
     repro_ignore_non_fp: bool = _setting("TORCHDYNAMO_REPRO_IGNORE_NON_FP", False, _flag, "Compare floating results only.")
@@ -349,7 +349,7 @@ _current: Settings = _read(os.environ)
 
 
 def variables(prefixes: tuple[str, ...], names: Collection[str]) -> list[tuple[str, str]]:
-    """Environment variables that are set, begin with a prefix or are among `names`, and are no settings: (name, value)."""
+    """Environment variables that are set, begin with a prefix or are among `names`, and do not name a setting: (name, value)."""
     known = {n for cls in _GROUPS.values() for f in fields(cls) for n in f.metadata["source"].env}
     return [(name, value) for name, value in os.environ.items()
             if value and (name in names or name.startswith(prefixes)) and name not in known]  # fmt: skip

@@ -6,7 +6,7 @@ The meta rule of each op names the law that its results follow, as torch's do:
   or a 0-d tensor is an operand; an op whose numbers are plain parameters in torch names them in `scalars` (eager/optable/table.py).
 - `preserve_strides`: the input's layout if it is dense, else dense in the order of its strides (`clone`, `flip`, `sort`).
 - `suggested_strides`: channels-last where the input suggests it, else row-major (pooling, padding, resizing, norms of images).
-- `contiguous_strides`: row-major, whatever the input's layout (reductions, products, lookups).
+- `contiguous_strides`: row-major for any layout of the input (reductions, products, lookups).
 """
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def apply_vjp(op: Declaration, grads: list[Any], args: Sequence[Any], outputs: t
 def gradient_rules(op: Declaration) -> tuple[bool, int, tuple[tuple[Any, ...], ...]]:
     """For `_native.apply_gradient_formulas`: whether gradients are fitted in shape, the number of tensor parameters, and one
     tuple per formula: the function, whether it is joint, the places of its inputs among the tensor parameters and among all
-    parameters, and the sources of its own parameters."""
+    parameters, and the sources of the parameters of the formula."""
     at = {p.name: i for i, p in enumerate(op.schema.params)}
     fixed = {"g": (_COTANGENT, 0), "gs": (_COTANGENTS, 0), "y": (_OUTPUT, 0), "ys": (_OUTPUTS, 0), "needs": (_NEEDS, 0)}
     fixed |= {f"{name}_spec": (_SPEC, i) for name, i in at.items()} | {name: (_ARGUMENT, i) for name, i in at.items()}

@@ -54,7 +54,7 @@ _TABLE: Final[tuple[tuple[str, str], ...]] = (
     ("data pipes are not part of this project, and torch deprecates them; Dataset and IterableDataset hold data",
      r"torch\.utils\.data\.(datapipes|graph|graph_settings|backward_compatibility)(\..*)?|torch\.utils\.data\.(\w*DataPipe|DataChunk|"
      r"argument_validation|functional_datapipe|\w*deterministic|guaranteed_\w+|runtime_validation\w*)"),
-    ("sparse tensors have the layouts and methods that torch.sparse lists here; this one is missing",
+    ("sparse tensors have only the layouts and methods that torch.sparse lists here",
      r"torch\.sparse(\..*)?|torch\.(sspaddmm|saddmm|resize_as_sparse_|\w+_indices_copy|indices_copy|values_copy)|"
      r"torch\.Tensor\.(smm|sspaddmm|sparse_\w+|resize_as_sparse_)"),
     ("ops are chosen by device and mode, not by dispatch key", r"torch\.\w*(DispatchKey|DispatchKeyGuard)\w*|torch\.overrides\.\w+|"
@@ -98,7 +98,7 @@ _TABLE: Final[tuple[tuple[str, str], ...]] = (
     ("fake tensors are made while calls are captured; tensors on device='meta' have a shape and no data, and torch.export and "
      "torch.fx.experimental.proxy_tensor.make_fx trace with fakes", r"torch\._subclasses(\..*)?"),
     ("torch.testing has assert_close and make_tensor; the helpers of torch's own tests are missing", r"torch\.testing\._internal(\..*)?"),
-    ("names with an underscore are private to torch; framejit has those that many programs use", r"torch\.(\w+\.)*_(?!_)\w*(\..*)?"),
+    ("names with an underscore are private to torch; framejit has only the widely used private names", r"torch\.(\w+\.)*_(?!_)\w*(\..*)?"),
 )  # fmt: skip
 _IMPORT_FROM: Final = opcode.opmap["IMPORT_FROM"]
 METHODS: Final = frozenset(

@@ -1,4 +1,4 @@
-"""The import finders of this project, and the checks of its installation. Every other module is imported after this one.
+"""The import finders of this project, and the checks of its installation. This module is imported before all others.
 
 Owns: the check that the extensions are built, the check that no other file shadows one of the four packages on `sys.path`, and
 two finders. `OwnPackages` keeps the four packages importable while the process runs, however `sys.path` changes. `Aliases`
@@ -152,9 +152,9 @@ def _remedy(file: str) -> str:
 
 
 def _other_file(package: str, path: list[str] | None = None) -> str | None:
-    """The file of another project that an import of `package` would run on `path` (by default sys.path); None if there is none.
+    """The file of another project that an import of `package` would run on `path` (by default sys.path); None if no file shadows it.
 
-    Another copy of this project does not count, nor does a folder without `__init__.py`.
+    Another copy of this project does not count. A folder without `__init__.py` does not count either.
     """
     spec = PathFinder.find_spec(package, path)
     if spec is None or spec.origin is None:

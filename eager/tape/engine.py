@@ -38,7 +38,7 @@ def _target(t: Any) -> Target | None:
 
 def _known(spec: TensorSpec | None) -> TensorSpec:
     if spec is None:
-        raise RuntimeError("this GradientEdge is of an output that is no tensor")
+        raise RuntimeError("this GradientEdge is of an output that is not a tensor")
     return spec
 
 

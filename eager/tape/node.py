@@ -273,7 +273,7 @@ def first_gradient(g: Any, t: Any) -> Any:
     """The `.grad` of `t` after its first gradient. It owns its memory, because later gradients are added to it in place.
 
     It is the gradient itself if only the engine holds that tensor, otherwise a copy. With `create_graph` it keeps its history.
-    Its layout is that of `t` (row-major if `t` has gaps): users flatten gradients as they flatten parameters.
+    Its layout is the layout of `t` (row-major if `t` has gaps): users flatten gradients as they flatten parameters.
     """
     if not (g._is_contiguous() and t._is_contiguous()):
         moved = _laid_out(g, t)

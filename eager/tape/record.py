@@ -52,7 +52,7 @@ def apply(op: Any, args: tuple[Any, ...], below: Below) -> Any:
 
 
 def owned(result: Any, given: Iterable[Any] = ()) -> Any:
-    """The result of a function of several ops, as its caller sees it: a view of memory that the function made is no view to it.
+    """The result of a function of several ops, as its caller sees it: a view of memory that the function made is not a view for the caller.
 
     given: tensors that the result may be a view of. A sequence of results is treated item by item.
     """

@@ -303,7 +303,7 @@ def _check_dtypes(ys: Sequence[Any], xs: Sequence[Any]) -> None:
 
 
 def _checked_inputs(inputs: Sequence[Any]) -> list[int]:
-    """Positions of the inputs to check. Raises: ValueError if there are none; RuntimeError for overlapping memory."""
+    """Positions of the inputs to check. Raises: ValueError for an empty list; RuntimeError for overlapping memory."""
     found = []
     for i, x in enumerate(inputs):
         if not isinstance(x, TensorBase) or not x.requires_grad:

@@ -73,7 +73,7 @@ def test_a_storage_from_a_buffer_copies_it() -> None:
     assert torch.IntStorage.from_buffer(numbers.tobytes(), "big", count=1, offset=4).tolist() == [-2]
     with pytest.raises(RuntimeError, match="byte_order"):
         torch.FloatStorage.from_buffer(b"abcd")
-    with pytest.raises(ValueError, match="no whole number of elements"):
+    with pytest.raises(ValueError, match="does not hold a whole number of elements"):
         torch.FloatStorage.from_buffer(b"abcde", "little")
     with pytest.raises(ValueError, match="invalid byte_order"):
         torch.FloatStorage.from_buffer(b"abcd", "middle")

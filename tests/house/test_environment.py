@@ -35,8 +35,8 @@ def test_importing_everything_brings_in_no_torch_and_no_optional_package() -> No
 def test_extensions_name_every_source_and_header() -> None:
     """A file that pyproject.toml forgets is a file that `pip install .` does not compile."""
     for extension in PROJECT["tool"]["setuptools"]["ext-modules"]:
-        folder = Path(extension["sources"][0]).parent
-        on_disk = {str(p.relative_to(ROOT)) for p in (ROOT / folder).iterdir() if p.suffix in (".c", ".cpp", ".cc")}
+        folder = ROOT / Path(extension["sources"][0]).parts[0] / "native"
+        on_disk = {str(p.relative_to(ROOT)) for p in folder.rglob("*") if p.suffix in (".c", ".cpp", ".cc")}
         assert on_disk == set(extension["sources"]), extension["name"]
         assert all((ROOT / path).exists() for path in extension.get("depends", [])), extension["name"]
         assert "-Wall" in extension["extra-compile-args"] and "-Wextra" in extension["extra-compile-args"]

@@ -1,0 +1,161 @@
+"""The plain loops of definitions: one serial loop for every axis, in the order of the definition.
+
+These loops say what a kernel computes and in which order; a schedule changes how. Axes are named `<buffer>_i<k>` and
+`<buffer>_r<k>`, running results `<buffer>_acc<k>`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from eager.base.dtypes import dtype
+from fxir.expr import rules as E
+from inductor.ir import definitions as ir
+from inductor.ir.sizes import Size, product
+from inductor.ir.substitute import at_point
+from inductor.loops.combine import COMBINES, lift
+from inductor.loops.tree import (
+    Accumulate,
+    Allocate,
+    Block,
+    Kernel,
+    Local,
+    Loop,
+    Place,
+    Statement,
+    Store,
+    values_of,
+    walk,
+)
+
+# The sum of a mean is divided where the result is stored.
+_COMBINE_OF = {"mean": "sum"}
+
+
+def build(buffers: Sequence[ir.Buffer], memory: Mapping[str, dtype]) -> Kernel:
+    """The loops that compute `buffers` one after another. memory: dtypes of the other buffers that they read.
+
+    Raises: TypeError for a definition that has no loops (an extern call).
+    """
+    body = tuple(s for b in buffers for s in _loops(b))
+    made = {**memory, **{b.name: b.layout.dtype for b in buffers}}
+    return Kernel(body, {name: made[name] for name in _touched(body, buffers)})
+
+
+def _touched(body: Block, buffers: Iterable[ir.Buffer]) -> list[str]:
+    locals_ = {s.local.name for s in walk(body) if isinstance(s, Allocate)}
+    names = {b.name: None for b in buffers}
+    for s in walk(body):
+        for v in ir.walk(values_of(s)):
+            if isinstance(v, ir.Load) and v.buffer not in locals_:
+                names[v.buffer] = None
+    return list(names)
+
+
+def _loops(b: ir.Buffer) -> Block:
+    d = b.definition
+    match d:
+        case ir.Pointwise():
+            axes, rename = _axes(b.name, "i", d.ranges)
+            store = Store(Place(b.name, ir.linear_position(d.ranges, axes)), at_point(d.value, rename))
+            return _nest(axes, d.ranges, (store,))
+        case ir.Reduction():
+            return _reduction(b, d)
+        case ir.Scan():
+            return _scan(b, d)
+        case ir.Scatter():
+            return _scatter(b, d)
+        case ir.Matmul():
+            return _reduction(b, matmul(d))
+    raise TypeError(f"build: {b.name} is {type(d).__name__}; allowed: Pointwise, Reduction, Scan, Scatter, Matmul")
+
+
+def matmul(d: ir.Matmul) -> ir.Reduction:
+    """The product as a reduction over its inner dim; `alpha` scales each term."""
+    n_batch, m, k = d.a.shape
+    n = d.b.shape[2]
+    i, j, batch, r = ir.axis(1, m), ir.axis(2, n), ir.axis(0, n_batch), ir.reduced_axis(0, k)
+    of = d.a.dtype
+    left, right = ir.load(d.a.buffer, d.a.at((batch, i, r)), of), ir.load(d.b.buffer, d.b.at((batch, r, j)), of)
+    value: ir.Value = ir.make_op("mul", (left, right), of)
+    if d.alpha != 1.0:
+        value = ir.make_op("mul", (value, ir.const(d.alpha, of)), of)
+    return ir.Reduction((n_batch, m, n), (k,), "sum", value)
+
+
+def _axes(name: str, letter: str, sizes: Sequence[Size]) -> tuple[list[E.Expr], dict[E.Expr, E.IntLike]]:
+    """Axes of one definition under names of their own, and the renaming of the definition's loop variables to them."""
+    axes: list[E.Expr] = []
+    rename: dict[E.Expr, E.IntLike] = {}
+    old = ir.axis if letter == "i" else ir.reduced_axis
+    for k, n in enumerate(sizes):
+        axes.append(E.as_expr(0) if n == 1 else ir.counter(f"{name}_{letter}{k}", n))
+        if n != 1:
+            rename[old(k, n)] = axes[-1]
+    return axes, rename
+
+
+def _nest(axes: Sequence[E.Expr], sizes: Sequence[Size], body: Block) -> Block:
+    """`body` inside serial loops, the first axis outermost. Axes of one iteration have no loop."""
+    for axis, n in reversed(list(zip(axes, sizes, strict=True))):
+        if isinstance(axis, E.Sym):
+            body = (Loop(axis, n, "serial", body),)
+    return body
+
+
+def _state(name: str, combine: str, of: dtype) -> tuple[list[Local], tuple[Place, ...], Block]:
+    """Locals for the state of a reduction, their places, and the stores that begin it."""
+    c = COMBINES[combine]
+    locals_ = [Local(f"{name}_acc{k}", 1, t) for k, t in enumerate(c.components(of))]
+    places = tuple(Place(x.name, E.as_expr(0)) for x in locals_)
+    return locals_, places, tuple(Store(p, v) for p, v in zip(places, c.identity(of), strict=True))
+
+
+def _within(locals_: Iterable[Local], body: Block) -> Block:
+    for x in reversed(list(locals_)):
+        body = (Allocate(x, body),)
+    return body
+
+
+def _cast(value: ir.Value, to: dtype) -> ir.Value:
+    return value if value.dtype is to else ir.make_op("cast", (value,), to)
+
+
+def _reduction(b: ir.Buffer, d: ir.Reduction) -> Block:
+    axes, rename = _axes(b.name, "i", d.ranges)
+    inner, rename_inner = _axes(b.name, "r", d.reduced)
+    value = at_point(d.value, rename | rename_inner)
+    combine = _COMBINE_OF.get(d.kind, d.kind)
+    locals_, places, begin = _state(b.name, combine, value.dtype)
+    states = lift(combine, value, ir.index(ir.linear_position(d.reduced, inner)))
+    loop = _nest(inner, d.reduced, (Accumulate(places, combine, states),))
+    result: ir.Value = ir.load(locals_[-1].name if combine.startswith("arg") else locals_[0].name, 0, locals_[0].dtype)
+    if combine.startswith("arg"):
+        result = ir.load(locals_[1].name, 0, locals_[1].dtype)
+    if d.kind == "mean":
+        result = ir.make_op("div", (result, _cast(ir.index(product(d.reduced)), value.dtype)), value.dtype)
+    end = Store(Place(b.name, ir.linear_position(d.ranges, axes)), _cast(result, b.layout.dtype))
+    return _nest(axes, d.ranges, _within(locals_, (*begin, *loop, end)))
+
+
+def _scan(b: ir.Buffer, d: ir.Scan) -> Block:
+    axes, rename = _axes(b.name, "i", d.ranges)
+    along, rename_along = _axes(b.name, "r", (d.length,))
+    value = at_point(d.value, rename | rename_along)
+    locals_, places, begin = _state(b.name, d.kind, value.dtype)
+    states = lift(d.kind, value, ir.index(along[0]))
+    at = ir.linear_position((*d.ranges, d.length), (*axes, *along))
+    result = _cast(ir.load(locals_[0].name, 0, locals_[0].dtype), b.layout.dtype)
+    step: tuple[Statement, ...] = (Accumulate(places, d.kind, states), Store(Place(b.name, at), result))
+    return _nest(axes, d.ranges, _within(locals_, (*begin, *_nest(along, (d.length,), step))))
+
+
+def _scatter(b: ir.Buffer, d: ir.Scatter) -> Block:
+    """The writes of a scatter. The memory of its target is that of `b`, which the caller has filled."""
+    axes, rename = _axes(b.name, "i", d.ranges)
+    place = Place(b.name, E.substitute(d.index, rename), tuple((s, at_point(v, rename)) for s, v in d.indirect))
+    value = _cast(at_point(d.value, rename), b.layout.dtype)
+    write: Statement = Store(place, value) if d.mode == "set" else Accumulate((place,), "sum", (value,))
+    return _nest(axes, d.ranges, (write,))
+
+

@@ -1,0 +1,158 @@
+"""Runs loops on numpy arrays, one iteration at a time: the oracle for schedules and for printed code.
+
+Loops that promise no order ("parallel", "vector") run their iterations in a shuffled order, so a schedule that breaks a
+dependence gives another result. A local begins with values that no program stores, so a read of uninitialised memory shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any, Final
+
+import numpy as np
+
+from eager.base.dtypes import dtype
+from eager.optable.loop_api import ArrayLoop
+from fxir.expr import rules as E
+from inductor.ir import definitions as ir
+from inductor.loops.combine import COMBINES
+from inductor.loops.tree import Accumulate, Allocate, Block, Guard, Kernel, Loop, Place, Statement, Store
+
+_NUMPY: Final = ArrayLoop(np)
+_BINARY: Final = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "eq": np.equal, "ne": np.not_equal, "lt": np.less,
+                  "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}  # fmt: skip
+
+
+class Unfilled(AssertionError):
+    """The loops read an element of a local before they stored it."""
+
+
+def interpret(kernel: Kernel, memory: Mapping[str, np.ndarray], symbols: Mapping[E.Sym, int] | None = None, seed: int = 0) -> None:
+    """Run the loops. memory: a flat array for every buffer, written in place. symbols: values of the sizes.
+
+    seed: of the order in which unordered loops run. Raises: Unfilled; IndexError for a position outside a buffer.
+    """
+    with np.errstate(all="ignore"):
+        _Interpreter(memory, dict(symbols or {}), Random(seed)).block(kernel.body)
+
+
+class _Interpreter:
+    """The state of a run: memory by name and the values of the axes."""
+
+    def __init__(self, memory: Mapping[str, np.ndarray], axes: dict[E.Sym, int], order: Random) -> None:
+        self.memory: dict[str, np.ndarray] = dict(memory)
+        self.filled: dict[str, np.ndarray] = {}  # of locals: which elements are stored
+        self.axes = axes
+        self.order = order
+
+    def block(self, block: Block) -> None:
+        for s in block:
+            self.run(s)
+
+    def run(self, s: Statement) -> None:
+        match s:
+            case Loop():
+                for i in self._iterations(s):
+                    self.axes[s.axis] = i
+                    self.block(s.body)
+                self.axes.pop(s.axis, None)
+            case Guard():
+                if self.values((s.condition,))[0]:
+                    self.block(s.body)
+            case Allocate():
+                self.memory[s.local.name] = np.zeros(s.local.size, s.local.dtype.numpy)
+                self.filled[s.local.name] = np.zeros(s.local.size, bool)
+                self.block(s.body)
+            case Store():
+                (value,) = self.values((s.value,))
+                self.write(s.place, value)
+            case Accumulate():
+                self.accumulate(s)
+
+    def _iterations(self, loop: Loop) -> Sequence[int]:
+        n = self.size(loop.extent)
+        order = list(range(n))
+        if loop.kind in ("parallel", "vector"):
+            self.order.shuffle(order)
+        return order
+
+    def size(self, e: E.IntLike) -> int:
+        return e if isinstance(e, int) else E.evaluate(e, self.axes)
+
+    def position(self, name: str, index: E.Expr, indirect: Sequence[tuple[E.Sym, Any]]) -> int:
+        at = E.evaluate(index, {**self.axes, **dict(indirect)} if indirect else self.axes)
+        if not 0 <= at < self.memory[name].size:
+            raise IndexError(f"{name}[{at}]: outside of {self.memory[name].size} elements")
+        return at
+
+    def write(self, place: Place, value: Any) -> None:
+        at = self._at(place)
+        self.memory[place.name][at] = value
+        if place.name in self.filled:
+            self.filled[place.name][at] = True
+
+    def _at(self, place: Place) -> int:
+        bound = [(s, int(v)) for (s, _), v in zip(place.indirect, self.values([v for _, v in place.indirect]), strict=True)]
+        return self.position(place.name, place.index, bound)
+
+    def accumulate(self, s: Accumulate) -> None:
+        old = tuple(ir.load(p.name, p.index, v.dtype, None, p.indirect) for p, v in zip(s.places, s.values, strict=True))
+        new = self.values(COMBINES[s.combine].merge(old, s.values))
+        for place, value in zip(s.places, new, strict=True):
+            self.write(place, value)
+
+    # -- values ----------------------------------------------------------------------------------------------------
+    def values(self, roots: Sequence[ir.Value]) -> list[Any]:
+        """The numbers that `roots` have now. Loads under a mask that does not hold give 0."""
+        done: dict[ir.Value, Any] = {}
+        for v in ir.walk(roots):
+            done[v] = self.value(v, done)
+        return [done[v] for v in roots]
+
+    def value(self, v: ir.Value, done: Mapping[ir.Value, Any]) -> Any:
+        match v:
+            case ir.Const():
+                return _scalar(v.value, v.dtype)
+            case ir.Index():
+                return np.int64(E.evaluate(v.expr, self.axes))
+            case ir.Load():
+                if v.mask is not None and not done[v.mask]:
+                    return _scalar(0, v.dtype)
+                at = self.position(v.buffer, v.index, [(s, int(done[x])) for s, x in v.indirect])
+                if v.buffer in self.filled and not self.filled[v.buffer][at]:
+                    raise Unfilled(f"{v.buffer}[{at}] is read before it is stored")
+                return self.memory[v.buffer][at]
+            case ir.Op():
+                return operate(v.name, [done[a] for a in v.args], v.dtype)
+        raise TypeError(f"interpret: {type(v).__name__} is no value of loops")
+
+
+def _scalar(value: Any, of: dtype) -> Any:
+    return np.asarray(value).astype(of.numpy)[()]
+
+
+def operate(name: str, args: Sequence[Any], of: dtype) -> Any:
+    """One operation of `definitions.OPS` on numpy scalars. Raises: NotImplementedError for checks and random bits."""
+    if name == "cast":
+        return _NUMPY.cast(np.asarray(args[0]), of)[()]
+    if name == "where":
+        return args[1] if args[0] else args[2]
+    if name in ("check_index", "wrap_index"):
+        index, size = int(args[0]), int(args[1])
+        if name == "wrap_index" and -size <= index < 0:
+            index += size
+        if not 0 <= index < size:
+            raise IndexError(f"index {index} is outside of {size}")
+        return np.int64(index)
+    if name in _BINARY:
+        return _scalar(_BINARY[name](*args), of)
+    if name == "neg":
+        return _scalar(np.negative(args[0]), of)
+    if name == "div":
+        return _scalar(np.true_divide(*args), of)
+    if name == "philox":
+        raise NotImplementedError("interpret: random bits are not interpreted")
+    return _scalar(getattr(_NUMPY, name)(*args), of)
+
+

@@ -1,0 +1,215 @@
+"""The loop tree: typed statements over flat memory.
+
+Memory is named. A name is a buffer of the program or a `Local`, and a `Place` is one element of it at a row-major position.
+Statements compute values of `inductor.ir.definitions`; a load of a local is an ordinary `Load` of its name.
+
+    Loop(axis, extent, kind, body)           runs the body for every value 0..extent-1 of the symbol `axis`
+    Guard(condition, body)                   runs the body where the condition holds: the tail of a split loop
+    Allocate(local, body)                    gives the body uninitialised memory of its own
+    Store(place, value)                      place = value
+    Accumulate(places, combine, values)      places = combine(places, values), see `inductor.loops.combine`
+
+A tree is immutable. Axis names and local names are unique in a kernel, so a schedule refers to loops by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from eager.base.dtypes import dtype
+from fxir.expr import rules as E
+from inductor.ir import definitions as ir
+from inductor.ir.sizes import Size
+from inductor.ir.substitute import at_point
+
+Kind: TypeAlias = Literal["serial", "parallel", "vector", "unrolled"]
+Space: TypeAlias = Literal["register", "stack", "shared"]
+Indirect: TypeAlias = tuple[tuple[E.Sym, ir.Value], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """Memory of `size` elements that lives while its `Allocate` runs. space: where a target puts it."""
+
+    name: str
+    size: int
+    dtype: dtype
+    space: Space = "register"
+
+    def __str__(self) -> str:
+        return f"{self.space} {self.name}: {self.dtype.name}[{self.size}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The element of `name` at position `index`. `indirect` binds symbols of the index to int64 values."""
+
+    name: str
+    index: E.Expr
+    indirect: Indirect = ()
+
+    def __str__(self) -> str:
+        bound = "".join(f", {s}={v}" for s, v in self.indirect)
+        return f"{self.name}[{self.index}{bound}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """place = value"""
+
+    place: Place
+    value: ir.Value
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulate:
+    """places = combine(places, values), a component of the reduction's state in each place."""
+
+    places: tuple[Place, ...]
+    combine: str
+    values: tuple[ir.Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Runs the body where `condition`, a bool value without loads, holds."""
+
+    condition: ir.Value
+    body: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Allocate:
+    """Runs the body with `local`."""
+
+    local: Local
+    body: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """Runs the body for axis = 0..extent-1; `kind` says how. Only "serial" and "unrolled" keep the order of iterations."""
+
+    axis: E.Sym
+    extent: Size
+    kind: Kind
+    body: Block
+
+
+Statement: TypeAlias = Store | Accumulate | Guard | Allocate | Loop
+Block: TypeAlias = tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """Loops over named memory. dtypes: of every buffer that the loops touch, by name."""
+
+    body: Block
+    dtypes: Mapping[str, dtype]
+
+    def __str__(self) -> str:
+        return print_kernel(self)
+
+
+def body_of(s: Statement) -> Block:
+    """The statements inside `s`."""
+    return s.body if isinstance(s, Loop | Guard | Allocate) else ()
+
+
+def with_body(s: Loop | Guard | Allocate, body: Block) -> Loop | Guard | Allocate:
+    """`s` around another body."""
+    return replace(s, body=body)
+
+
+def walk(block: Block) -> Iterator[Statement]:
+    """Every statement, outer ones first, in program order."""
+    for s in block:
+        yield s
+        yield from walk(body_of(s))
+
+
+def loops_of(block: Block) -> dict[str, Loop]:
+    """The loops of a block by the name of their axis."""
+    return {s.axis.name: s for s in walk(block) if isinstance(s, Loop)}
+
+
+def places_of(s: Statement) -> tuple[Place, ...]:
+    """The places that `s` itself writes."""
+    return (s.place,) if isinstance(s, Store) else s.places if isinstance(s, Accumulate) else ()
+
+
+def values_of(s: Statement) -> tuple[ir.Value, ...]:
+    """The values that `s` itself computes: stored values and gathered positions."""
+    found: tuple[ir.Value, ...] = (s.value,) if isinstance(s, Store) else s.values if isinstance(s, Accumulate) else ()
+    return (*found, *(v for p in places_of(s) for _, v in p.indirect))
+
+
+def rewrite(block: Block, change: Callable[[Statement], Block | None]) -> Block:
+    """The block with statements replaced from the outside in; `change` returns None for a statement that stays.
+
+    A statement in which nothing changes stays the same object.
+    """
+    out: list[Statement] = []
+    for s in block:
+        new = change(s)
+        if new is not None:
+            out.extend(new)
+        elif isinstance(s, Loop | Guard | Allocate):
+            body = rewrite(s.body, change)
+            out.append(s if body is s.body else with_body(s, body))
+        else:
+            out.append(s)
+    is_same = len(out) == len(block) and all(a is b for a, b in zip(out, block, strict=True))
+    return block if is_same else tuple(out)
+
+
+def substitute(block: Block, mapping: Mapping[E.Expr, E.IntLike]) -> Block:
+    """The block with symbols replaced in every index, value, condition and extent."""
+
+    def place(p: Place) -> Place:
+        return Place(p.name, E.substitute(p.index, mapping), tuple((s, at_point(v, mapping)) for s, v in p.indirect))
+
+    def one(s: Statement) -> Statement:
+        match s:
+            case Store():
+                return Store(place(s.place), at_point(s.value, mapping))
+            case Accumulate():
+                return Accumulate(tuple(map(place, s.places)), s.combine, tuple(at_point(v, mapping) for v in s.values))
+            case Guard():
+                return Guard(at_point(s.condition, mapping), many(s.body))
+            case Allocate():
+                return Allocate(s.local, many(s.body))
+            case Loop():
+                extent = s.extent if isinstance(s.extent, int) else E.substitute(s.extent, mapping)
+                return Loop(s.axis, extent, s.kind, many(s.body))
+
+    def many(b: Block) -> Block:
+        return tuple(map(one, b))
+
+    return many(block)
+
+
+def print_kernel(kernel: Kernel) -> str:
+    """The loops as indented text, a statement a line."""
+    return "\n".join(_lines(kernel.body, 0))
+
+
+def _lines(block: Iterable[Statement], depth: int) -> Iterator[str]:
+    pad = "  " * depth
+    for s in block:
+        match s:
+            case Loop():
+                word = "for" if s.kind == "serial" else f"{s.kind} for"
+                yield f"{pad}{word} {s.axis.name} < {s.extent}:"
+            case Guard():
+                yield f"{pad}if {s.condition}:"
+            case Allocate():
+                yield f"{pad}with {s.local}:"
+            case Store():
+                yield f"{pad}{s.place} = {s.value}"
+            case Accumulate():
+                left, right = ", ".join(map(str, s.places)), ", ".join(map(repr, s.values))
+                yield f"{pad}{left} {s.combine}= {right}"
+        yield from _lines(body_of(s), depth + 1)

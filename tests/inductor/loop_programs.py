@@ -1,0 +1,207 @@
+"""Random definitions and random schedules, for the law that a legal schedule changes no result.
+
+Inputs hold small whole numbers, so sums and products of floats are exact in every order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import strategies as st
+
+from eager.base import dtypes
+from fxir.expr import rules as E
+from inductor.ir import definitions as ir
+from inductor.ir.sizes import Size, plain
+from inductor.loops.apply import Refusal, apply
+from inductor.loops.build import build
+from inductor.loops.steps import (
+    BlockReduction,
+    Distribute,
+    FuseAxes,
+    Join,
+    Mark,
+    Reorder,
+    Split,
+    SplitReduction,
+    Step,
+)
+from inductor.loops.tree import Accumulate, Allocate, Block, Guard, Kernel, Loop, body_of
+
+F32, I64 = dtypes.float32, dtypes.int64
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Buffers to compute, the element counts of all memory by name, and the values of symbolic sizes."""
+
+    buffers: tuple[ir.Buffer, ...]
+    sizes: dict[str, int]
+    symbols: dict[E.Sym, int]
+
+    def kernel(self) -> Kernel:
+        """The plain loops."""
+        memory = {name: I64 if name.startswith("k") else F32 for name in self.sizes}
+        return build(self.buffers, {n: t for n, t in memory.items() if n not in {b.name for b in self.buffers}})
+
+    def memory(self, seed: int) -> dict[str, np.ndarray]:
+        """Memory with random inputs. What the loops write begins as -77."""
+        random = np.random.default_rng(seed)
+        made = {b.name: b for b in self.buffers}
+        out = {}
+        for name, size in self.sizes.items():
+            if name in made and not isinstance(made[name].definition, ir.Scatter):
+                out[name] = np.full(size, -77, made[name].layout.dtype.numpy)
+            elif name.startswith("k"):
+                out[name] = random.integers(0, 5, size)
+            else:
+                out[name] = random.integers(-3, 4, size).astype(np.float32)
+        return out
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> Program:
+    """One to three definitions. Each reads inputs and earlier results at positions linear in its axes, or gathered."""
+    symbols: dict[E.Sym, int] = {}
+    sizes: dict[str, int] = {"k0": 12, "t": 5}
+    sources: list[tuple[str, tuple[Size, ...]]] = []
+    shape = _shape(draw, symbols)
+    for k in range(draw(st.integers(1, 2))):
+        sources.append((f"x{k}", shape))
+        sizes[f"x{k}"] = _count(shape, symbols)
+    buffers: list[ir.Buffer] = []
+    for k in range(draw(st.integers(1, 3))):
+        b = _buffer(draw, f"b{k}", sources, sizes)
+        buffers.append(b)
+        sizes[b.name] = _count(b.layout.shape, symbols)
+        if not isinstance(b.definition, ir.Scatter) and b.layout.dtype is F32:
+            sources.append((b.name, b.layout.shape))
+    return Program(tuple(buffers), sizes, symbols)
+
+
+def _shape(draw: st.DrawFn, symbols: dict[E.Sym, int]) -> tuple[Size, ...]:
+    shape: list[Size] = []
+    for k in range(draw(st.integers(1, 3))):
+        n = draw(st.integers(1, 6))
+        if n > 1 and draw(st.integers(0, 4)) == 0:
+            s = E.sym(f"n{k}", 2, 1 << 30)
+            assert isinstance(s, E.Sym)
+            symbols[s] = n
+            shape.append(s)
+        else:
+            shape.append(n)
+    return tuple(shape)
+
+
+def _count(shape: Sequence[Size], symbols: dict[E.Sym, int]) -> int:
+    return int(np.prod([n if isinstance(n, int) else E.evaluate(n, symbols) for n in shape], dtype=int)) if shape else 1
+
+
+def _buffer(draw: st.DrawFn, name: str, sources: Sequence[tuple[str, tuple[Size, ...]]], sizes: dict[str, int]) -> ir.Buffer:
+    shape = draw(st.sampled_from(sources))[1]
+    axes = [ir.axis(k, n) for k, n in enumerate(shape)]
+    kind = draw(st.sampled_from(["pointwise", "pointwise", "reduction", "reduction", "scan", "scatter"]))
+    if kind == "pointwise" or not shape:
+        order = draw(st.permutations(range(len(shape))))
+        made = tuple(shape[d] for d in order)
+        point = [ir.axis(order.index(d), n) for d, n in enumerate(shape)]
+        return ir.Buffer(name, ir.row_major(made, F32), ir.Pointwise(made, _value(draw, shape, point, sources)))
+    if kind == "scatter":
+        return _scatter(draw, name, shape, axes, sources)
+    if shape and kind == "scan":
+        ranges, length = shape[:-1], shape[-1]
+        point = [*axes[:-1], ir.reduced_axis(0, length)]
+        d = ir.Scan(ranges, length, draw(st.sampled_from(["sum", "max"])), _value(draw, shape, point, sources))
+        return ir.Buffer(name, ir.row_major(shape, F32), d)
+    return _reduction(draw, name, shape, sources)
+
+
+def _reduction(draw: st.DrawFn, name: str, shape: tuple[Size, ...], sources: Sequence[tuple[str, tuple[Size, ...]]]) -> ir.Buffer:
+    is_reduced = [draw(st.booleans()) for _ in shape]
+    kept, reduced = ([n for n, r in zip(shape, is_reduced, strict=True) if r is which] for which in (False, True))
+    counts = [0, 0]
+    point = []
+    for n, r in zip(shape, is_reduced, strict=True):
+        point.append((ir.reduced_axis if r else ir.axis)(counts[r], n))
+        counts[r] += 1
+    kind = draw(st.sampled_from(["sum", "max", "min", "argmax"]))
+    d = ir.Reduction(tuple(kept), tuple(reduced), kind, _value(draw, shape, point, sources))
+    return ir.Buffer(name, ir.row_major(tuple(kept), I64 if kind == "argmax" else F32), d)
+
+
+def _scatter(draw: st.DrawFn, name: str, shape: tuple[Size, ...], axes: list[E.Expr],
+             sources: Sequence[tuple[str, tuple[Size, ...]]]) -> ir.Buffer:  # fmt: skip
+    """Writes by data ("set": the last write wins), over a target of 5 elements."""
+    s = E.sym(f"g_{name}", 0, 4)
+    assert isinstance(s, E.Sym)
+    at = ir.load("k0", E.mod(ir.linear_position(shape, axes), 12), I64)
+    d = ir.Scatter(shape, "t", s, ((s, at),), _value(draw, shape, axes, sources), draw(st.sampled_from(["set", "add"])))
+    return ir.Buffer(name, ir.row_major((5,), F32), d)
+
+
+def _value(draw: st.DrawFn, shape: Sequence[Size], point: Sequence[E.Expr], sources: Sequence[tuple[str, tuple[Size, ...]]]) -> ir.Value:
+    values = [_load(draw, shape, point, sources) for _ in range(draw(st.integers(1, 2)))]
+    if len(values) == 1:
+        return values[0]
+    return ir.make_op(draw(st.sampled_from(["add", "sub", "mul", "maximum"])), tuple(values), F32)
+
+
+def _load(draw: st.DrawFn, shape: Sequence[Size], point: Sequence[E.Expr], sources: Sequence[tuple[str, tuple[Size, ...]]]) -> ir.Value:
+    """A source at the point, where the shapes meet from the right; dims may be read backwards, and others at a fixed index."""
+    name, theirs = draw(st.sampled_from(sources))
+    at: list[E.IntLike] = []
+    for k, n in enumerate(theirs):
+        d = k + len(shape) - len(theirs)
+        if d < 0 or shape[d] != n:
+            at.append(0)
+        elif draw(st.integers(0, 5)) == 0:
+            at.append(plain(n - 1 - point[d]))
+        else:
+            at.append(point[d])
+    return ir.load(name, ir.linear_position(theirs, at), F32)
+
+
+@st.composite
+def scheduled(draw: st.DrawFn, kernel: Kernel, steps: int = 6) -> tuple[Kernel, tuple[Step, ...], int]:
+    """A kernel after up to `steps` random steps: the kernel, the steps that were legal, and how many were refused."""
+    done: list[Step] = []
+    refused = 0
+    for _ in range(draw(st.integers(1, steps))):
+        candidates = list(fitting_steps(kernel.body))
+        if not candidates:
+            break
+        step = draw(st.sampled_from(candidates))
+        found = apply(kernel, (step,))
+        if isinstance(found, Refusal):
+            refused += 1
+            continue
+        kernel = found
+        done.append(step)
+    return kernel, tuple(done), refused
+
+
+def fitting_steps(block: Block) -> Iterator[Step]:
+    """Steps whose form fits the loops; a dependence may still forbid them."""
+    for k, s in enumerate(block):
+        following = block[k + 1] if k + 1 < len(block) else None
+        if isinstance(s, Loop):
+            yield from _steps_of(s)
+            if isinstance(following, Loop):
+                yield from [Join(s.axis.name, following.axis.name)] * 4
+        yield from fitting_steps(body_of(s))
+
+
+def _steps_of(loop: Loop) -> Iterator[Step]:
+    name = loop.axis.name
+    yield from (Split(name, 2), Split(name, 3))
+    yield from (Mark(name, "parallel"), Mark(name, "vector"), Mark(name, "unrolled"))
+    first = loop.body[0]
+    inner = first.body[0] if isinstance(first, Guard) else first
+    if len(loop.body) > 1 or isinstance(first, Allocate):
+        yield from [Distribute(name)] * 3
+    elif isinstance(inner, Loop):
+        yield from [Reorder(name, inner.axis.name), FuseAxes(name, inner.axis.name)] * 2
+    elif isinstance(first, Accumulate):
+        yield from (SplitReduction(name, 2), SplitReduction(name, 3), BlockReduction(name, 2), BlockReduction(name, 3))

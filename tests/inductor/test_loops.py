@@ -1,0 +1,179 @@
+"""Loops and schedules: what they print, which steps are refused and why, and the states of reductions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from eager.base import dtypes
+from fxir.expr import rules as E
+from inductor.ir import definitions as ir
+from inductor.loops.apply import Refusal, apply
+from inductor.loops.build import build
+from inductor.loops.combine import COMBINES, lift
+from inductor.loops.interpret import Unfilled, interpret
+from inductor.loops.steps import from_text, to_text
+from inductor.loops.tree import Allocate, Kernel, Local, Place, Store
+
+F32, I64 = dtypes.float32, dtypes.int64
+I, J, R = ir.axis(0, 6), ir.axis(1, 10), ir.reduced_axis(0, 10)
+
+
+def _x(at: E.IntLike) -> ir.Load:
+    return ir.load("x", at, F32)
+
+
+def _buffer(name: str, shape: tuple[int, ...], definition: ir.Definition, of: dtypes.dtype = F32) -> ir.Buffer:
+    return ir.Buffer(name, ir.row_major(shape, of), definition)
+
+
+def centred() -> Kernel:
+    """Each row of x (6, 10) less its maximum."""
+    top = _buffer("m", (6,), ir.Reduction((6,), (10,), "max", _x(I * 10 + R)))
+    y = _buffer("y", (6, 10), ir.Pointwise((6, 10), ir.make_op("sub", (_x(I * 10 + J), ir.load("m", I, F32)), F32)))
+    return build([top, y], {"x": F32})
+
+
+def running() -> Kernel:
+    """The running sum of each row of x (6, 10)."""
+    return build([_buffer("s", (6, 10), ir.Scan((6,), 10, "sum", _x(I * 10 + R)))], {"x": F32})
+
+
+def scattered(mode: str) -> Kernel:
+    """x (6,) written to t at positions that k (6,) holds."""
+    g = E.sym("g", 0, 4)
+    assert isinstance(g, E.Sym)
+    d = ir.Scatter((6,), "t", g, ((g, ir.load("k", I, I64)),), _x(I), mode)
+    return build([_buffer("t", (5,), d)], {"x": F32, "k": I64})
+
+
+def test_plain_loops_print_as_they_run() -> None:
+    assert str(centred()) == """\
+for m_i0 < 6:
+  with register m_acc0: float32[1]:
+    m_acc0[0] = -inf
+    for m_r0 < 10:
+      m_acc0[0] max= x[10*m_i0 + m_r0]
+    m[m_i0] = m_acc0[0]
+for y_i0 < 6:
+  for y_i1 < 10:
+    y[10*y_i0 + y_i1] = sub(x[10*y_i0 + y_i1], m[y_i0])"""
+
+
+def test_a_column_reduction_is_made_of_steps() -> None:
+    steps = from_text("split(m_i0, 4); distribute(m_i0_i); reorder(m_i0_i_1, m_r0); mark(m_i0_i_1, vector)")
+    assert str(apply(centred(), steps)).startswith("""\
+for m_i0_o < 2:
+  with stack m_acc0: float32[4]:
+    for m_i0_i < 4:
+      if lt([m_i0_i + 4*m_i0_o], 6):
+        m_acc0[m_i0_i] = -inf
+    for m_r0 < 10:
+      vector for m_i0_i_1 < 4:
+        if lt([m_i0_i_1 + 4*m_i0_o], 6):
+          m_acc0[m_i0_i_1] max= x[10*m_i0_i_1 + 40*m_i0_o + m_r0]
+""")
+
+
+LEGAL = {
+    "rows in parallel": (centred, "join(m_i0, y_i0); mark(m_i0, parallel); mark(y_i1, vector)"),
+    "tail of a split inner loop": (centred, "split(y_i1, 4); mark(y_i0, parallel); mark(y_i1_i, vector)"),
+    "lanes of a reduction": (centred, "split_reduction(m_r0, 4); mark(m_r0_i, vector); mark(m_r0_begin, unrolled)"),
+    "one loop of two": (centred, "fuse_axes(y_i0, y_i1); split(y_i0_y_i1, 8); mark(y_i0_y_i1_o, parallel)"),
+    "rows of a scan": (running, "mark(s_i0, parallel)"),
+    "scan along columns": (running, "distribute(s_i0); reorder(s_i0_1, s_r0)"),
+}
+
+
+@pytest.mark.parametrize("name", LEGAL)
+def test_a_schedule_is_accepted(name: str) -> None:
+    make, text = LEGAL[name]
+    assert isinstance(apply(make(), from_text(text)), Kernel), apply(make(), from_text(text))
+
+
+REFUSED = {
+    "a scan in parallel": (running, "mark(s_r0, parallel)", "depend on each other through s_acc0[0]"),
+    "a running result in lanes": (centred, "mark(m_r0, vector)", "depend on each other through m_acc0[0]"),
+    "writes by data": (lambda: scattered("set"), "mark(t_i0, vector)", "depend on each other through t[g"),
+    "additions by data": (lambda: scattered("add"), "mark(t_i0, parallel)", "depend on each other through t[g"),
+    "no such loop": (centred, "split(z, 2)", "there is no loop z; the loops are m_i0, m_r0, y_i0, y_i1"),
+    "a block of all": (centred, "split(m_i0, 6)", "no more than one block of 6"),
+    "an imperfect nest": (centred, "reorder(m_i0, m_r0)", "the body of m_i0 is not one loop"),
+    "another loop inside": (centred, "reorder(y_i0, m_r0)", "the body of y_i0 is the loop y_i1"),
+    "other extents": (centred, "join(m_i0, y_i1)", "does not follow"),
+    "a vector of loops": (centred, "mark(m_i0, vector)", "a vector loop holds no other loop"),
+    "parallel in parallel": (centred, "mark(y_i1, parallel); mark(y_i0, parallel)", "holds no other parallel loop"),
+    "lanes of a scan": (running, "split_reduction(s_r0, 2)", "the body of s_r0 is not one accumulation"),
+    "one statement": (centred, "distribute(y_i1)", "the body of y_i1 is one statement"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_step_is_refused_with_its_reason(name: str) -> None:
+    make, text, reason = REFUSED[name]
+    found = apply(make(), from_text(text))
+    assert isinstance(found, Refusal) and reason in str(found), found
+
+
+def test_a_loop_that_reads_its_neighbour_cannot_be_joined() -> None:
+    """z[i] reads y[i + 1], which a joined loop would not have stored yet."""
+    n, i = 6, ir.axis(0, 5)
+    y = _buffer("y", (n,), ir.Pointwise((n,), _x(ir.axis(0, n))))
+    z = _buffer("z", (5,), ir.Pointwise((5,), ir.load("y", i + 1, F32)))
+    w = _buffer("w", (n,), ir.Pointwise((n,), ir.load("y", 5 - ir.axis(0, n), F32)))
+    assert isinstance(apply(build([y, w], {"x": F32}), from_text("join(y_i0, w_i0)")), Refusal)
+    assert isinstance(apply(build([y, z], {"x": F32}), from_text("split(y_i0, 5); join(y_i0_i, z_i0)")), Refusal)
+
+
+def test_texts_that_are_no_schedules_are_refused() -> None:
+    for text in ("spilt(i, 2)", "split(i)", "split(i, two)", "split"):
+        with pytest.raises(ValueError):
+            from_text(text)
+    text = "split(i, 8); mark(i_i, vector); block_reduction(r, 64)"
+    assert to_text(from_text(text)) == text and from_text("") == ()
+
+
+def test_reading_a_local_before_it_is_stored_is_an_error() -> None:
+    zero = E.as_expr(0)
+    body = (Allocate(Local("a", 1, F32), (Store(Place("y", zero), ir.load("a", 0, F32)),)),)
+    with pytest.raises(Unfilled):
+        interpret(Kernel(body, {"y": F32}), {"y": np.zeros(1, np.float32)})
+
+
+# -- states of reductions ------------------------------------------------------------------------------------------
+SAMPLES = [[3.0, -1.0, 4.0, 4.0, -5.0], [math.nan, 1.0, math.inf], [-math.inf, -math.inf], [1.0, 2.0, math.nan, 3.0, math.nan], [2.5]]
+
+
+def _reduced(kind: str, values: list[float], groups: int) -> list[float]:
+    """The state of all values, reduced in `groups` interleaved groups that are merged at the end."""
+    combine = COMBINES[kind]
+    stores: list[Store] = []
+    memory = {"out": np.zeros(4, np.float64)}
+    states = [combine.identity(dtypes.float64) for _ in range(groups)]
+    for k, v in enumerate(values):
+        states[k % groups] = combine.merge(states[k % groups], lift(kind, ir.const(v, dtypes.float64), ir.index(k)))
+    state = states[-1]
+    for other in reversed(states[:-1]):
+        state = combine.merge(state, other)
+    stores = [Store(Place("out", E.as_expr(k)), v) for k, v in enumerate(state)]
+    interpret(Kernel(tuple(stores), {"out": dtypes.float64}), memory)
+    return memory["out"][: len(state)].tolist()  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("values", SAMPLES)
+@pytest.mark.parametrize("groups", [1, 2, 3])
+def test_groups_of_a_reduction_merge_to_the_whole(values: list[float], groups: int) -> None:
+    x = np.array(values)
+    with np.errstate(invalid="ignore"):
+        assert np.array_equal(_reduced("max", values, groups), [x.max()], equal_nan=True)
+        assert _reduced("argmax", values, groups)[1] == np.argmax(x) and _reduced("argmin", values, groups)[1] == np.argmin(x)
+        if np.isfinite(x).all():
+            mean, squares, count = _reduced("welford", values, groups)
+            assert count == len(x) and np.allclose([mean, squares], [x.mean(), ((x - x.mean()) ** 2).sum()])
+        if not np.isnan(x).any() and np.isfinite(x.max()):
+            top, total = _reduced("softmax", values, groups)
+            assert top == x.max() and np.isclose(total, np.exp(x - top).sum())
+    if np.isneginf(x).all():
+        assert _reduced("softmax", values, groups) == [-math.inf, 0.0]

@@ -1,0 +1,28 @@
+"""The law of schedules: interpret(scheduled) == interpret(unscheduled), for random definitions and legal schedules."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inductor.loops.interpret import interpret
+from inductor.loops.steps import from_text, to_text
+from tests.inductor.loop_programs import Program, programs, scheduled
+
+CASES = int(os.environ.get("FRAMEJIT_TEST_LOOP_CASES", "300"))
+
+
+@given(data=st.data(), program=programs(), seed=st.integers(0, 1 << 16))
+@settings(max_examples=CASES, deadline=None)
+def test_a_legal_schedule_changes_no_result(data: st.DataObject, program: Program, seed: int) -> None:
+    plain = program.kernel()
+    kernel, steps, _ = data.draw(scheduled(plain))
+    expected, found = program.memory(seed), program.memory(seed)
+    interpret(plain, expected, program.symbols)
+    interpret(kernel, found, program.symbols, seed)
+    for name, value in expected.items():
+        assert np.array_equal(value, found[name]), f"{name} differs after {to_text(steps)}\n{plain}\n\n{kernel}"
+    assert from_text(to_text(steps)) == steps

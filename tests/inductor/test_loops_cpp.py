@@ -1,0 +1,75 @@
+"""The law of printed code: C++ of scheduled loops gives what the interpreter gives, for random definitions and schedules."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inductor.base.toolchain import build, toolchain
+from inductor.cpp.loops import print_function
+from inductor.cpp.prelude import forms_used, prelude
+from inductor.loops.interpret import interpret
+from inductor.loops.steps import to_text
+from inductor.loops.tree import Kernel
+from tests.inductor.loop_programs import Program, programs, scheduled
+
+CASES = int(os.environ.get("FRAMEJIT_TEST_LOOP_CASES", "300"))
+BATCH = 30  # kernels that one run of the compiler takes
+
+HEAD = """
+static const i64* FJ_SIZES;
+#define FJ_LAUNCH(f, bufs, n) for (long b_ = 0; b_ < (long)(n); b_ += 2) f(bufs, b_, b_ + 2 < (long)(n) ? b_ + 2 : (long)(n))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    name: str
+    text: str
+    reusable: bool = False
+    vector_bits: int = 0
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Program, Kernel, str]:
+    """A program, its loops after a random legal schedule, and the schedule as text."""
+    program = draw(programs())
+    kernel, steps, _ = draw(scheduled(program.kernel()))
+    return program, kernel, to_text(steps)
+
+
+def compiled(kernels: list[tuple[Program, Kernel, str]]) -> ctypes.CDLL:
+    """A library with the function `run<k>(bufs, sizes)` for each kernel."""
+    lines = [HEAD]
+    for k, (program, kernel, _) in enumerate(kernels):
+        symbols = sorted(program.symbols, key=lambda s: s.name)
+        lines.append(print_function(kernel, f"kernel{k}", list(program.sizes), symbols))
+        lines.append(f'extern "C" __attribute__((visibility("default"))) void run{k}(char** bufs, const i64* sizes) '
+                     f"{{ FJ_SIZES = sizes; kernel{k}(bufs); }}\n")  # fmt: skip
+    tools = toolchain()
+    head, body = prelude(tools.vector_functions), "".join(lines)
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "loops.so"
+        build([_Unit("loops", head + body + forms_used(body, head, tools.vector_functions))], target, tools)
+        return ctypes.CDLL(str(target))
+
+
+@given(kernels=st.lists(cases(), min_size=BATCH, max_size=BATCH), seed=st.integers(0, 1 << 16))
+@settings(max_examples=max(CASES // BATCH, 1), deadline=None)
+def test_printed_loops_give_what_the_interpreter_gives(kernels: list[tuple[Program, Kernel, str]], seed: int) -> None:
+    library = compiled(kernels)
+    for k, (program, kernel, text) in enumerate(kernels):
+        expected, found = program.memory(seed), program.memory(seed)
+        interpret(kernel, expected, program.symbols)
+        sizes = (ctypes.c_int64 * 4)(*(program.symbols[s] for s in sorted(program.symbols, key=lambda s: s.name)))
+        bufs = (ctypes.c_void_p * len(found))(*(found[n].ctypes.data for n in program.sizes))
+        getattr(library, f"run{k}")(bufs, sizes)
+        for name, value in expected.items():
+            assert np.array_equal(value, found[name]), f"{name} differs after {text}\n{kernel}"

@@ -7,18 +7,18 @@ for the tail of a loop is a statement like any other, so every result prints, ru
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from eager.base import dtypes
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, ceildiv, plain
-from inductor.ir.substitute import replace_loads
 from inductor.loops.combine import COMBINES
-from inductor.loops.dependence import accesses, carried, conflicts, separates
+from inductor.loops.dependence import accesses, carried, conflicts, rest_below_stride, separates
 from inductor.loops.steps import (
     BlockReduction,
+    Contract,
     Distribute,
     FuseAxes,
     Join,
@@ -42,6 +42,9 @@ from inductor.loops.tree import (
     Store,
     loops_of,
     places_of,
+    rename,
+    rename_memory,
+    repeat,
     rewrite,
     substitute,
     values_of,
@@ -72,14 +75,14 @@ def apply(kernel: Kernel, schedule: Schedule) -> Kernel | Refusal:
     """The kernel after every step of the schedule, or the first refusal."""
     for step in schedule:
         try:
-            body = _perform(kernel.body, step)
+            kernel = _contract(kernel, step) if isinstance(step, Contract) else replace(kernel, body=_perform(kernel.body, step))
         except _Refused as refused:
             return Refusal(step, str(refused))
-        kernel = Kernel(body, kernel.dtypes)
     return kernel
 
 
 def _perform(body: Block, step: Step) -> Block:
+    """The loops after a step that changes loops alone."""
     match step:
         case Split():
             return _split(body, step)
@@ -97,6 +100,7 @@ def _perform(body: Block, step: Step) -> Block:
             return _split_reduction(body, step)
         case BlockReduction():
             return _block_reduction(body, step)
+    raise TypeError(f"apply: {step!r} is not a step")
 
 
 # -- finding and replacing loops -----------------------------------------------------------------------------------
@@ -161,9 +165,24 @@ def _divides(factor: int, extent: Size) -> bool:
 
 def _split(body: Block, step: Split) -> Block:
     loop = _loop(body, step.axis)
+    if step.tail == "peel":
+        return _peel(body, loop, step.factor)
     outer, inner, count, inside = _blocks(body, loop, step.factor)
     kind = loop.kind
     return _replace(body, loop, (Loop(outer, count, kind, (Loop(inner, step.factor, kind, inside(loop.body)),)),))
+
+
+def _peel(body: Block, loop: Loop, factor: int) -> Block:
+    """Whole blocks, then a loop over the rest."""
+    name, kind = loop.axis.name, loop.kind
+    count, rest = (plain(op(E.as_expr(loop.extent), E.as_expr(factor))) for op in (E.floordiv, E.mod))
+    if factor < 2 or count == 0:
+        raise _Refused(f"{name} has {loop.extent} iterations, no whole block of {factor}")
+    outer, inner = ir.counter(_free(body, f"{name}_o"), count), ir.counter(_free(body, f"{name}_i"), factor)
+    blocks = repeat(inner, factor, kind, substitute(loop.body, {loop.axis: outer * factor + inner}))
+    axis = ir.counter(_free(body, f"{name}_t"), rest)
+    tail = rename(substitute(loop.body, {loop.axis: E.mul(count, factor) + axis}), "_t")
+    return _replace(body, loop, (*repeat(outer, count, kind, blocks), *repeat(axis, rest, kind, tail)))
 
 
 def _reorder(body: Block, step: Reorder) -> Block:
@@ -242,7 +261,7 @@ def _distribute(body: Block, step: Distribute) -> Block:
     if any(isinstance(s, Loop) and s.kind != "serial" for s in walk(loop.body)):
         raise _Refused("loops inside are scheduled already")
     arrays = {x.name: _expanded(x, loop) for x in locals_}
-    block = _index_locals(tuple(statements), {x.name: (x.size, loop.axis) for x in locals_})
+    block = rename_memory(tuple(statements), {x.name: (x.name, E.mul(loop.axis, x.size)) for x in locals_})
     for k, first in enumerate(block):
         for second in block[k + 1 :]:
             for a, b in conflicts(accesses((first,)), accesses((second,))):
@@ -283,32 +302,6 @@ def _expanded(x: Local, loop: Loop) -> Local:
     if size > MAX_LOCAL:
         raise _Refused(f"{x.name} would have {size} elements; allowed: up to {MAX_LOCAL}")
     return Local(x.name, size, x.dtype, "stack")
-
-
-def _index_locals(block: Block, places: dict[str, tuple[int, E.Sym]]) -> Block:
-    """The block with the locals in `places` (size, axis) read and written at `axis * size + index`."""
-
-    def at(name: str, index: E.Expr) -> E.Expr:
-        size, axis = places[name]
-        return axis * size + index
-
-    def value(v: ir.Value) -> ir.Value:
-        return replace_loads(v, lambda x: ir.load(x.buffer, at(x.buffer, x.index), x.dtype, x.mask, x.indirect)
-                             if x.buffer in places else None)  # fmt: skip
-
-    def place(p: Place) -> Place:
-        return Place(p.name, at(p.name, p.index) if p.name in places else p.index, tuple((s, value(v)) for s, v in p.indirect))
-
-    def one(s: Statement) -> Statement:
-        match s:
-            case Store():
-                return Store(place(s.place), value(s.value))
-            case Accumulate():
-                return Accumulate(tuple(map(place, s.places)), s.combine, tuple(map(value, s.values)))
-            case _:
-                return with_body(s, tuple(map(one, s.body)))
-
-    return tuple(map(one, block))
 
 
 def _join(body: Block, step: Join) -> Block:
@@ -407,3 +400,26 @@ def _allocated(locals_: Iterable[Local], block: Block) -> Block:
     for x in reversed(list(locals_)):
         block = (Allocate(x, block),)
     return block
+
+
+# -- memory --------------------------------------------------------------------------------------------------------
+def _contract(kernel: Kernel, step: Contract) -> Kernel:
+    """Each element of the buffer belongs to one iteration, so every iteration may have memory of its own for its elements."""
+    loop, name = _loop(kernel.body, step.axis), step.buffer
+    if name not in kernel.temporary:
+        raise _Refused(f"{name} is read after the kernel")
+    inside = [a for a in accesses(loop.body) if a.place.name == name]
+    if len(inside) != sum(a.place.name == name for a in accesses(kernel.body)):
+        raise _Refused(f"{name} is used outside of {step.axis}")
+    rests = {rest_below_stride(a, loop.axis) for a in inside}
+    strides = {r[0] for r in rests if r is not None}
+    if None in rests or len(strides) != 1:
+        raise _Refused(f"an element of {name} does not belong to one iteration of {step.axis}")
+    (stride,) = strides
+    if not isinstance(stride, E.Int) or stride.value > MAX_LOCAL:
+        raise _Refused(f"the part of {name} in one iteration has {stride} elements; allowed: up to {MAX_LOCAL}")
+    local = Local(name, stride.value, kernel.dtypes[name], "stack" if stride.value > 1 else "register")
+    body = rename_memory(loop.body, {name: (name, E.mul(loop.axis, -stride.value))})
+    new = with_body(loop, (Allocate(local, body),))
+    dtypes_left = {n: t for n, t in kernel.dtypes.items() if n != name}
+    return Kernel(_replace(kernel.body, loop, (new,)), dtypes_left, kernel.temporary - {name})

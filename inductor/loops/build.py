@@ -20,10 +20,10 @@ from inductor.loops.tree import (
     Block,
     Kernel,
     Local,
-    Loop,
     Place,
     Statement,
     Store,
+    repeat,
     values_of,
     walk,
 )
@@ -32,14 +32,15 @@ from inductor.loops.tree import (
 _COMBINE_OF = {"mean": "sum"}
 
 
-def build(buffers: Sequence[ir.Buffer], memory: Mapping[str, dtype]) -> Kernel:
-    """The loops that compute `buffers` one after another. memory: dtypes of the other buffers that they read.
+def build(buffers: Sequence[ir.Buffer], memory: Mapping[str, dtype], temporary: Iterable[str] = ()) -> Kernel:
+    """The loops that compute `buffers` one after another.
 
+    memory: dtypes of the other buffers that they read. temporary: names of buffers that nothing else reads.
     Raises: TypeError for a definition that has no loops (an extern call).
     """
     body = tuple(s for b in buffers for s in _loops(b))
     made = {**memory, **{b.name: b.layout.dtype for b in buffers}}
-    return Kernel(body, {name: made[name] for name in _touched(body, buffers)})
+    return Kernel(body, {name: made[name] for name in _touched(body, buffers)}, frozenset(temporary))
 
 
 def _touched(body: Block, buffers: Iterable[ir.Buffer]) -> list[str]:
@@ -98,8 +99,7 @@ def _axes(name: str, letter: str, sizes: Sequence[Size]) -> tuple[list[E.Expr], 
 def _nest(axes: Sequence[E.Expr], sizes: Sequence[Size], body: Block) -> Block:
     """`body` inside serial loops, the first axis outermost. Axes of one iteration have no loop."""
     for axis, n in reversed(list(zip(axes, sizes, strict=True))):
-        if isinstance(axis, E.Sym):
-            body = (Loop(axis, n, "serial", body),)
+        body = repeat(axis, n, "serial", body)
     return body
 
 

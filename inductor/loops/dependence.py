@@ -136,7 +136,7 @@ def _within_limits(rest: E.Expr, limits: Sequence[tuple[E.Expr, E.Expr]], axis: 
     A split axis occurs as `factor * outer + inner`, whose own bounds reach past the end of the loop that was split.
     """
     for number, (e, n) in enumerate(limits):
-        if axis in e.symbols or not e.symbols <= free:
+        if not e.symbols or axis in e.symbols or not e.symbols <= free:
             continue
         scale = _multiple(rest, e)
         if scale is not None:
@@ -160,6 +160,16 @@ def _multiple(whole: E.Expr, part: E.Expr) -> E.Expr | None:
             return None
         scales.append(k)
     return scales[0] if all(k is scales[0] for k in scales) else None
+
+
+def rest_below_stride(a: Access, axis: E.Sym) -> tuple[E.Expr, E.Expr] | None:
+    """(stride, rest) of a position `stride * axis + rest` with 0 <= rest < stride for all values of the other axes; else None."""
+    if _gathers(a.place):
+        return None
+    position = _Position.of(axis, a, "'", ())
+    if position is None or not _less(position.rest, position.stride) or not _less(E.as_expr(-1), position.rest):
+        return None
+    return position.stride, position.rest
 
 
 def carried(loop: Loop) -> list[tuple[Access, Access]]:

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import re
 from dataclasses import astuple, dataclass, fields
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from inductor.loops.tree import Kind
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Cuts a loop into `<axis>_o` over blocks and `<axis>_i` over the `factor` iterations of a block."""
+    """Cuts a loop into `<axis>_o` over blocks and `<axis>_i` over the `factor` iterations of a block.
+
+    tail: how the iterations that fill no block run: "guard" puts the last block under a condition, "peel" gives them a loop
+    `<axis>_t` of their own after the blocks.
+    """
 
     axis: str
     factor: int
+    tail: Literal["guard", "peel"] = "guard"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +81,27 @@ class BlockReduction:
     size: int
 
 
-Step: TypeAlias = Split | Reorder | FuseAxes | Mark | Distribute | Join | SplitReduction | BlockReduction
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """Turns a temporary buffer into a local of each iteration of a loop: a row, or one register."""
+
+    buffer: str
+    axis: str
+
+
+Step: TypeAlias = Split | Reorder | FuseAxes | Mark | Distribute | Join | SplitReduction | BlockReduction | Contract
 Schedule: TypeAlias = tuple[Step, ...]
 
 _NAMES: Final = {
     "split": Split, "reorder": Reorder, "fuse_axes": FuseAxes, "mark": Mark, "distribute": Distribute, "join": Join,
     "split_reduction": SplitReduction, "block_reduction": BlockReduction,
+    "contract": Contract,
 }  # fmt: skip
 _WORD_OF: Final = {cls: name for name, cls in _NAMES.items()}
 
 
 def to_text(schedule: Schedule) -> str:
-    """The schedule as one line: `split(i0, 8); mark(i0_o, parallel)`."""
+    """The schedule as one line: `split(i0, 8, guard); mark(i0_o, parallel)`."""
     return "; ".join(f"{_WORD_OF[type(s)]}({', '.join(map(str, astuple(s)))})" for s in schedule)
 
 
@@ -100,6 +114,8 @@ def _step(text: str) -> Step:
     found = re.fullmatch(r"(\w+)\(([^()]*)\)", text)
     cls = _NAMES.get(found[1]) if found else None
     values = found[2].split(", ") if found else []
+    if cls is Split and len(values) == 2:
+        values = [*values, "guard"]
     if cls is None or len(values) != len(fields(cls)):
         raise ValueError(f"schedule: {text!r} is not a step; allowed: {', '.join(_NAMES)}")
     given = [int(v) if f.type == "int" else v for f, v in zip(fields(cls), values, strict=True)]

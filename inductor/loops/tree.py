@@ -18,11 +18,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from eager.base import dtypes
 from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size
-from inductor.ir.substitute import at_point
+from inductor.ir.substitute import at_point, replace_loads
 
 Kind: TypeAlias = Literal["serial", "parallel", "vector", "unrolled"]
 Space: TypeAlias = Literal["register", "stack", "shared"]
@@ -104,13 +105,24 @@ Block: TypeAlias = tuple[Statement, ...]
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """Loops over named memory. dtypes: of every buffer that the loops touch, by name."""
+    """Loops over named memory. dtypes: of every buffer that the loops touch, by name. temporary: buffers that only the loops read."""
 
     body: Block
     dtypes: Mapping[str, dtype]
+    temporary: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
         return print_kernel(self)
+
+
+def repeat(axis: E.Expr, extent: Size, kind: Kind, body: Block) -> Block:
+    """`body` for every value of an axis that `ir.counter` made for `extent`: a loop, or no loop where the axis is always 0."""
+    if isinstance(axis, E.Sym):
+        return (Loop(axis, extent, kind, body),)
+    if isinstance(extent, int):
+        return body if extent else ()
+    some = ir.make_op("lt", (ir.index(0), ir.index(extent)), dtypes.bool_)
+    return (Guard(some, body),)
 
 
 def body_of(s: Statement) -> Block:
@@ -189,6 +201,54 @@ def substitute(block: Block, mapping: Mapping[E.Expr, E.IntLike]) -> Block:
         return tuple(map(one, b))
 
     return many(block)
+
+
+def rename(block: Block, suffix: str) -> Block:
+    """A copy of the block whose loops and locals have names of their own."""
+    axes: dict[E.Expr, E.IntLike] = {s.axis: ir.counter(f"{s.axis.name}{suffix}", s.extent) for s in walk(block) if isinstance(s, Loop)}
+    locals_ = {s.local.name for s in walk(block) if isinstance(s, Allocate)}
+    block = rename_memory(substitute(block, axes), {n: (f"{n}{suffix}", E.as_expr(0)) for n in locals_})
+
+    def one(s: Statement) -> Statement:
+        match s:
+            case Loop():
+                axis = axes[s.axis]
+                assert isinstance(axis, E.Sym)
+                return Loop(axis, s.extent, s.kind, tuple(map(one, s.body)))
+            case Allocate():
+                return Allocate(replace(s.local, name=f"{s.local.name}{suffix}"), tuple(map(one, s.body)))
+            case Guard():
+                return Guard(s.condition, tuple(map(one, s.body)))
+        return s
+
+    return tuple(map(one, block))
+
+
+def rename_memory(block: Block, names: Mapping[str, tuple[str, E.Expr]]) -> Block:
+    """The block with memory renamed: `names` gives the new name and the expression added to each position."""
+
+    def value(v: ir.Value) -> ir.Value:
+        return replace_loads(v, load)
+
+    def load(x: ir.Load) -> ir.Value | None:
+        if x.buffer not in names:
+            return None
+        name, more = names[x.buffer]
+        return ir.load(name, x.index + more, x.dtype, x.mask, x.indirect)
+
+    def place(p: Place) -> Place:
+        name, more = names.get(p.name, (p.name, E.as_expr(0)))
+        return Place(name, p.index + more, tuple((s, value(v)) for s, v in p.indirect))
+
+    def one(s: Statement) -> Statement:
+        match s:
+            case Store():
+                return Store(place(s.place), value(s.value))
+            case Accumulate():
+                return Accumulate(tuple(map(place, s.places)), s.combine, tuple(map(value, s.values)))
+        return with_body(s, tuple(map(one, s.body)))
+
+    return tuple(map(one, block))
 
 
 def print_kernel(kernel: Kernel) -> str:

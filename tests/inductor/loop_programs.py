@@ -19,6 +19,7 @@ from inductor.loops.apply import Refusal, apply
 from inductor.loops.build import build
 from inductor.loops.steps import (
     BlockReduction,
+    Contract,
     Distribute,
     FuseAxes,
     Join,
@@ -28,23 +29,25 @@ from inductor.loops.steps import (
     SplitReduction,
     Step,
 )
-from inductor.loops.tree import Accumulate, Allocate, Block, Guard, Kernel, Loop, body_of
+from inductor.loops.tree import Accumulate, Allocate, Block, Guard, Kernel, Loop, body_of, loops_of
 
 F32, I64 = dtypes.float32, dtypes.int64
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Buffers to compute, the element counts of all memory by name, and the values of symbolic sizes."""
+    """Buffers to compute, element counts of all memory by name, values of symbolic sizes, and buffers that nothing else reads."""
 
     buffers: tuple[ir.Buffer, ...]
     sizes: dict[str, int]
     symbols: dict[E.Sym, int]
+    temporary: frozenset[str]
 
     def kernel(self) -> Kernel:
         """The plain loops."""
         memory = {name: I64 if name.startswith("k") else F32 for name in self.sizes}
-        return build(self.buffers, {n: t for n, t in memory.items() if n not in {b.name for b in self.buffers}})
+        made = {b.name for b in self.buffers}
+        return build(self.buffers, {n: t for n, t in memory.items() if n not in made}, self.temporary)
 
     def memory(self, seed: int) -> dict[str, np.ndarray]:
         """Memory with random inputs. What the loops write begins as -77."""
@@ -78,7 +81,9 @@ def programs(draw: st.DrawFn) -> Program:
         sizes[b.name] = _count(b.layout.shape, symbols)
         if not isinstance(b.definition, ir.Scatter) and b.layout.dtype is F32:
             sources.append((b.name, b.layout.shape))
-    return Program(tuple(buffers), sizes, symbols)
+    # A scatter adds to memory that exists before the loops: it is not temporary.
+    temporary = {b.name for b in buffers[:-1] if not isinstance(b.definition, ir.Scatter) and draw(st.booleans())}
+    return Program(tuple(buffers), sizes, symbols, frozenset(temporary))
 
 
 def _shape(draw: st.DrawFn, symbols: dict[E.Sym, int]) -> tuple[Size, ...]:
@@ -169,7 +174,7 @@ def scheduled(draw: st.DrawFn, kernel: Kernel, steps: int = 6) -> tuple[Kernel, 
     done: list[Step] = []
     refused = 0
     for _ in range(draw(st.integers(1, steps))):
-        candidates = list(fitting_steps(kernel.body))
+        candidates = [*fitting_steps(kernel.body), *_contractions(kernel)]
         if not candidates:
             break
         step = draw(st.sampled_from(candidates))
@@ -180,6 +185,11 @@ def scheduled(draw: st.DrawFn, kernel: Kernel, steps: int = 6) -> tuple[Kernel, 
         kernel = found
         done.append(step)
     return kernel, tuple(done), refused
+
+
+def _contractions(kernel: Kernel) -> Iterator[Step]:
+    for name in sorted(kernel.temporary):
+        yield from (Contract(name, axis) for axis in loops_of(kernel.body))
 
 
 def fitting_steps(block: Block) -> Iterator[Step]:
@@ -195,7 +205,7 @@ def fitting_steps(block: Block) -> Iterator[Step]:
 
 def _steps_of(loop: Loop) -> Iterator[Step]:
     name = loop.axis.name
-    yield from (Split(name, 2), Split(name, 3))
+    yield from (Split(name, 2), Split(name, 3), Split(name, 2, "peel"), Split(name, 3, "peel"))
     yield from (Mark(name, "parallel"), Mark(name, "vector"), Mark(name, "unrolled"))
     first = loop.body[0]
     inner = first.body[0] if isinstance(first, Guard) else first

@@ -30,10 +30,27 @@ def _buffer(name: str, shape: tuple[int, ...], definition: ir.Definition, of: dt
 
 
 def centred() -> Kernel:
-    """Each row of x (6, 10) less its maximum."""
+    """Each row of x (6, 10) less its maximum, which nothing else reads."""
     top = _buffer("m", (6,), ir.Reduction((6,), (10,), "max", _x(I * 10 + R)))
     y = _buffer("y", (6, 10), ir.Pointwise((6, 10), ir.make_op("sub", (_x(I * 10 + J), ir.load("m", I, F32)), F32)))
-    return build([top, y], {"x": F32})
+    return build([top, y], {"x": F32}, ["m"])
+
+
+def test_a_row_and_its_result_stay_in_registers_and_vectors_have_a_tail() -> None:
+    steps = from_text("join(m_i0, y_i0); contract(m, m_i0); split(y_i1, 4, peel); mark(y_i1_i, vector); mark(m_i0, parallel)")
+    assert str(apply(centred(), steps)) == """\
+parallel for m_i0 < 6:
+  with register m: float32[1]:
+    with register m_acc0: float32[1]:
+      m_acc0[0] = -inf
+      for m_r0 < 10:
+        m_acc0[0] max= x[10*m_i0 + m_r0]
+      m[0] = m_acc0[0]
+    for y_i1_o < 2:
+      vector for y_i1_i < 4:
+        y[10*m_i0 + y_i1_i + 4*y_i1_o] = sub(x[10*m_i0 + y_i1_i + 4*y_i1_o], m[0])
+    for y_i1_t < 2:
+      y[10*m_i0 + y_i1_t + 8] = sub(x[10*m_i0 + y_i1_t + 8], m[0])"""
 
 
 def running() -> Kernel:
@@ -106,6 +123,10 @@ REFUSED = {
     "a vector of loops": (centred, "mark(m_i0, vector)", "a vector loop holds no other loop"),
     "parallel in parallel": (centred, "mark(y_i1, parallel); mark(y_i0, parallel)", "holds no other parallel loop"),
     "lanes of a scan": (running, "split_reduction(s_r0, 2)", "the body of s_r0 is not one accumulation"),
+    "memory that is read later": (centred, "contract(y, y_i0)", "y is read after the kernel"),
+    "memory of two loops": (centred, "contract(m, m_i0)", "m is used outside of m_i0"),
+    "memory of all iterations": (centred, "join(m_i0, y_i0); contract(m, y_i1)", "m is used outside of y_i1"),
+    "a tail of all": (centred, "split(m_i0, 7, peel)", "no whole block of 7"),
     "one statement": (centred, "distribute(y_i1)", "the body of y_i1 is one statement"),
 }
 
@@ -131,8 +152,9 @@ def test_texts_that_are_no_schedules_are_refused() -> None:
     for text in ("spilt(i, 2)", "split(i)", "split(i, two)", "split"):
         with pytest.raises(ValueError):
             from_text(text)
-    text = "split(i, 8); mark(i_i, vector); block_reduction(r, 64)"
+    text = "split(i, 8, peel); mark(i_i, vector); block_reduction(r, 64)"
     assert to_text(from_text(text)) == text and from_text("") == ()
+    assert from_text("split(i, 8)") == from_text("split(i, 8, guard)")
 
 
 def test_reading_a_local_before_it_is_stored_is_an_error() -> None:

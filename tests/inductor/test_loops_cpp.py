@@ -72,4 +72,4 @@ def test_printed_loops_give_what_the_interpreter_gives(kernels: list[tuple[Progr
         bufs = (ctypes.c_void_p * len(found))(*(found[n].ctypes.data for n in program.sizes))
         getattr(library, f"run{k}")(bufs, sizes)
         for name, value in expected.items():
-            assert np.array_equal(value, found[name]), f"{name} differs after {text}\n{kernel}"
+            assert name in program.temporary or np.array_equal(value, found[name]), f"{name} differs after {text}\n{kernel}"

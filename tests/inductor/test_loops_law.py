@@ -24,5 +24,7 @@ def test_a_legal_schedule_changes_no_result(data: st.DataObject, program: Progra
     interpret(plain, expected, program.symbols)
     interpret(kernel, found, program.symbols, seed)
     for name, value in expected.items():
+        if name in program.temporary:
+            continue
         assert np.array_equal(value, found[name]), f"{name} differs after {to_text(steps)}\n{plain}\n\n{kernel}"
     assert from_text(to_text(steps)) == steps

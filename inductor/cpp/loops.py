@@ -1,7 +1,7 @@
 """Loop trees as C++: one function a kernel, a C loop for every loop.
 
 Owns statements; `inductor.cpp.values` owns the C++ form of operations. Values are computed where they are used, one constant
-for every distinct value of a statement. A parallel loop at the root becomes a function of its own over begin..end, which `LAUNCH`
+for every distinct value of a statement. A parallel loop at the root becomes a separate function over begin..end, which `LAUNCH`
 starts; inside of other loops it runs on one thread.
 """
 
@@ -169,4 +169,4 @@ class _Printer:
                 return text if v.mask is None else f"{names[v.mask]} ? {text} : {literal(0, v.dtype)}"
             case ir.Op():
                 return operation(v, [names[a] for a in v.args])
-        raise TypeError(f"{type(v).__name__} is no value of loops")
+        raise TypeError(f"{type(v).__name__} is not a value of loops")

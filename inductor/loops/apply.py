@@ -404,7 +404,7 @@ def _allocated(locals_: Iterable[Local], block: Block) -> Block:
 
 # -- memory --------------------------------------------------------------------------------------------------------
 def _contract(kernel: Kernel, step: Contract) -> Kernel:
-    """Each element of the buffer belongs to one iteration, so every iteration may have memory of its own for its elements."""
+    """Each element of the buffer belongs to one iteration, so every iteration may have private memory for its elements."""
     loop, name = _loop(kernel.body, step.axis), step.buffer
     if name not in kernel.temporary:
         raise _Refused(f"{name} is read after the kernel")

@@ -85,7 +85,7 @@ def matmul(d: ir.Matmul) -> ir.Reduction:
 
 
 def _axes(name: str, letter: str, sizes: Sequence[Size]) -> tuple[list[E.Expr], dict[E.Expr, E.IntLike]]:
-    """Axes of one definition under names of their own, and the renaming of the definition's loop variables to them."""
+    """Axes of one definition under unique names, and the renaming of the definition's loop variables to them."""
     axes: list[E.Expr] = []
     rename: dict[E.Expr, E.IntLike] = {}
     old = ir.axis if letter == "i" else ir.reduced_axis
@@ -151,7 +151,7 @@ def _scan(b: ir.Buffer, d: ir.Scan) -> Block:
 
 
 def _scatter(b: ir.Buffer, d: ir.Scatter) -> Block:
-    """The writes of a scatter. The memory of its target is that of `b`, which the caller has filled."""
+    """The writes of a scatter. `b` uses the memory of the target, which the caller has filled."""
     axes, rename = _axes(b.name, "i", d.ranges)
     place = Place(b.name, E.substitute(d.index, rename), tuple((s, at_point(v, rename)) for s, v in d.indirect))
     value = _cast(at_point(d.value, rename), b.layout.dtype)

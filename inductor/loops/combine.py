@@ -1,6 +1,6 @@
 """Reductions as data: an identity and an associative `merge` of two states.
 
-A state has one or more components. An element enters a reduction as a state of its own (`lift`), so one merge serves elements
+A state has one or more components. An element enters a reduction as a state (`lift`), so one merge serves elements
 and partial results alike, and a reduction may be split, reordered and run in lanes. Sums and products of floats are rounded in
 another order then, as in every parallel reduction.
 """

@@ -1,7 +1,7 @@
 """Which iterations of a loop touch the same memory.
 
 Two accesses conflict if they touch one element and at least one writes. A loop *separates* two accesses if they can only touch
-the same element in the same iteration of the loop, whatever the loops inside it do: then no dependence goes from one iteration
+the same element in the same iteration of the loop, for all iterations of the loops inside it: then no dependence goes from one iteration
 to another. Positions are compared as `stride * axis + rest`: different iterations differ by at least the stride, so a rest that
 varies by less than the stride cannot bring them together. Where the positions are not linear in the axis, or come from data,
 the answer is no.
@@ -52,7 +52,7 @@ def _own(s: Statement, inner: frozenset[E.Sym], limits: tuple[tuple[E.Expr, E.Ex
 
 
 def limits_of(condition: ir.Value) -> Iterator[tuple[E.Expr, E.Expr]]:
-    """What a guard says of expressions: `lt(e, n)` gives (e, n)."""
+    """The upper bounds that a guard sets: `lt(e, n)` gives (e, n)."""
     if isinstance(condition, ir.Op) and condition.name == "logical_and":
         for a in condition.args:
             yield from limits_of(a)
@@ -69,7 +69,7 @@ def _expression(v: ir.Value) -> E.Expr | None:
 
 
 def conflicts(first: Iterable[Access], second: Iterable[Access]) -> Iterator[tuple[Access, Access]]:
-    """Pairs of accesses to one buffer of which one writes. Two accumulations of one kind commute and are no conflict."""
+    """Pairs of accesses to one buffer of which one writes. Two accumulations of one kind commute, so they do not conflict."""
     others: dict[str, list[Access]] = {}
     for b in second:
         others.setdefault(b.place.name, []).append(b)
@@ -109,7 +109,7 @@ def _less(a: E.Expr, b: E.Expr) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Position:
-    """stride * axis + rest; the axes that are free in `rest` have names of their own for each access."""
+    """stride * axis + rest; the axes that are free in `rest` have separate names for each access."""
 
     stride: E.Expr
     rest: E.Expr
@@ -146,7 +146,7 @@ def _within_limits(rest: E.Expr, limits: Sequence[tuple[E.Expr, E.Expr]], axis: 
 
 
 def _multiple(whole: E.Expr, part: E.Expr) -> E.Expr | None:
-    """k such that `whole` is k * part + rest with a rest free of the symbols of `part`; None if there is none."""
+    """k such that `whole` is k * part + rest with a rest free of the symbols of `part`, or None."""
     symbols = sorted(part.symbols, key=lambda s: s.name)
     big, small = E.strides_of(whole, symbols), E.strides_of(part, symbols)
     if big is None or small is None:

@@ -125,7 +125,7 @@ class _Interpreter:
                 return self.memory[v.buffer][at]
             case ir.Op():
                 return operate(v.name, [done[a] for a in v.args], v.dtype)
-        raise TypeError(f"interpret: {type(v).__name__} is no value of loops")
+        raise TypeError(f"interpret: {type(v).__name__} is not a value of loops")
 
 
 def _scalar(value: Any, of: dtype) -> Any:

@@ -1,6 +1,6 @@
 """Schedules: tuples of steps, each a small record that names loops by their axes.
 
-`inductor.loops.apply` performs a schedule. A step changes how the loops run, never what they compute: `apply` refuses a step that
+`inductor.loops.apply` performs a schedule. A step changes the order of the work and keeps the results: `apply` refuses a step that
 a dependence forbids. `to_text` and `from_text` keep a schedule readable on disk.
 """
 
@@ -17,8 +17,8 @@ from inductor.loops.tree import Kind
 class Split:
     """Cuts a loop into `<axis>_o` over blocks and `<axis>_i` over the `factor` iterations of a block.
 
-    tail: how the iterations that fill no block run: "guard" puts the last block under a condition, "peel" gives them a loop
-    `<axis>_t` of their own after the blocks.
+    tail: how the iterations that fill no block run: "guard" puts the last block under a condition, "peel" gives them a separate loop
+    `<axis>_t` after the blocks.
     """
 
     axis: str
@@ -52,7 +52,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Distribute:
-    """Gives each statement in a loop's body a loop of its own. Locals of the body become arrays with an element an iteration."""
+    """Gives each statement in a loop's body a separate loop. Locals of the body become arrays with an element an iteration."""
 
     axis: str
 

@@ -5,7 +5,7 @@ Statements compute values of `inductor.ir.definitions`; a load of a local is an 
 
     Loop(axis, extent, kind, body)           runs the body for every value 0..extent-1 of the symbol `axis`
     Guard(condition, body)                   runs the body where the condition holds: the tail of a split loop
-    Allocate(local, body)                    gives the body uninitialised memory of its own
+    Allocate(local, body)                    gives the body private, uninitialised memory
     Store(place, value)                      place = value
     Accumulate(places, combine, values)      places = combine(places, values), see `inductor.loops.combine`
 
@@ -204,7 +204,7 @@ def substitute(block: Block, mapping: Mapping[E.Expr, E.IntLike]) -> Block:
 
 
 def rename(block: Block, suffix: str) -> Block:
-    """A copy of the block whose loops and locals have names of their own."""
+    """A copy of the block whose loops and locals have new names."""
     axes: dict[E.Expr, E.IntLike] = {s.axis: ir.counter(f"{s.axis.name}{suffix}", s.extent) for s in walk(block) if isinstance(s, Loop)}
     locals_ = {s.local.name for s in walk(block) if isinstance(s, Allocate)}
     block = rename_memory(substitute(block, axes), {n: (f"{n}{suffix}", E.as_expr(0)) for n in locals_})

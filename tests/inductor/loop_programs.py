@@ -50,7 +50,7 @@ class Program:
         return build(self.buffers, {n: t for n, t in memory.items() if n not in made}, self.temporary)
 
     def memory(self, seed: int) -> dict[str, np.ndarray]:
-        """Memory with random inputs. What the loops write begins as -77."""
+        """Memory with random inputs. Buffers that the loops write begin as -77."""
         random = np.random.default_rng(seed)
         made = {b.name: b for b in self.buffers}
         out = {}

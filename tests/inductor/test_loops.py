@@ -1,4 +1,4 @@
-"""Loops and schedules: what they print, which steps are refused and why, and the states of reductions."""
+"""Loops and schedules: their text, the reasons of refused steps, and the states of reductions."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_a_loop_that_reads_its_neighbour_cannot_be_joined() -> None:
     assert isinstance(apply(build([y, z], {"x": F32}), from_text("split(y_i0, 5); join(y_i0_i, z_i0)")), Refusal)
 
 
-def test_texts_that_are_no_schedules_are_refused() -> None:
+def test_other_texts_than_schedules_are_refused() -> None:
     for text in ("spilt(i, 2)", "split(i)", "split(i, two)", "split"):
         with pytest.raises(ValueError):
             from_text(text)

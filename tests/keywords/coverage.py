@@ -20,9 +20,11 @@ _SHORT: Final = {"nn": "nn", "nn.functional": "F", "optim": "optim", "optim.lr_s
 UNCALLED: Final[tuple[tuple[str, str], ...]] = (
     (r"T\.\w+(Storage|Tensor)|T\.(Storage|Tensor|device|dtype)", "the classes of storages, tensors, devices and dtypes"),
     (r"T\.(Event|Stream)|nn\.DataParallel|Tensor\.(cuda|pin_memory)", "needs a GPU"),
+    (r"T\.(DispatchKey|Tag)", "an enumeration"),
+    (r"T\.cond", "its one keyword holds the tensors of both branches; the tests of control flow pass them"),
     (r"T\.compile", "test_options_of_compile_refuse_wrong_values tries its options"),
     (r"T\.(set_\w+|use_deterministic_algorithms)|T\.utils\.checkpoint\.set_device_states", "changes a state of the process"),
-    (r"T\.GradScaler|T\.autograd\.functional\.(grad|jacfwd|jacrev)|Tensor\.backward|T\.sparse\.to_sparse",
+    (r"T\.(GradScaler|Future|vmap)|T\.autograd\.functional\.(grad|jacfwd|jacrev)|Tensor\.backward|T\.sparse\.to_sparse",
      "another name for a callable that is called"),
     (r"T\.(no_grad|enable_grad)|T\.amp\.custom_(bwd|fwd)|T\.optim\.swa_utils\.get_ema_multi_avg_fn",
      "its parameter is the function that it decorates or serves"),

@@ -56,7 +56,7 @@ def test_sharing_moves_the_storage_and_only_once() -> None:
     assert t.share_memory_().data_ptr() == address and t[1:].is_shared() and t.tolist() == [[0, 1, 2], [3, 4, 5]]
     whole = torch.arange(4.0)
     part = whole[1:]
-    with pytest.raises(NotImplementedError, match="other tensors view the memory"):
+    with pytest.raises(NotImplementedError, match="other tensors view this tensor's memory"):
         whole.share_memory_()
     part.share_memory_().add_(1)
     assert whole.is_shared() and whole.tolist() == [0, 2, 3, 4]

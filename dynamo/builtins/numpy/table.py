@@ -253,8 +253,9 @@ def _with_dtype(cap: Machine, fn: Any, args: Args, kwargs: Kwargs) -> Kwargs:
 
 
 def _host_scalars(cap: Machine, value: Value) -> list[np.generic]:
-    """The scalars of numpy's among constants."""
-    found = (v.value if isinstance(v, Constant) else getattr(v, "real", None) for v in walk_values(cap, value))
+    """The numpy scalars among the constants of nested lists and tuples. Symbolic numbers stay symbolic: their value is not read."""
+    of_numpy = (v for v in walk_values(cap, value) if issubclass(v.python_type(), np.generic))
+    found = (v.value if isinstance(v, Constant) else getattr(v, "real", None) for v in of_numpy)
     return [real for real in found if isinstance(real, np.generic)]
 
 

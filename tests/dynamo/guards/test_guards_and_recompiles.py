@@ -328,7 +328,7 @@ def test_explain_guards_names_each_guard_its_line_and_its_cost() -> None:
     assert all(g.cost_ns is not None and g.cost_ns < 50_000 for g in told.guards)
     assert len(told.variant_ns) == 1 and "[each call]  n == 4" in str(told)
     assert dynamo.explain_guards(compiled).variant_ns == (None,)
-    with pytest.raises(TypeError, match="explain_guards: got a function; allowed: what compile"):
+    with pytest.raises(TypeError, match="explain_guards: got a function; allowed: the result of compile"):
         dynamo.explain_guards(f)
 
 

@@ -146,14 +146,17 @@ def type_(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:  # n
 
 
 def cpu(self: Any, memory_format: Any = None) -> Any:
+    """The tensor on the CPU: self if it is there already, else a copy."""
     return to(self, CPU, memory_format=memory_format)
 
 
 def cuda(self: Any, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Any:  # noqa: A002
+    """The tensor on a CUDA device, by default the current one. Raises: RuntimeError without a GPU."""
     return to(self, "cuda" if device is None else device, memory_format=memory_format)
 
 
 def result_type_as(self: Any, other: Any) -> Any:
+    """Self in the dtype of `other`."""
     return self if self.dtype is other.dtype else OPS["to_dtype"](self, other.dtype)
 
 

@@ -344,6 +344,7 @@ def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, r
 @public(ints_are_numbers=True)
 def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
          requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """A tensor of shape `size` filled with a number. dtype: by default the fill value's (bool, int64, or the default float dtype)."""
     check_layout(layout)
     if isinstance(fill_value, TensorBase):
         fill_value = fill_value.item()
@@ -379,6 +380,7 @@ def empty(*sizes: Any, size: Any = None, out: Any = None, dtype: Any = None, lay
 
 def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
                   requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """A tensor of undefined contents with shape `size` and strides `stride`, counted in elements."""
     check_layout(layout)
     spec = TensorSpec(tuple(size), dtypes.chosen(dtype, dtypes.get_default_dtype()), tuple(stride), _where(device))
     return finish(empty_of_spec(spec), requires_grad, pin_memory=pin_memory)
@@ -507,6 +509,7 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, out: Any =
 
 def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
         requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """(n, m) with ones on the diagonal and zeros elsewhere; m is n by default. Raises: RuntimeError for a negative size."""
     check_layout(layout)
     m = n if m is None else m
     for name, count in (("n", n), ("m", m)):
@@ -521,6 +524,7 @@ def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, lay
 @public(ints_are_numbers=True)
 def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
                   pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """A 0-d tensor of a number, by default in the default float dtype."""
     check_layout(layout)
     d = dtypes.chosen(dtype, dtypes.get_default_dtype())
     made = OPS["full"]((), rounded(s, d), d, _where(device))
@@ -540,18 +544,21 @@ def _new(fn: Any) -> Any:
 
 def new_full(self: Any, size: Any, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
              pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """`full` with the dtype and device of self by default."""
     made = full(size, fill_value, dtype=dtypes.chosen(dtype, self.dtype), layout=layout,
                 device=self.device if device is None else device, pin_memory=pin_memory)  # fmt: skip
     return finish(self._adopt(made), requires_grad)
 
 
 def new_tensor(self: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """`tensor` with the dtype and device of self by default."""
     return tensor(data, dtype=dtypes.chosen(dtype, self.dtype), device=self.device if device is None else device,
                   requires_grad=requires_grad)  # fmt: skip
 
 
 @public(parsed=False)
 def new(self: Any, *args: Any) -> Tensor:
+    """A tensor of self's dtype and device: of a list or array, or of undefined contents for sizes (none: an empty tensor)."""
     if len(args) == 1 and isinstance(args[0], (list, np.ndarray)):
         return new_tensor(self, args[0])
     return empty(*(args or (0,)), dtype=self.dtype, device=self.device)

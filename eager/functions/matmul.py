@@ -31,16 +31,19 @@ def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
 
 @public(autocast=LOWER)
 def mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
+    """(n, k) by (k, m) to (n, m). Raises: RuntimeError for shapes that do not fit or two dtypes."""
     return _out(input.mm(mat2) if input.is_sparse else OPS["mm"](input, mat2), out)
 
 
 @public(out=Out(exact=True), autocast=LOWER)
 def bmm(input: Any, mat2: Any, *, out: Any = None) -> Any:
+    """(b, n, k) by (b, k, m) to (b, n, m). Raises: RuntimeError for shapes that do not fit or two dtypes."""
     return _out(OPS["bmm"](input, mat2), out)
 
 
 @public(out=Out(exact=True), autocast=Precision(cuda=Policy.LOWER, cpu=Policy.KEEP))
 def mv(input: Any, vec: Any) -> Any:
+    """(n, m) by (m,) to (n,). Raises: RuntimeError for other ranks."""
     size_at(input.shape, 0)
     if input.ndim != 2 or vec.ndim != 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got {input.ndim}, {vec.ndim}")
@@ -49,6 +52,7 @@ def mv(input: Any, vec: Any) -> Any:
 
 @public(out=Out(exact=True), autocast=Precision(cuda=Policy.PROMOTE, cpu=Policy.KEEP))
 def dot(input: Any, tensor: Any) -> Any:
+    """The sum of products of two vectors of one length: (n,) by (n,) to (). Raises: RuntimeError for other ranks."""
     if input.ndim != 1 or tensor.ndim != 1:
         raise RuntimeError(f"1D tensors expected, but got {input.ndim}D and {tensor.ndim}D tensors")
     return OPS["matmul"](input, tensor)
@@ -56,6 +60,7 @@ def dot(input: Any, tensor: Any) -> Any:
 
 @public(out=Out(not_over_itself=True, not_over_inputs=True))
 def outer(input: Any, vec2: Any) -> Any:
+    """(n,) by (m,) to (n, m). Raises: RuntimeError for tensors that are not vectors."""
     if input.ndim != 1 or vec2.ndim != 1:
         raise RuntimeError("outer: Expected 1-D arguments")
     return OPS["mul"](OPS["unsqueeze"](input, 1), vec2)

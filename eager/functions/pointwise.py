@@ -194,12 +194,14 @@ def _check_numbers(tensor: Any, *values: Any) -> None:
 
 @public(out=Out(not_over_itself=True, not_over_inputs=True))
 def clamp_min(input: Any, min: Any) -> Any:  # noqa: A002
+    """Limit values from below, by a number or a tensor that broadcasts."""
     _check_numbers(input, min)
     return OPS["clamp"](input, min, None)
 
 
 @public(out=Out(not_over_itself=True, not_over_inputs=True))
 def clamp_max(input: Any, max: Any) -> Any:  # noqa: A002
+    """Limit values from above, by a number or a tensor that broadcasts."""
     _check_numbers(input, max)
     return OPS["clamp"](input, None, max)
 
@@ -338,6 +340,7 @@ def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, eq
 
 
 def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+    """Whether `isclose` holds for all elements. Raises: RuntimeError for two dtypes or a negative tolerance."""
     return bool(isclose(input, other, rtol, atol, equal_nan).all().item())
 
 
@@ -434,21 +437,25 @@ def inplace_of(fn: Callable[..., Any], name: str | None = None) -> Callable[...,
 
 @public(former=ALPHA_BEFORE_TENSOR, numbers_as_tensors=True)
 def add_(self: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """self += alpha * other. Raises: RuntimeError if the result does not fit self's shape or dtype category."""
     return OPS["add_"](self, _times(other, alpha, self, other))
 
 
 @public(former=ALPHA_BEFORE_TENSOR, numbers_as_tensors=True)
 def sub_(self: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """self -= alpha * other. Raises: RuntimeError for bools, or if the result does not fit self's shape or dtype category."""
     _no_bool(self, other)
     return OPS["sub_"](self, _times(other, alpha, self, other))
 
 
 @public(numbers_as_tensors=True)
 def div_(self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    """self /= other, rounded by `rounding_mode` (None, "trunc" or "floor")."""
     return OPS[_division(rounding_mode) + "_"](self, other)
 
 
 def clamp_(self: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
+    """`clamp` in place. Raises: RuntimeError without a bound."""
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     _check_numbers(self, min, max)
@@ -457,6 +464,7 @@ def clamp_(self: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
 
 @public(former=VALUE_BEFORE_TENSORS)
 def addcmul_(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+    """self += value * tensor1 * tensor2."""
     value = _ternary_value("addcmul", value, self, tensor1, tensor2)
     check_no_overlap(self, (tensor1, tensor2))
     wide1, wide2 = _widened(self.dtype, (tensor1, tensor2))
@@ -465,6 +473,7 @@ def addcmul_(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
 
 @public(former=VALUE_BEFORE_TENSORS)
 def addcdiv_(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+    """self += value * tensor1 / tensor2. Raises: RuntimeError for integers."""
     value = _ternary_value("addcdiv", value, self, tensor1, tensor2)
     check_no_overlap(self, (tensor1, tensor2))
     wide1, wide2 = _widened(self.dtype, (tensor1, tensor2))
@@ -486,6 +495,7 @@ def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
 
 
 def fill_(input: Any, value: Any) -> Any:  # noqa: A002
+    """Fill with a number or a 0-d tensor. Raises: RuntimeError for a tensor with dims."""
     if not isinstance(value, TensorBase):
         return OPS["fill_"](input, value)
     if value.ndim:
@@ -494,6 +504,7 @@ def fill_(input: Any, value: Any) -> Any:  # noqa: A002
 
 
 def zero_(input: Any) -> Any:  # noqa: A002
+    """Fill with zeros."""
     return OPS["fill_"](input, 0)
 
 

@@ -241,6 +241,7 @@ def uniform_(self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any =
 
 
 def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
+    """Fill with draws from a normal distribution. Raises: RuntimeError for a dtype that is not floating or a negative `std`."""
     _floating("normal_", self)
     _not_negative("normal", std)
     z = randn(tuple(self.shape), generator=generator, dtype=self.dtype, device=self.device)
@@ -248,6 +249,7 @@ def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = 
 
 
 def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
+    """Fill with ones of probability `p`, a number or a tensor that broadcasts, and zeros. Raises: RuntimeError for p outside [0, 1]."""
     _probability("bernoulli_", p)
     u = rand(tuple(self.shape), generator=generator, device=self.device)
     return OPS["copy_"](self, OPS["to_dtype"](u < p, self.dtype))

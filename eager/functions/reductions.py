@@ -67,26 +67,31 @@ def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
 
 @public(axis=True)
 def amax(input: Any, dim: Any | None = (), keepdim: bool = False, *, out: Any = None) -> Any:
+    """The maximum over `dim`, by default over all dims; gradients are shared among equal maxima."""
     return _out(OPS["amax"](input, normalize_dims(dim, input.ndim), keepdim), out)
 
 
 @public(axis=True)
 def amin(input: Any, dim: Any | None = (), keepdim: bool = False, *, out: Any = None) -> Any:
+    """The minimum over `dim`, by default over all dims; gradients are shared among equal minima."""
     return _out(OPS["amin"](input, normalize_dims(dim, input.ndim), keepdim), out)
 
 
 @public(out=Out(exact=True))
 def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The named tuple (min, max) along `dim`, by default over all dims."""
     return return_types.aminmax(amin(input, () if dim is None else dim, keepdim), amax(input, () if dim is None else dim, keepdim))
 
 
 @public(axis=True)
 def any(input: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None) -> Any:  # noqa: A001
+    """Whether an element over `dim` is not zero: bool, or uint8 for a uint8 input."""
     return _out(_logical("any", input, dim, keepdim), out, exact=True)
 
 
 @public(axis=True)
 def all(input: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None) -> Any:  # noqa: A001
+    """Whether all elements over `dim` are not zero: bool, or uint8 for a uint8 input."""
     return _out(_logical("all", input, dim, keepdim), out, exact=True)
 
 
@@ -183,12 +188,14 @@ def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False
 
 @public(axis=True, composed=True)
 def var_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = _MISSING) -> Any:
+    """The pair (`var`, `mean`) over `dim`."""
     mean_ = mean(input, None if isinstance(dim, bool) else dim, keepdim)
     return var(input, dim, unbiased, keepdim, correction=correction), mean_
 
 
 @public(axis=True, composed=True)
 def std_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = _MISSING) -> Any:
+    """The pair (`std`, `mean`) over `dim`."""
     mean_ = mean(input, None if isinstance(dim, bool) else dim, keepdim)
     return std(input, dim, unbiased, keepdim, correction=correction), mean_
 
@@ -203,6 +210,7 @@ def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
 
 @public(out=Out(), axis=True, ints_apart=True)
 def count_nonzero(input: Any, dim: Any = None) -> Any:
+    """The number of elements over `dim` that are not zero, as int64."""
     return OPS["sum"](input != 0, normalize_dims(dim, input.ndim), False, None)
 
 

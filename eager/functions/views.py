@@ -60,10 +60,12 @@ def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
 
 @public(lists_only=True)
 def permute(input: Any, *order: Any, dims: Any = None) -> Any:
+    """A view with the dims in another order. Raises: RuntimeError for a repeated or missing dim."""
     return OPS["permute"](input, sizes_of(order if dims is None else (dims,)))
 
 
 def transpose(input: Any, dim0: int, dim1: int) -> Any:
+    """A view with two dims swapped. Raises: IndexError for a dim out of range."""
     a, b = normalize_dim(dim0, input.ndim), normalize_dim(dim1, input.ndim)
     order = list(range(input.ndim))
     if order:
@@ -84,18 +86,22 @@ def t(input: Any) -> Any:
 
 
 def expand(self: Any, *sizes: Any, size: Any = None, implicit: bool = False) -> Any:
+    """A view with dims of size 1 repeated, and leading dims added; -1 keeps a size. Raises: RuntimeError for other sizes."""
     return OPS["expand"](self, sizes_of(sizes if size is None else (size,)))
 
 
 def expand_as(self: Any, other: Any) -> Any:
+    """`expand` to the shape of `other`."""
     return OPS["expand"](self, tuple(other.shape))
 
 
 def view_as(self: Any, other: Any) -> Any:
+    """`view` in the shape of `other`."""
     return OPS["view"](self, tuple(other.shape))
 
 
 def reshape_as(self: Any, other: Any) -> Any:
+    """`reshape` to the shape of `other`."""
     return reshape(self, tuple(other.shape))
 
 
@@ -111,10 +117,12 @@ def squeeze(input: Any, dim: Any = None) -> Any:
 
 
 def unsqueeze(input: Any, dim: int) -> Any:
+    """A view with a dim of size 1 inserted at `dim`, in [-ndim - 1, ndim]. Raises: IndexError."""
     return OPS["unsqueeze"](input, dim)
 
 
 def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
+    """The dims from `start_dim` to `end_dim` as one dim; a view if the strides allow one. A 0-d tensor becomes (1,)."""
     if input.ndim == 0:
         normalize_dim(start_dim, 0), normalize_dim(end_dim, 0)
         return reshape(input, 1)
@@ -134,6 +142,7 @@ def ravel(input: Any) -> Any:
 
 @public(parsed=False)
 def unflatten(input: Any, dim: int, sizes: Any) -> Any:
+    """A view with `dim` split into `sizes`, one of which may be -1. Raises: RuntimeError if the sizes do not fit."""
     normalize_dim(dim, input.ndim)
     if input.ndim == 0:
         raise RuntimeError("unflatten got an unexpected error:\nDimension specified as 0 but tensor has no dimensions")
@@ -143,6 +152,7 @@ def unflatten(input: Any, dim: int, sizes: Any) -> Any:
 
 
 def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
+    """A view of `length` elements from `start` along `dim`. Raises: RuntimeError or IndexError for a range outside the dim."""
     if input.ndim == 0:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     d = normalize_dim(dim, input.ndim)
@@ -157,10 +167,12 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
 
 
 def select(input: Any, dim: int, index: int) -> Any:
+    """A view at `index` along `dim`, without that dim. Raises: IndexError for an index out of range."""
     return OPS["select"](input, dim, int(index))
 
 
 def movedim(input: Any, source: Any, destination: Any) -> Any:
+    """A view with the dims `source` at the positions `destination`. Raises: RuntimeError for repeated dims or unequal counts."""
     src = [normalize_dim(d, input.ndim) for d in ((source,) if isinstance(source, int) else source)]
     dst = [normalize_dim(d, input.ndim) for d in ((destination,) if isinstance(destination, int) else destination)]
     if len(src) != len(dst) or len(set(src)) != len(src) or len(set(dst)) != len(dst):
@@ -180,14 +192,17 @@ def contiguous(self: Any, memory_format: Any = None) -> Any:
 
 
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """A view of the diagonal of two dims, as the last dim; `offset` > 0 is above the main diagonal."""
     return OPS["diagonal"](input, offset, dim1, dim2)
 
 
 def unfold(self: Any, dimension: int, size: int, step: int) -> Any:
+    """A view of windows of `size` elements, `step` apart, along a dim; the windows' elements are a new last dim."""
     return OPS["unfold"](self, dimension, size, step)
 
 
 def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
+    """A view with any shape, strides and offset, in elements, over the same memory. Raises: RuntimeError outside of it."""
     check_geometry(size, stride, storage_offset)
     return OPS["as_strided"](input, tuple(size), tuple(stride), storage_offset)
 
@@ -213,6 +228,7 @@ def slice_inverse(input: Any, src: Any, dim: int = 0, start: int | None = None, 
 
 
 def detach(input: Any) -> Any:
+    """A view without gradient history."""
     return OPS["detach"](input)
 
 

@@ -47,7 +47,8 @@ def execute(op: Declaration, args: tuple[Any, ...]) -> Any:
             if where is None or where.type == "cpu":
                 where = t.device
     elif not traits and op.kind in (Kind.CREATION, Kind.EFFECT):
-        where = op.meta(*args).device  # type: ignore[misc]
+        assert op.meta is not None
+        where = op.meta(*args).device
     if where is not None and where.type == "meta":
         return _execute_fake(op, args)
     if op.kernel is None and op.kind is not Kind.POINTWISE:
@@ -67,7 +68,8 @@ def _execute_uniform(op: Declaration, first: Any, args: tuple[Any, ...]) -> Any:
         elif op.ufunc is not None:
             getattr(np, op.ufunc)(*values, out=out._array)
         else:
-            np.copyto(out._array, op.scalar(loop_api.NUMPY, *values))  # type: ignore[misc]
+            assert op.scalar is not None
+            np.copyto(out._array, op.scalar(loop_api.NUMPY, *values))
     return out
 
 
@@ -109,7 +111,8 @@ def _infer_result(op: Declaration, args: tuple[Any, ...]) -> Any:
 
 def _execute_kernel(op: Declaration, args: tuple[Any, ...], xp: Any) -> Any:
     if op.dynamic_output:
-        result = op.kernel(xp, None, *arrays(op, args))  # type: ignore[misc]
+        assert op.kernel is not None
+        result = op.kernel(xp, None, *arrays(op, args))
         return tuple(from_array(a) for a in result) if isinstance(result, tuple) else from_array(result)
     specs = _infer_result(op, args)
     out = empty(specs) if isinstance(specs, TensorSpec) else tuple(empty(s) for s in specs)
@@ -121,12 +124,11 @@ def execute_into(op: Declaration, out: Any, args: tuple[Any, ...], xp: Any = np)
     """Run the op's own kernel into `out`: real tensors laid out as `infer` says, a tuple if it has several
     results. xp: numpy or cupy, where they all are. Only for ops with a kernel, or pointwise."""
     with np.errstate(all="ignore"):
-        if isinstance(out, tuple):
-            op.kernel(xp, tuple(o._array for o in out), *arrays(op, args))  # type: ignore[misc]
-        elif op.kind is Kind.POINTWISE:
+        if op.kind is Kind.POINTWISE and not isinstance(out, tuple):
             _run_pointwise(op, xp, out._array, args)
-        else:
-            op.kernel(xp, out._array, *arrays(op, args))  # type: ignore[misc]
+            return
+        assert op.kernel is not None
+        op.kernel(xp, tuple(o._array for o in out) if isinstance(out, tuple) else out._array, *arrays(op, args))
 
 
 def arrays(op: Declaration, args: tuple[Any, ...]) -> list[Any]:
@@ -166,7 +168,8 @@ def _run_pointwise(op: Declaration, xp: Any, out: Any, args: tuple[Any, ...]) ->
         float8.store(xp, out, getattr(xp, op.ufunc)(*values))
     else:
         k = loop_api.NUMPY if xp is np else cuda_loop()
-        float8.store(xp, out, op.scalar(k, *values))  # type: ignore[misc]
+        assert op.scalar is not None
+        float8.store(xp, out, op.scalar(k, *values))
 
 
 def _execute_inplace(op: Declaration, args: tuple[Any, ...]) -> Any:
@@ -194,6 +197,7 @@ def _write(op: Declaration, xp: Any, target: Any, args: tuple[Any, ...]) -> None
             _run_pointwise(base, xp, target, args)  # numpy itself guards against operands that overlap
     elif base.over_input and (shared or target.flags.c_contiguous) and not any(
             xp.may_share_memory(target, t._array) for t in base.others(args)):  # fmt: skip
-        base.kernel(xp, target, target, *arrays(base, args)[1:])  # type: ignore[misc]
+        assert base.kernel is not None
+        base.kernel(xp, target, target, *arrays(base, args)[1:])
     else:
         float8.store(xp, target, execute(base, args)._array)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from eager.optable.formulas import composition
 from eager.optable.precision import Precision
@@ -76,7 +76,7 @@ def public(**facts: Any) -> Callable[[F], F]:
     record = Public(**facts)
 
     def keep(body: F) -> F:
-        held: F = composition(body) if record.composed else body  # type: ignore[assignment]
+        held = cast("F", composition(body)) if record.composed else body
         _records[held] = record
         return held
 

@@ -8,6 +8,7 @@ to functions of which every call needs the last step.
 from __future__ import annotations
 
 import functools
+import inspect
 import types
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -59,8 +60,9 @@ def wrap(body: types.FunctionType, operator: str, namespace: str | None = None, 
     name: the public name, by default that in the record or the body's.
     """
     record = record_of(body) if record is None else record
+    call: Any
     if record.composed:
-        body = body.__wrapped__  # type: ignore[attr-defined]
+        body = inspect.unwrap(body)
     name = name or record.name or body.__name__
     out = None if is_method else record.out
     check = _native.ArgumentCheck(_verifier(body, record, operator, namespace, is_method))
@@ -87,7 +89,7 @@ def wrap(body: types.FunctionType, operator: str, namespace: str | None = None, 
 _Reports = Callable[[Exception, tuple[Any, ...], Mapping[str, Any]], Exception]
 
 
-def _checked(check: _native.ArgumentCheck, body: Callable[..., Any], reports: _Reports) -> types.FunctionType:
+def _checked(check: _native.ArgumentCheck, body: Callable[..., Any], reports: _Reports) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         replaced = check(args, kwargs)
         if replaced is not None:
@@ -97,10 +99,10 @@ def _checked(check: _native.ArgumentCheck, body: Callable[..., Any], reports: _R
         except (OverflowError, MemoryError) as error:
             raise reports(error, args, kwargs) from None
 
-    return call  # type: ignore[return-value]
+    return call
 
 
-def _with_rare_steps(check: _native.ArgumentCheck, body: Callable[..., Any], steps: Steps, reports: _Reports) -> types.FunctionType:
+def _with_rare_steps(check: _native.ArgumentCheck, body: Callable[..., Any], steps: Steps, reports: _Reports) -> Callable[..., Any]:
     keywords, most, listed = _signs_of_steps(steps)
     mode_depth, autocast_on = _native.mode_depth, thread_state.AUTOCAST
 
@@ -115,10 +117,10 @@ def _with_rare_steps(check: _native.ArgumentCheck, body: Callable[..., Any], ste
         except (OverflowError, MemoryError) as error:
             raise reports(error, args, kwargs) from None
 
-    return call  # type: ignore[return-value]
+    return call
 
 
-def _with_steps(check: _native.ArgumentCheck, steps: Steps, reports: _Reports) -> types.FunctionType:
+def _with_steps(check: _native.ArgumentCheck, steps: Steps, reports: _Reports) -> Callable[..., Any]:
     keywords, most, listed = _signs_of_steps(steps)
     mode_depth, autocast_on = _native.mode_depth, thread_state.AUTOCAST
     compute = steps.last_step()
@@ -134,7 +136,7 @@ def _with_steps(check: _native.ArgumentCheck, steps: Steps, reports: _Reports) -
         except (OverflowError, MemoryError) as error:
             raise reports(error, args, kwargs) from None
 
-    return call  # type: ignore[return-value]
+    return call
 
 
 def _signs_of_steps(steps: Steps) -> tuple[frozenset[str], int, bool]:

@@ -23,7 +23,7 @@ def test_a_branch_by_data(compiled: bool) -> None:
         torch.testing.assert_close(found, wanted)
 
 
-def test_what_a_branch_may_depend_on() -> None:
+def test_branches_may_depend_on_tensors_and_numbers() -> None:
     x = torch.ones(2)
     for pred in (torch.tensor(True), torch.tensor([1]), torch.tensor(0.5), True, 1, 2.0):
         assert torch.equal(torch.cond(pred, torch.sin, torch.cos, (x,)), x.sin())
@@ -48,7 +48,7 @@ def test_a_loop_by_data(compiled: bool) -> None:
     assert i.item() == 3 and x.tolist() == [8.0, 8.0]
 
 
-def test_what_a_loop_may_carry() -> None:
+def test_loops_carry_tensors_of_one_shape() -> None:
     assert torch.while_loop(lambda i: i < 3, lambda i: i + 1, (torch.tensor(0),)) == (torch.tensor(3),)
     assert torch.while_loop(lambda i: i < 3, lambda i: [i + 1], [0]) == [3]
     assert torch.while_loop(lambda i: i < 0, lambda i: i + 1, (5,)) == (5,)

@@ -1,4 +1,4 @@
-"""`torch.ops.aten`, `torch.futures` and what distributed programs import: names of torch that libraries use."""
+"""`torch.ops.aten`, `torch.futures` and the imports of distributed programs: names of torch that libraries use."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_futures_give_values_to_waiting_threads() -> None:
         first.set_result(4)
 
 
-def test_futures_raise_what_was_set() -> None:
+def test_futures_raise_the_error_that_was_set() -> None:
     assert torch.Future is Future
     future: Future[int] = Future()
     after = future.then(lambda done: done.wait())
@@ -100,7 +100,7 @@ def test_futures_raise_what_was_set() -> None:
 
 
 @pytest.mark.parametrize("make", [rpc.init_rpc, rpc.RRef, DTensor, FSDPModule, fully_shard, implicit_replication])
-def test_what_needs_several_processes_says_so(make: Callable[[], Any]) -> None:
+def test_functions_for_several_processes_raise(make: Callable[[], Any]) -> None:
     assert not isinstance(torch.ones(1), DTensor)
     assert MixedPrecisionPolicy().param_dtype is None
     with pytest.raises(NotImplementedError, match="one process"):

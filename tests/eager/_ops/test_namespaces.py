@@ -64,7 +64,7 @@ def test_libraries_declare_overloads() -> None:
         torch.library.Library("aten", "IMPL").impl("add", lambda x: x, "CPU")
 
 
-def test_namespaces_and_what_they_lack() -> None:
+def test_namespaces_name_their_missing_attributes() -> None:
     assert repr(torch.ops) == "<module 'torch.ops' from '_ops.py'>"
     assert repr(torch.ops.nobody) == "<module 'torch.ops.nobody' from 'torch.ops'>"
     assert not hasattr(torch.ops.torchvision, "nms") and torch.ops.loaded_libraries == set()

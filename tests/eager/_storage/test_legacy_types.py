@@ -134,7 +134,7 @@ def test_the_default_device_is_guarded_by_compiled_code() -> None:
     assert f(torch.ones(2))[1].is_cpu
 
 
-def test_threads_are_what_was_set() -> None:
+def test_thread_counts_are_the_values_that_were_set() -> None:
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(1)
@@ -173,7 +173,7 @@ def test_determinism_is_recorded() -> None:
         torch.set_deterministic_debug_mode("loud")
 
 
-def test_backends_report_what_is_there() -> None:
+def test_backends_report_this_machine() -> None:
     b = torch.backends
     for part in (b.cudnn, b.mps, b.mkldnn, b.mkl, b.openmp, b.opt_einsum):
         assert part.is_available() is False

@@ -1,4 +1,4 @@
-"""`__torch_function__`: subclasses, classes that are no Tensors, modes, and what they see. Outcomes are torch 2.13's."""
+"""`__torch_function__`: subclasses, classes outside Tensor, modes, and the calls that they receive. Outcomes are torch 2.13's."""
 from __future__ import annotations
 
 import dis
@@ -153,7 +153,7 @@ def test_disabled_blocks_compute_with_tensors() -> None:
     assert overrides.has_torch_function_unary(x) and overrides.has_torch_function_variadic(1, x)
 
 
-def test_a_function_of_a_user_can_ask() -> None:
+def test_a_function_of_a_user_can_dispatch() -> None:
     @overrides.wrap_torch_function(lambda a, b=None: (a, b))
     def together(a: Any, b: Any = None) -> str:
         return "computed"
@@ -236,7 +236,7 @@ def test_names_of_functions() -> None:
     assert overrides.is_tensor_method_or_property(torch.Tensor.add) and not overrides.is_tensor_method_or_property(F.gelu)
 
 
-def test_functions_ask_only_once_somebody_may_answer() -> None:
+def test_functions_dispatch_only_after_a_class_overrides() -> None:
     program = """
 import eager as torch, inspect
 add, body = torch.add, torch.add.__code__
@@ -251,7 +251,7 @@ assert isinstance(add(torch.ones(1).as_subclass(Sub), 1), Sub)
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_frames_of_functions_that_ask_can_be_looked_at() -> None:
+def test_frames_of_functions_that_dispatch_can_be_inspected() -> None:
     # They have the free variables of the body that they replaced. A debugger, or pytest at a failing test, reads them all:
     # without their cells that was a crash of the interpreter.
     with settings.scope(debug_full_traceback=True), pytest.raises(RuntimeError) as caught:
@@ -263,7 +263,7 @@ def test_frames_of_functions_that_ask_can_be_looked_at() -> None:
         assert set(frame.f_code.co_freevars) <= set(frame.f_locals)
 
 
-def test_code_that_asks_copies_its_free_variables() -> None:
+def test_dispatching_code_copies_its_free_variables() -> None:
     bodies = [fn if hasattr(fn, "__code__") else getattr(fn, "__wrapped__", None) for _, _, fn in torch_function.public_functions()]
     closures = [b for b in bodies if hasattr(b, "__code__") and b.__code__.co_freevars]
     assert len(closures) > 100

@@ -1,4 +1,4 @@
-"""What portable code asks about devices, processes and overriding classes, and what it is told on this machine."""
+"""Queries of portable code about devices, processes and overriding classes, and their results on this machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ without_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is her
 
 
 @without_gpu
-def test_cuda_can_be_asked_and_seeded_without_a_gpu() -> None:
+def test_cuda_can_be_queried_and_seeded_without_a_gpu() -> None:
     c = torch.cuda
     assert not c.is_available() and c.device_count() == 0 and not c.is_initialized() and not c.is_bf16_supported()
     torch.manual_seed(5)
@@ -30,7 +30,7 @@ def test_cuda_can_be_asked_and_seeded_without_a_gpu() -> None:
 @without_gpu
 @pytest.mark.parametrize("name", ["Stream", "Event", "current_stream", "default_stream", "get_device_properties", "mem_get_info",
                                   "current_device", "get_rng_state", "init", "synchronize"])  # fmt: skip
-def test_what_needs_a_gpu_says_that_there_is_none(name: str) -> None:
+def test_functions_that_need_a_gpu_report_its_absence(name: str) -> None:
     with pytest.raises(RuntimeError, match="CUDA is not available: "):
         getattr(torch.cuda, name)()
 
@@ -102,7 +102,7 @@ def test_the_protocol_of_overriding_classes() -> None:
     assert overrides.is_tensor_method_or_property(torch.Tensor.detach) and not overrides.is_tensor_method_or_property(len)
 
 
-def test_checks_raise_what_they_say() -> None:
+def test_checks_raise_their_messages() -> None:
     torch._check(True)
     for call, kind in ((torch._check, RuntimeError), (torch._check_value, ValueError), (torch._check_index, IndexError),
                        (torch._check_type, TypeError), (torch._check_not_implemented, NotImplementedError)):  # fmt: skip

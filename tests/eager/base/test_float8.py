@@ -124,7 +124,7 @@ def _call(op: str, x: Any) -> Any:
 
 
 @pytest.mark.parametrize("op", _UNDEFINED)
-def test_what_torch_refuses_is_refused(op: str) -> None:
+def test_calls_that_torch_refuses_are_refused(op: str) -> None:
     x = torch.tensor([1.0, 2.0]).to(torch.float8_e4m3fn)
     with pytest.raises(NotImplementedError, match="not implemented for 'Float8_e4m3fn'"):
         _call(op, x)

@@ -1,4 +1,4 @@
-"""Memory formats and layouts that functions are asked for: strides as torch's, and what is refused."""
+"""Memory formats and layouts as arguments: the strides of torch, and refusals."""
 from __future__ import annotations
 
 from typing import Any
@@ -28,7 +28,7 @@ COPIES = {
 @pytest.mark.parametrize("memory_format", FORMATS)
 @pytest.mark.parametrize("name", INPUTS)
 @pytest.mark.parametrize("function", COPIES)
-def test_a_new_tensor_lies_in_the_format_asked_for(function: str, name: str, memory_format: Any) -> None:
+def test_a_new_tensor_has_the_requested_format(function: str, name: str, memory_format: Any) -> None:
     x, preserved = INPUTS[name]
     found = COPIES[function](x, **({} if memory_format is None else {"memory_format": memory_format}))
     expected = {torch.contiguous_format: ROWS, torch.channels_last: CHANNELS}.get(memory_format, preserved)

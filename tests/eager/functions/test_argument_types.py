@@ -1,4 +1,4 @@
-"""Arguments of a wrong type are TypeErrors that name them, whatever the body made of them; other errors stay what they are."""
+"""Arguments of a wrong type raise a TypeError that names them, regardless of the body's error; other errors stay unchanged."""
 from __future__ import annotations
 
 import pickle
@@ -68,7 +68,7 @@ def test_warnings_name_the_line_of_the_caller() -> None:
         assert {w.filename for w in caught} == {__file__}
 
 
-def test_none_is_no_wrong_type_where_it_is_allowed() -> None:
+def test_none_is_accepted_where_it_is_allowed() -> None:
     with pytest.raises(ValueError, match="Expected more than 1 value per channel"):
         F.batch_norm(torch.ones(1, 3), None, None, training=True)
 
@@ -92,12 +92,12 @@ def test_public_functions_pickle_by_name(module: Any) -> None:
     (lambda x: torch.diff(x, True), "must be int, not bool"), (lambda x: torch.tril(x, 2.5), "must be int, not float"),
     (lambda x: x.select(0, True), "must be int, not bool"), (lambda x: torch.unique(x, return_counts="a"), "must be bool, not str"),
 ])  # fmt: skip
-def test_flags_and_whole_numbers_are_what_they_are(call: Any, what: str) -> None:
+def test_flags_and_whole_numbers_keep_their_types(call: Any, what: str) -> None:
     with pytest.raises(TypeError, match=what):
         call(torch.ones(2, 3))
 
 
-def test_flags_that_torchs_python_asks_for_their_truth_may_be_anything() -> None:
+def test_flags_that_torch_reads_in_python_accept_any_object() -> None:
     x = torch.tensor([-1.0, 2.0])
     assert F.relu(x, "yes").tolist() == x.tolist() == [0.0, 2.0]
 

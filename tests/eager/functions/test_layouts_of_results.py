@@ -1,4 +1,4 @@
-"""Where the elements of results lie: code calls `view` on them, so that the strides are part of what a function is.
+"""Where the elements of results lie: code calls `view` on them, so that strides are part of a function's contract.
 
 Shapes and strides are torch 2.13's for the same calls.
 """
@@ -53,7 +53,7 @@ def test_einsum(equation: str, shapes: list[tuple[int, ...]], shape: tuple[int, 
     np.testing.assert_allclose(compiled, y, rtol=1e-12, atol=1e-12)
 
 
-def test_einsum_that_does_not_broadcast_tells_the_shapes() -> None:
+def test_einsum_that_does_not_broadcast_names_the_shapes() -> None:
     with pytest.raises(RuntimeError, match="subscript j has size 4 for operand 1 which does not broadcast with previously seen size 3"):
         torch.einsum("ij,jk->ik", torch.ones(2, 3), torch.ones(4, 5))
     with pytest.raises(RuntimeError, match="dimension 0 covered by ellipsis in operand 1 has size 4 which does not broadcast"):

@@ -22,7 +22,7 @@ CALLS: dict[str, Callable[..., Any]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_results_are_written_where_they_are_wanted(name: str) -> None:
+def test_results_are_written_to_the_given_tensors(name: str) -> None:
     call = CALLS[name]
     expected = call()
     several = isinstance(expected, tuple)

@@ -75,7 +75,7 @@ def test_compiled_code_raises_the_same(name: str) -> None:
     assert str(compiled.value) == str(in_eager.value)
 
 
-def test_a_check_is_asked_again_where_a_value_decides() -> None:
+def test_a_check_that_depends_on_a_value_runs_again() -> None:
     one, two = torch.tensor(1), torch.tensor([1, 1])
     for _ in range(3):
         assert torch.cumsum(X, one).shape == (2, 3) and X.sum((0, 1)).item() == 6 and X.sum([]).item() == 6

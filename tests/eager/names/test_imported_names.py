@@ -1,4 +1,4 @@
-"""Names that model libraries take when they are imported: each is there and means what it says."""
+"""Names that model libraries import: each exists and works."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eager.base.fake import fake_like
 from eager.utils import _pytree
 
 
-def test_containers_flatten_under_names_of_their_own():
+def test_containers_flatten_under_separate_names():
     values, keys = _pytree._dict_flatten_with_keys({"a": 1, "b": 2})
     assert [(k.key, v) for k, v in values] == [("a", 1), ("b", 2)]
     assert _pytree._dict_unflatten([3, 4], keys) == {"a": 3, "b": 4}
@@ -90,7 +90,7 @@ def test_a_traced_function_can_query_the_trace():
     assert isinstance(seen[0], TraceMode) and get_proxy_mode() is None
 
 
-def test_transforms_are_known_to_what_they_transform():
+def test_transformed_code_knows_its_transforms():
     seen = []
 
     def body(x):
@@ -210,7 +210,7 @@ def test_extensions_for_libtorch_say_that_they_cannot_be_built():
             make("kernels")
 
 
-def test_layers_have_the_bases_that_code_asks_for():
+def test_layers_have_the_bases_that_code_checks():
     nn, padding, pooling, conv = torch.nn, torch.nn.modules.padding, torch.nn.modules.pooling, torch.nn.modules.conv
     assert isinstance(nn.ZeroPad2d(1), nn.ConstantPad2d) and nn.ZeroPad2d(1).value == 0.0
     assert repr(nn.ZeroPad2d(1)) == "ZeroPad2d((1, 1, 1, 1))"

@@ -1,4 +1,4 @@
-"""Names outside torch's documentation that model libraries import, and what they mean here."""
+"""Names outside torch's documentation that model libraries import, and their meaning here."""
 from __future__ import annotations
 
 import numpy as np
@@ -27,11 +27,11 @@ def test_meshes_of_devices_can_be_named_but_not_made() -> None:
         torch.distributed.nothing  # noqa: B018
 
 
-def test_streams_are_those_of_cuda() -> None:
+def test_streams_are_cuda_streams() -> None:
     assert torch.Stream is torch.cuda.Stream and torch.Event is torch.cuda.Event
 
 
-def test_fakes_are_told_from_tensors() -> None:
+def test_fakes_are_distinguished_from_tensors() -> None:
     x = torch.ones(2)
     assert is_fake(fake_like(x)) and not is_fake(x) and not is_fake(2)
 
@@ -82,13 +82,13 @@ def test_dispatch_keys_are_names() -> None:
         pass
 
 
-def test_what_torch_library_was_before() -> None:
+def test_former_names_of_torch_library_work() -> None:
     import eager._custom_ops as before
 
     assert before.get_ctx is torch.library.get_ctx and before.impl_abstract is torch.library.register_fake
 
 
-def test_a_subclass_may_keep_what_it_knows_as_meta() -> None:
+def test_a_subclass_may_store_its_data_as_meta() -> None:
     class Image(torch.Tensor):
         def __new__(cls, x: torch.Tensor, meta: dict[str, str]) -> Image:
             made = x.as_subclass(cls)

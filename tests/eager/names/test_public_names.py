@@ -1,6 +1,6 @@
 """The public namespaces hold no helper of eager's under a name that looks public.
 
-tests/data/torch_dirs.json.gz holds the names in torch 2.13's modules: `dir(torch.linalg)` without those that start with an underscore.
+tests/data/torch_dirs.json.gz holds the names in torch 2.13's modules: `dir(torch.linalg)` without names that start with an underscore.
 """
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXTRA: Final[dict[str, str]] = {
 
 
 @pytest.mark.parametrize("namespace", THEIRS)
-def test_a_namespace_holds_no_function_or_class_that_torch_has_not(namespace: str) -> None:
+def test_a_namespace_holds_no_function_or_class_that_torch_lacks(namespace: str) -> None:
     module = importlib.import_module(f"eager.{namespace}")
     found = [name for name, value in vars(module).items()
              if not name.startswith("_") and name not in THEIRS[namespace] and f"{namespace}.{name}" not in EXTRA

@@ -1,4 +1,4 @@
-"""Calls that C answers by itself: views, kernels over full arguments, the engine. The rules in Python are what they are held to."""
+"""Calls that C answers without Python: views, kernels over full arguments, the engine. The rules in Python are the reference."""
 from __future__ import annotations
 
 import gc
@@ -149,7 +149,7 @@ def _close(a, b):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("op", DIRECT, ids=lambda op: op.name)
-def test_kernels_are_what_the_op_says(op, dtype):
+def test_kernels_agree_with_their_op(op, dtype):
     """Metadata by the meta rule, values by the kernel over numpy, for every sample that the native kernel takes."""
     taken = 0
     for args in op.samples(Make(3, getattr(torch, dtype))):

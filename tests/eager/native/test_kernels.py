@@ -41,7 +41,7 @@ def test_softmax(shape, log):
         np.testing.assert_allclose(back, exact, rtol=1e-4 if dtype == "f4" else 1e-10, atol=1e-4 if dtype == "f4" else 1e-10)
 
 
-def test_softmax_of_what_is_infinite():
+def test_softmax_of_infinities():
     x = torch.tensor([[-math.inf, 0.0, -math.inf], [math.inf, 0.0, 1.0], [-math.inf] * 3, [math.nan, 0.0, 0.0]])
     y = torch.softmax(x, 1)
     assert y[0].tolist() == [0, 1, 0] and torch.isnan(y[1:]).all()

@@ -1,4 +1,4 @@
-"""Products of arrays on the native threads: every layout that BLAS reads, and those that it does not."""
+"""Products of arrays on the native threads: layouts that BLAS reads, and layouts that it does not read."""
 from __future__ import annotations
 
 import itertools
@@ -67,7 +67,7 @@ def test_large_products_on_several_threads():
     np.testing.assert_allclose(matmul(np, tall, tall.swapaxes(1, 2)), np.matmul(tall, tall.swapaxes(1, 2)), rtol=1e-3, atol=1e-3)
 
 
-def test_what_does_not_fit_is_refused_and_unchanged():
+def test_operands_that_do_not_fit_are_refused_and_unchanged():
     out = np.ones((2, 2))
     for a, b in [(np.ones((2, 3)), np.ones((2, 2))), (np.ones((2, 3), "f4"), np.ones((3, 2))), (np.ones(2), np.ones((2, 2))),
                  (np.ones((3, 2, 2)), np.ones((2, 2))), (np.ones((2, 3), "i8"), np.ones((3, 2), "i8"))]:  # fmt: skip

@@ -1,4 +1,4 @@
-"""Writes that C does by itself, and its loops over integers and bools: held to numpy and to the functions that they stand before."""
+"""Writes and loops over integers and bools in C agree with numpy and with the Python functions that they replace."""
 from __future__ import annotations
 
 import itertools
@@ -32,7 +32,7 @@ def _tensor(a: np.ndarray) -> torch.Tensor:
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "i4", "?", "u1", "f2"])
 @pytest.mark.parametrize("key", KEYS, ids=str)
-def test_assignments_are_those_of_numpy(key, dtype):
+def test_assignments_agree_with_numpy(key, dtype):
     base = _array(dtype, 3, 4, 5)
     for x in (base, base.transpose(2, 1, 0)):
         part = x[key]
@@ -76,7 +76,7 @@ def _key(indices):
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "?", "f2"])
 @pytest.mark.parametrize("indices", POSITIONS, ids=str)
-def test_reads_and_writes_at_positions_are_those_of_numpy(indices, dtype):
+def test_reads_and_writes_at_positions_agree_with_numpy(indices, dtype):
     x, key = _array(dtype, 4, 4, 5), _key(indices)
     at = [None if i is None else torch.tensor(i, dtype=torch.int32 if dtype == "f8" else torch.int64) for i in indices]
     t = _tensor(x)
@@ -97,7 +97,7 @@ def test_reads_and_writes_at_positions_are_those_of_numpy(indices, dtype):
 
 
 @pytest.mark.parametrize("dim", [0, 1, 2])
-def test_index_add_and_its_like_are_those_of_numpy(dim):
+def test_index_add_and_similar_functions_agree_with_numpy(dim):
     x, at = _array("f4", 3, 4, 5), RNG.integers(0, 3, 7)
     source, want = _array("f4", *x.shape[:dim], 7, *x.shape[dim + 1 :]), x.copy()
     np.add.at(want, (slice(None),) * dim + (at,), source)
@@ -133,8 +133,8 @@ def test_clamp_keeps_nan_and_takes_bounds_that_are_none():
 
 @pytest.mark.parametrize("name", [*WHOLE, "add", "sub", "mul", "maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge", "bitwise_and",
                                   "bitwise_or", "bitwise_xor"])  # fmt: skip
-def test_loops_over_integers_are_what_the_op_says(name):
-    """Values by the kernel over numpy, for every pair of shapes; what it wraps or refuses as well."""
+def test_loops_over_integers_agree_with_the_op(name):
+    """Values by the kernel over numpy, for every pair of shapes; wraps and refusals as well."""
     op, taken = OPS[name], 0
     edge = np.array([-(2**63), 2**63 - 1, -1, 1, 7, -7], "i8")
     for dtype in ("i8", "i4", "?"):
@@ -161,7 +161,7 @@ def test_loops_over_integers_are_what_the_op_says(name):
             op(torch.tensor([1, 2]), torch.tensor([1, 0]))
 
 
-def test_verdicts_over_bools_are_those_of_numpy():
+def test_reductions_of_bools_agree_with_numpy():
     for shape, fill in itertools.product(((3, 4, 5), (700,), (1,), (2, 300)), (None, True, False)):
         x = RNG.random(shape) > 0.1 if fill is None else np.full(shape, fill)
         t = _tensor(x)
@@ -191,7 +191,7 @@ def test_whole_numbers_are_drawn_as_the_rule_says():
         np.testing.assert_array_equal(OPS["philox_randint"](state, low, high, (3, 90), dtype).numpy(), want)
 
 
-def test_casts_to_and_from_16_bits_are_those_of_numpy():
+def test_casts_to_and_from_16_bits_agree_with_numpy():
     """Every float16 and bfloat16, and of float32 the ties, the borders and what lies beside them."""
     halves = np.arange(2**16, dtype="u2")
     for dtype in (torch.float16, torch.bfloat16):

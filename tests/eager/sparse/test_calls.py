@@ -162,7 +162,7 @@ def test_diagonals() -> None:
     (AttributeError, "no attribute 'no_such'", lambda s, d: s.no_such),
     (NotImplementedError, "to_sparse_csr", lambda s, d: s.to_sparse_csr()),
 ])  # fmt: skip
-def test_what_torch_refuses_is_refused(error: type[Exception], text: str, call: Callable[[Any, Any], Any]) -> None:
+def test_calls_that_torch_refuses_are_refused(error: type[Exception], text: str, call: Callable[[Any, Any], Any]) -> None:
     with pytest.raises(error, match=text):
         call(_sparse(torch.ones(4)), torch.ones(2, 3))
 

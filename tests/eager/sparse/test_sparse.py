@@ -1,4 +1,4 @@
-"""Sparse tensors: gradients through products, conversions, and what is refused."""
+"""Sparse tensors: gradients through products, conversions, and refusals."""
 from __future__ import annotations
 
 import copy
@@ -16,7 +16,7 @@ def _adjacency() -> torch.sparse.SparseTensor:
     return torch.sparse_coo_tensor(torch.tensor([[0, 1, 1, 0], [1, 0, 2, 1]]), torch.tensor([1.0, 2.0, 3.0, 4.0]), (2, 3))
 
 
-def test_product_equals_that_of_the_dense_tensor():
+def test_product_equals_the_dense_product():
     a, x = _adjacency(), torch.randn(3, 4)
     for found in (a @ x, torch.spmm(a, x), torch.sparse.mm(a, x), torch.mm(a, x), a.coalesce() @ x):
         assert torch.allclose(found, a.to_dense() @ x)
@@ -49,7 +49,7 @@ def test_dense_and_back():
     assert torch.equal(s.t().coalesce().to_dense(), x.t())
 
 
-def test_what_does_not_fit_is_refused():
+def test_operands_that_do_not_fit_are_refused():
     with pytest.raises(RuntimeError, match="size is inconsistent with indices: for dim 0, size is 2 but found index 5"):
         torch.sparse_coo_tensor(torch.tensor([[5]]), [1.0], (2,))
     with pytest.raises(RuntimeError, match="found negative index -1"):

@@ -88,7 +88,7 @@ def test_leaves_have_one_accumulator_while_it_lives():
     assert x.grad.tolist() == [5, 5]
 
 
-def test_a_leaf_keeps_a_gradient_that_nobody_else_holds():
+def test_a_leaf_keeps_a_gradient_without_other_owners():
     held = []
     x, y = _leaf(3, 4), torch.ones(3, 4, dtype=torch.float64)
     (x * y).sum().backward()

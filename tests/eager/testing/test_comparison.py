@@ -273,6 +273,6 @@ def test_make_tensor_takes_bounds_and_layouts() -> None:
     [{"low": 3, "high": 2}, {"low": math.nan}, {"low": 5, "high": 5, "dtype": torch.int64}, {"low": 300, "dtype": torch.uint8},
      {"noncontiguous": True, "memory_format": torch.channels_last}],
 )  # fmt: skip
-def test_make_tensor_refuses_what_it_cannot_do(options: dict[str, object]) -> None:
+def test_make_tensor_refuses_unsupported_arguments(options: dict[str, object]) -> None:
     with pytest.raises(ValueError):
         torch.testing.make_tensor(2, 3, **{"dtype": torch.float32, "device": "cpu", **options})

@@ -21,7 +21,7 @@ from eager.utils._config_module import Alias, Config, Hint, Only, Setting
 
 torch: Any = eager
 FLAGS: dict[str, dict[str, Any]] = json.loads(gzip.decompress((Path(__file__).parents[2] / "data" / "flags_torch.json.gz").read_bytes()))
-# Names that torch's modules hold and that are no flags of a program.
+# Names that torch's modules hold and that are not flags of a program.
 NO_FLAGS = re.compile(r"TYPE_CHECKING|_save_config_ignore|_cache_config_\w+|is_nightly_or_source|base_dir|is_non_builtin_to_include|"
                       r"_test_disable_functionalization|validate_shape_env_version_key")  # fmt: skip
 # Flag -> why its default is not torch's.
@@ -63,7 +63,7 @@ def test_every_flag_of_torch_is_in_a_table_with_its_reason() -> None:
             assert not isinstance(entry, Hint | Only) or len(entry.why) > 15, flag
 
 
-def test_defaults_are_those_of_torch() -> None:
+def test_defaults_agree_with_torch() -> None:
     wrong = []
     with settings.scope(cpu_threads=0):  # set_num_threads of another test would show
         for module, flag in CASES:

@@ -8,18 +8,18 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Mapping
 from importlib.machinery import ModuleSpec
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from eager.startup import absent_names, first_use
 
 
-class Hollow(NamedTuple):
+class Hollow:  # not a NamedTuple or dataclass, which would take a millisecond of `import eager`
     """A module of the table. functions, classes: names, separated by spaces. answers: function name -> the constant that it returns."""
 
-    summary: str
-    functions: str = ""
-    classes: str = ""
-    answers: Mapping[str, Any] = {}
+    __slots__ = ("summary", "functions", "classes", "answers")
+
+    def __init__(self, summary: str, functions: str = "", classes: str = "", answers: Mapping[str, Any] | None = None) -> None:
+        self.summary, self.functions, self.classes, self.answers = summary, functions, classes, answers or {}
 
 
 MODULES: Final[dict[str, Hollow]] = {

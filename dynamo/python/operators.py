@@ -68,6 +68,7 @@ _MIXED_IN: Final[dict[Any, Callable[[Any], Any]]] = {
 _SYMBOLS: Final = {operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">="}
 
 _ONLY_DICTS: Final = frozenset({dict})
+_ONLY_SLICES: Final = frozenset({slice})
 
 
 class Operators:
@@ -75,9 +76,6 @@ class Operators:
 
     def __init__(self, cap: Machine) -> None:
         self.cap = cap
-
-    def raise_type_error(self, message: str) -> Any:
-        return self.cap.raise_(TypeError, message)
 
     # -- operators ---------------------------------------------------------------------------------------------
     def binary(self, fn: Any, a: Value, b: Value, written: Any = None) -> Value:
@@ -446,16 +444,17 @@ class Operators:
 
     def index_constant(self, value: Value) -> Any:
         """An index, slice or other constant argument as a host value."""
+        return to_host(self.cap, value, _ONLY_SLICES, self._index_leaf)
+
+    def _index_leaf(self, value: Value) -> Any:
         value = value_of_scalar(self.cap, value)
         if isinstance(value, UserObject) and self.cap.classes.has(value.cls, "__index__"):
             found = self.cap.realize(self.cap.call_method(value, "__index__", [], {}))
             if not isinstance(found, Constant) or type(found.value) is not int:
-                raise Unsupported(causes.OPAQUE_OBJECT, f"{value.describe()} as an index")  # Python warns or complains
+                raise Unsupported(causes.OPAQUE_OBJECT, f"{value.describe()} as an index")  # Python warns or raises
             return found.value
         if isinstance(value, TensorValue):
             raise Unsupported(causes.DATA_DEPENDENT_VALUE, f"{value.describe()} as an index")
-        if isinstance(value, SliceValue):
-            return slice(*(self.index_constant(p) for p in value.parts))
         try:
             return value.as_constant()
         except NotConstant:

@@ -1,9 +1,10 @@
 """`torch._dynamo.config`: each of torch's flags, with its effect here.
 
-A flag is a setting of this project, or of it only the default is supported (`_REFUSED`), or it is kept and changes
-nothing (`_HINTS`). Each of the two tables states the reason for a group of flags. Two defaults are not torch's:
-`suppress_errors` is True, because a fault of the compiler should cost a program its speed, not its result (a warning
-says so), and `enable_aot_compile` is False, because a compiled function has no `aot_compile`.
+A flag has one of three effects: it is a setting of this project, only its default is supported (`_REFUSED`), or its
+value is stored and has no effect (`_HINTS`). Each of the two tables states the reason for a group of flags. Two
+defaults differ from torch's: `suppress_errors` is True, because a fault of the compiler should cost a program its speed
+and not its result (a warning reports the fault), and `enable_aot_compile` is False, because a compiled function has no
+`aot_compile`.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _REFUSED: Table = (
         "enable_dynamo_decompositions": True, "enable_faithful_generator_behavior": True, "enable_trace_contextlib": True,
         "inline_torch_dispatch_torch_compile": True,
     }),
-    ("modules are captured like functions of the program's own", {
+    ("modules are captured like functions of the program", {
         "allowed_functions_module_string_ignorelist": {
             "torch._decomp", "torch._prims", "torch._refs", "torch.distributions", "torch.testing"},
         "dont_skip_tracing": False, "inline_inbuilt_nn_modules": True, "install_free_tensors": False,
@@ -145,12 +146,12 @@ _HINTS: Table = (
         "cudagraph_backend_keep_input_mutation": False, "cudagraph_backend_support_input_mutation": False,
     }),
     ("graphs without effect on the result are always removed", {"dead_code_elimination": optional(str)}),
-    ("it steers what torch's metrics record", {
+    ("it selects records of torch's metrics", {
         "fake_tensor_cache_enabled": True, "log_compilation_metrics": True, "pt2_compile_id_prefix": optional(str),
         "record_runtime_overhead": True,
     }),
     ("it steers when torch prints a GraphModule; here it is printed when its code is read", {"use_lazy_graph_module": True}),
-    ("after a compilation the collector runs as the program has it set", {"run_gc_after_compile": True}),
+    ("a compilation does not change the settings of the garbage collector", {"run_gc_after_compile": True}),
 )  # fmt: skip
 _ENVIRONMENT = {
     "TORCH_COMPILE_OVERRIDE_BACKENDS": "debug_backend_override",
@@ -158,7 +159,7 @@ _ENVIRONMENT = {
     "TORCH_COMPILE_OVERRIDE_DYNAMO_CONFIGS": "debug_dynamo_config_override",
     "TORCH_COMPILE_REPLAY_RECORD": "replay_record_enabled",
     "TORCH_COMPILER_COLLECTIVES": "enable_compiler_collectives",
-}  # environment variables that are not called after their flag
+}  # environment variables whose names differ from the names of their flags
 
 _SECOND_NAMES = {
     "accumulated_cache_size_limit": "accumulated_recompile_limit",

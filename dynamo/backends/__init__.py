@@ -1,1 +1,1 @@
-"""`torch._dynamo.backends`: what programs build a backend of their own from."""
+"""`torch._dynamo.backends`: helpers for programs that define a backend."""

@@ -23,7 +23,7 @@ __all__ = ["Compiler", "aot_autograd", "device_from_inputs", "dtype_from_inputs"
 
 
 def min_cut(*args: Any, **kwargs: Any) -> Any:
-    """The partition of joint graphs here, as a value of `partition_fn`. It is no function to call."""
+    """The partition of joint graphs in this project, as a value of `partition_fn`. It cannot be called."""
     raise NotImplementedError("min_cut_rematerialization_partition: joint graphs are cut inside the compiler; pass it as partition_fn")
 
 
@@ -77,7 +77,7 @@ def _examples(graph: Graph) -> list[Any]:
 
 
 def _runner(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """A compiler's result as a function of tensors, run without recording gradients."""
+    """A compiler's result as a function of tensors; it runs without recording gradients."""
     is_boxed = getattr(fn, "_boxed_call", False)
 
     def run(*args: Any) -> tuple[Any, ...]:

@@ -1,1 +1,4 @@
-"""Builtins and library functions that capture answers itself: one file a library, all entered in `registry`."""
+"""Builtins and library functions whose calls a capture answers without following code.
+
+`registry` holds the table; each other module adds the rows of one library.
+"""

@@ -34,7 +34,7 @@ _MOST_PATTERNS: Final = 3  # differentiable outputs of a function whose backward
 
 
 class ContextValue(Value):
-    """The `ctx` of a custom function that is being followed."""
+    """The `ctx` of a custom function that the capture follows."""
 
     def __init__(self, cls: type[Function], needs: Sequence[bool], born: int) -> None:
         self.cls = cls
@@ -77,7 +77,7 @@ class ContextValue(Value):
         given = [cap.realize(a) for a in args]
         if name == "save_for_backward":
             if not all(isinstance(v, TensorValue) or v is NONE or is_none(v) for v in given):
-                raise Unsupported(causes.AUTOGRAD, f"{self.cls.__name__} saves what is no tensor")
+                raise Unsupported(causes.AUTOGRAD, f"{self.cls.__name__} saves a value that is not a tensor")
             self.saved = given
         elif name == "mark_non_differentiable":
             self.constant_outputs = given
@@ -88,7 +88,7 @@ class ContextValue(Value):
         return NONE
 
     def reconstruct(self, cg: Writer) -> str:
-        cg.impossible(self, f"{self.describe()} is needed outside of it")
+        cg.impossible(self, f"{self.describe()} is used outside the function")
 
 
 _OWN: Final = frozenset({*vars(FunctionCtx), *Node.__slots__, "saved_tensors", "_saved", "_released", "_positions"}) - {"needs_input_grad"}
@@ -97,7 +97,11 @@ _METHODS: Final = frozenset({"save_for_backward", "save_for_forward", "mark_non_
 
 @dataclass(frozen=True, slots=True)
 class BackwardGraph:
-    """gm: gradients of outputs and kept tensors (of these positions) to one gradient or None per argument of forward."""
+    """A graph of one backward pass.
+
+    Inputs: the gradients of the outputs `grads`, then the kept tensors `kept` (positions). Outputs: for each argument
+    of forward, its gradient or None.
+    """
 
     gm: GraphModule
     grads: tuple[int, ...]
@@ -105,10 +109,10 @@ class BackwardGraph:
 
 
 class WithBackward:
-    """A node's target: (tensor arguments, outputs, kept tensors) -> outputs, which get a custom backward.
+    """A node's target: (tensor arguments, outputs, kept tensors) -> outputs with a custom backward.
 
-    graphs: by the set (bit mask) of outputs that a gradient comes to. saved: how many of the kept tensors are watched
-    for writes. positions: of the tensors among the arguments. constant: outputs that get no history.
+    graphs: a graph for each set of outputs (a bit mask) that receive gradients. saved: number of kept tensors whose
+    writes autograd detects. positions: of the tensors among the arguments. constant: outputs without a history.
     """
 
     def __init__(self, cls: type[Function], needs: tuple[bool, ...], positions: tuple[int, ...], constant: frozenset[int],
@@ -146,7 +150,7 @@ class WithBackward:
 
 
 def is_once_differentiable(cls: type[Function]) -> bool:
-    """Whether the class's backward refuses to be differentiated."""
+    """Whether the backward of the class is marked once_differentiable: it cannot be differentiated again."""
     return bool(getattr(cls.backward, ONCE, False))
 
 
@@ -179,7 +183,7 @@ class _Application:
         if not self.recording:
             return result
         if cap.recorder.transforming:
-            raise Unsupported(causes.AUTOGRAD, f"{self.cls.__name__} inside of a function transform")
+            raise Unsupported(causes.AUTOGRAD, f"{self.cls.__name__} inside a function transform")
         single = not isinstance(result, TupleValue)
         outputs = [cap.realize(v) for v in result.items] if isinstance(result, TupleValue) else [result]
         self._check_outputs(outputs)
@@ -207,16 +211,16 @@ class _Application:
         return result
 
     def _check_outputs(self, outputs: list[Value]) -> None:
-        """Refuse outputs that need more than a history on new tensors: eager runs them."""
+        """Refuse outputs that are not new tensors of the function: only eager supports them."""
         inputs = {id(t.fake) for t in self.tensors.values()}
         seen: set[int] = set()
         for y in outputs:
             if not isinstance(y, TensorValue):
                 if not isinstance(y, Constant):
-                    raise Unsupported(causes.AUTOGRAD, f"{self.cls.__name__} gives a {y.python_type().__name__}")
+                    raise Unsupported(causes.AUTOGRAD, f"{self.cls.__name__} returns a {y.python_type().__name__}")
                 continue
             if id(y.fake) in inputs or id(y.fake) in seen or y.source is not None or y.fake._grad_fn is not None:
-                raise Unsupported(causes.AUTOGRAD, f"{self.cls.__name__} gives a tensor that it did not make")
+                raise Unsupported(causes.AUTOGRAD, f"{self.cls.__name__} returns a tensor that it did not create")
             seen.add(id(y.fake))
 
     def _attach(self, outputs: list[Value]) -> list[Value]:
@@ -230,18 +234,23 @@ class _Application:
         return outputs
 
     def _patterns(self, outputs: list[Value], constant: frozenset[int]) -> list[int]:
-        """Which outputs a gradient may come to, as bit masks: all tensors, if missing ones are filled up."""
+        """The sets of outputs that may receive gradients, as bit masks.
+
+        With materialized gradients, the only set has all tensors.
+        """
         tensors = {i: y for i, y in enumerate(outputs) if isinstance(y, TensorValue)}
         if self.ctx.materialize:
             return [sum(1 << i for i in tensors)]
         wanted = [i for i, y in tensors.items() if i not in constant and y.fake.dtype.category >= 2]
         if len(wanted) > _MOST_PATTERNS:
-            raise Unsupported(causes.AUTOGRAD, f"{self.cls.__name__} asks which of {len(wanted)} gradients are missing")
+            raise Unsupported(causes.AUTOGRAD, f"{self.cls.__name__} depends on which of {len(wanted)} gradients are missing")
         choices = product((False, True), repeat=len(wanted))
         return [mask for chosen in choices if (mask := sum(1 << i for i, c in zip(wanted, chosen, strict=True) if c))]
 
     def _backward(self, outputs: list[Value], mask: int, kept: list[Any]) -> BackwardGraph:
-        """Follow backward with gradients for the outputs of `mask`; values from outside that it uses are added to `kept`."""
+        """Follow backward with gradients for the outputs of `mask`; append the outside values that backward reads to
+        `kept`.
+        """
         cap = self.cap
         with cap.graphs.recording(self.name, False, later=True) as level:
             given: list[Value] = []
@@ -261,7 +270,7 @@ class _Application:
 
     def _backward_function(self) -> Value:
         if self.cls.vjp is not Function.vjp or self.cls.backward is Function.backward:
-            raise Unsupported(causes.AUTOGRAD, f"{self.cls.__name__} without a backward of its own")
+            raise Unsupported(causes.AUTOGRAD, f"{self.cls.__name__} does not define backward()")
         found = self.cap.attributes.read(self.owner, "backward")
         if not is_once_differentiable(self.cls):
             return found
@@ -273,14 +282,14 @@ class _Application:
         if len(found) > total and all(is_none(v) for v in found[total:]):
             found = found[:total]
         if len(found) != total:
-            raise Unsupported(causes.AUTOGRAD, f"{self.name} gives {len(found)} gradients for {total} arguments")
+            raise Unsupported(causes.AUTOGRAD, f"{self.name} returns {len(found)} gradients for {total} arguments")
         return found
 
     def _gradient(self, i: int, g: Value) -> Any:
         if is_none(g):
             return None
         if not isinstance(g, TensorValue) or i not in self.tensors:
-            raise Unsupported(causes.AUTOGRAD, f"{self.name} gives a {g.python_type().__name__} for argument {i}")
+            raise Unsupported(causes.AUTOGRAD, f"{self.name} returns a {g.python_type().__name__} for argument {i}")
         return self.cap.graphs.node_of(g)
 
 
@@ -288,9 +297,9 @@ class _Application:
 
 
 def _grad(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
-    """autograd.grad(outputs, inputs, ...) where all that it runs through is part of the graph."""
+    """autograd.grad(outputs, inputs, ...) if every node that it visits belongs to the graph."""
     if cap.recorder.transforming:
-        raise Unsupported(causes.AUTOGRAD, "autograd.grad() inside of a function transform")
+        raise Unsupported(causes.AUTOGRAD, "autograd.grad() inside a function transform")
     outputs = _tensors(cap, args[0] if args else kwargs.get("outputs", NONE))
     inputs = _tensors(cap, args[1] if len(args) > 1 else kwargs.get("inputs", NONE))
     _refuse_history(cap, outputs, inputs)
@@ -307,8 +316,11 @@ def _tensors(cap: Machine, value: Value) -> list[TensorValue]:
 
 
 def _refuse_history(cap: Machine, outputs: list[TensorValue], inputs: list[TensorValue]) -> None:
-    """Histories that began outside, and hooks from outside, are only there when the compiled function runs. They count where
-    they may lead to what is differentiated by: a tensor from outside, not one made in the graph."""
+    """Break the graph if the gradient would pass through a history or a hook from outside.
+
+    Such histories and hooks exist only when the compiled function runs. They matter only if `inputs` contains a tensor
+    from outside: a path to a tensor of the graph stays within the graph.
+    """
     given = [t for t in inputs if any(t is v for v in cap.recorder.inputs)]
     if not given:
         return
@@ -325,7 +337,7 @@ def _refuse_history(cap: Machine, outputs: list[TensorValue], inputs: list[Tenso
 
 
 def _has_hooks(tensor: Any) -> bool:
-    """Whether code runs when a gradient comes to `tensor`. Hooks of one that was computed are with the node that made it."""
+    """Whether code runs when `tensor` receives a gradient. A node holds the hooks of the tensors that it computed."""
     meta, node = tensor._autograd, tensor.grad_fn
     of_node = node.tensor_hooks if node is not None else None
     return (meta is not None and bool(meta.hooks or meta.post_hooks)) or bool(of_node and of_node.get(tensor.output_nr))

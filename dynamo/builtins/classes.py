@@ -101,7 +101,8 @@ def _number(kind: type, method: str) -> Row:
         if made and len(args) == 1 and not kwargs and cap.classes.has(first.python_type(), method):
             found = cap.realize(cap.call_method(first, method, [], {}))
             if found.python_type() is not kind:
-                raise Unsupported(causes.OPAQUE_OBJECT, f"{kind.__name__}() of what gives a {type_name(found.python_type())}")
+                given = type_name(found.python_type())
+                raise Unsupported(causes.OPAQUE_OBJECT, f"{kind.__name__}() of an object whose {method} returns a {given}")
             return found
         return on_constants(kind)(cap, args, kwargs)
 
@@ -169,7 +170,7 @@ def _size(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
 def _deque(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     limit = args[1] if len(args) > 1 else kwargs.get("maxlen", NONE)
     maxlen = cap.operators.index_constant(limit)
-    cap.host(collections.deque, (), maxlen)  # its own errors
+    cap.host(collections.deque, (), maxlen)  # raises the errors of the call
     new = ListValue([], None, collections.deque, maxlen)
     if args:
         new.extend(cap, args[0])
@@ -285,7 +286,7 @@ def _reversed(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     if isinstance(value, TensorValue):
         raise Unsupported(causes.OPAQUE_ITERATOR, "reversed() of a tensor")
     if isinstance(value, UserObject) and not cap.classes.has(value.cls, "__reversed__"):
-        # Our containers of modules may be read at once: nothing shows when an element is fetched.
+        # Reading all elements of this library's module containers at once has no visible effect.
         if getattr(getattr(value.cls, "__getitem__", None), "__module__", "") != eager.nn.ModuleList.__module__:
             raise Unsupported(causes.OPAQUE_ITERATOR, f"reversed() of {value.describe()}")
         count = cap.call_method(value, "__len__", [], {}).as_constant()

@@ -1,8 +1,8 @@
-"""copy.copy() and copy.deepcopy() of captured values: what the copy module would do, step by step.
+"""copy.copy() and copy.deepcopy() of captured values, with the steps of the copy module.
 
-Owns plain containers, and instances of user classes that are copied as `object.__reduce_ex__` says: a new instance without
-`__init__`, and the entries of its `__dict__`. An object that cannot be copied here ends the graph at the call, not deep inside the
-copy module.
+Owns copies of plain containers, and of instances of user classes that `object.__reduce_ex__` describes: a new instance
+without `__init__`, and the entries of its `__dict__`. The graph breaks at the call of copy() or deepcopy() if any part
+cannot be copied here, and not inside the copy module.
 """
 
 from __future__ import annotations
@@ -83,16 +83,16 @@ def _deep(cap: Machine, part: Value, memo: dict[int, Value]) -> Value:
 
 
 def _member(cap: Machine, value: UserObject) -> Value:
-    """A member of an enum is its own copy, unless its class says otherwise."""
+    """A copy of an enum member is the member itself, unless its class defines a method for copies."""
     for name in ("__deepcopy__", "__reduce_ex__", "__reduce__"):
         way = cap.classes.lookup(value.cls, name)
         if isinstance(way, types.FunctionType) and way.__module__ != "enum":
-            raise Unsupported(causes.UNKNOWN_CALL, f"copy.deepcopy() of {value.describe()}, which has a {name} of its own")
+            raise Unsupported(causes.UNKNOWN_CALL, f"copy.deepcopy() of {value.describe()}, whose class defines {name}")
     return value
 
 
 def _new_of(cap: Machine, value: UserObject, how: str) -> tuple[UserObject, dict[str, Value]]:
-    """A new instance like `value`, nothing set, and the entries of the `__dict__` that it is to get."""
+    """A new instance of the class of `value` without attributes, and the entries for its `__dict__`."""
     cls = value.cls
     refusal = Unsupported(causes.UNKNOWN_CALL, f"copy.{how}() of {value.describe()}")
     if type(value) is not UserObject or issubclass(cls, Module) or cls in copyreg.dispatch_table:
@@ -104,21 +104,24 @@ def _new_of(cap: Machine, value: UserObject, how: str) -> tuple[UserObject, dict
     entries = cap.attributes.instance_entries(value)
     if any(name in entries for name in _OWN_WAYS):
         raise refusal
-    _look(cap, value, (f"__{how}__", "__reduce_ex__", "__reduce__", "__getstate__", "__dict__"))
+    _read_attributes(cap, value, (f"__{how}__", "__reduce_ex__", "__reduce__", "__getstate__", "__dict__"))
     made = cap.classes.new_object(cls, [], {})
     assert isinstance(made, UserObject)
     if entries:
-        _look(cap, made, ("__setstate__", "__dict__"))
+        _read_attributes(cap, made, ("__setstate__", "__dict__"))
     return made, entries
 
 
-def _look(cap: Machine, value: UserObject, names: tuple[str, ...]) -> None:
-    """Ask for these attributes, where that runs code of the class. Found or not is known."""
+def _read_attributes(cap: Machine, value: UserObject, names: tuple[str, ...]) -> None:
+    """Read these attributes if the class has code that runs for them.
+
+    Break the graph if a result is not the one of `object`.
+    """
     if cap.classes.lookup(value.cls, "__getattribute__") is object.__getattribute__ and not cap.classes.has(value.cls, "__getattr__"):
         return
     for name in names:
         if cap.attributes.has(value, name) is not (name == "__dict__" or hasattr(object, name)):
-            raise Unsupported(causes.UNKNOWN_CALL, f"a copy of {value.describe()}, which gives a {name} of its own")
+            raise Unsupported(causes.UNKNOWN_CALL, f"a copy of {value.describe()}, whose __getattribute__ or __getattr__ answers {name}")
 
 
 def _give(cap: Machine, made: UserObject, state: dict[str, Value]) -> None:

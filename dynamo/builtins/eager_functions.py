@@ -1,4 +1,4 @@
-"""Functions of eager itself that are answered rather than followed: modes, defaults, questions about tensors.
+"""Functions of eager whose calls a capture answers without following their code: modes, defaults, queries.
 
 Part of the builtin table; importing this module adds its rows.
 """
@@ -9,7 +9,7 @@ import types
 from typing import Any
 
 import eager
-from dynamo.builtins.registry import Args, Kwargs, Row, answers, asked, on_constants
+from dynamo.builtins.registry import Args, Kwargs, Row, answers, on_constants, process_query
 from dynamo.policy.callees import ANSWERS
 from dynamo.recording.data_dependent import assert_condition
 from dynamo.report import causes
@@ -103,23 +103,23 @@ def _is_tensor(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
 ANSWERS[eager.is_tensor] = _is_tensor
 
 
-def _tensor_question(name: str) -> Row:
+def _tensor_query(name: str) -> Row:
     def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
         return cap.call_method(args[0], name, args[1:], kwargs)
 
     return row
 
 
-ANSWERS[eager.is_floating_point] = _tensor_question("is_floating_point")
-ANSWERS[eager.numel] = _tensor_question("numel")
+ANSWERS[eager.is_floating_point] = _tensor_query("is_floating_point")
+ANSWERS[eager.numel] = _tensor_query("numel")
 ANSWERS[assertions.holds] = lambda cap, a, k: TRUE if assert_condition(cap, a[0]) else a[0]
 for _query in (eager.is_anomaly_enabled, eager.is_anomaly_check_nan_enabled):
-    ANSWERS[_query] = asked(_query)
+    ANSWERS[_query] = process_query(_query)
 ANSWERS[eager.get_default_dtype] = lambda cap, a, k: cap.recorder.default_dtype()
 
 
 def pure_own(fn: Any) -> None:
-    """Functions of ours on dtypes and numbers."""
+    """Functions of eager on dtypes and numbers."""
     ANSWERS[fn] = on_constants(fn)
 
 

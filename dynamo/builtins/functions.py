@@ -16,7 +16,18 @@ import warnings
 from typing import Any
 
 import eager
-from dynamo.builtins.registry import ONE, ZERO, Args, Kwargs, Row, answers, asked, of_symbolic, on_constants, symbolic
+from dynamo.builtins.registry import (
+    ONE,
+    ZERO,
+    Args,
+    Kwargs,
+    Row,
+    answers,
+    of_symbolic,
+    on_constants,
+    process_query,
+    symbolic,
+)
 from dynamo.guards.sources import ConstSource
 from dynamo.policy.callees import ANSWERS
 from dynamo.python.attributes import attribute_name
@@ -63,9 +74,9 @@ for _fn in (bin, chr, hex, oct, ord, round, pow):
 
 
 for _fn in (sys.getrecursionlimit, gc.isenabled):
-    ANSWERS[_fn] = asked(_fn)
+    ANSWERS[_fn] = process_query(_fn)
 for _fn in (eager.get_num_threads, eager.get_num_interop_threads):
-    ANSWERS[_fn] = asked(_fn)
+    ANSWERS[_fn] = process_query(_fn)
 
 
 def _or_tensor(fn: Any, method: str) -> Row:
@@ -78,7 +89,7 @@ def _or_tensor(fn: Any, method: str) -> Row:
         if isinstance(first, UserObject) and cap.classes.has(first.cls, method):
             found = cap.realize(cap.call_method(first, method, args[1:], kwargs))
             if isinstance(found, Constant) and found.holds(NotImplemented):
-                raise Unsupported(causes.UNKNOWN_CALL, f"{fn.__name__}() where {method} gives NotImplemented")
+                raise Unsupported(causes.UNKNOWN_CALL, f"{fn.__name__}() where {method} returns NotImplemented")
             return found
         return plain(cap, args, kwargs)
 
@@ -107,7 +118,7 @@ def _index(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
 
 @answers(warnings.warn)
 def _warn(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
-    """A break: the warning is about the line that calls, or about one of its callers'."""
+    """Breaks the graph: a warning shows the line of the caller, or the line of one of its callers."""
     level = cap.realize(args[2] if len(args) > 2 else kwargs.get("stacklevel", ONE))
     about_caller = not (isinstance(level, Constant) and level.value == 1)
     raise Unsupported(causes.FRAME_INTROSPECTION if about_caller else causes.UNKNOWN_CALL, "builtin warn()")
@@ -135,7 +146,7 @@ def _vars(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
 def _id(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     value = cap.realize(args[0])
     if isinstance(value.source, ConstSource):
-        return Constant(id(value.source.value))  # the entry holds the object, so the number stays its own
+        return Constant(id(value.source.value))  # the entry keeps the object alive, so no other object gets this id
     raise Unsupported(causes.IDENTITY, f"id of {cap.realize(args[0]).describe()}")
 
 
@@ -154,7 +165,7 @@ def _hash(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
         if kind == "c":
             return Constant(hash(key))
     if isinstance(value, TupleValue):
-        cap.operators.hash_key(value)  # ends the graph at a part whose hash is code of the program
+        cap.operators.hash_key(value)  # breaks the graph if a part has a hash method of the user
     if value.is_constant and isinstance(value, Constant | TupleValue) and not _holds_nan(value.as_constant()):
         return Constant(cap.host(hash, value.as_constant()))
     raise Unsupported(causes.IDENTITY, f"hash of {value.describe()}")
@@ -179,7 +190,7 @@ def _isinstance(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
 def _issubclass(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     first = cap.realize(args[0])
     if isinstance(first, UserObject):
-        raise Unsupported(causes.UNKNOWN_CALL, f"issubclass() of {first.describe()}")  # its __bases__ may do for a class
+        raise Unsupported(causes.UNKNOWN_CALL, f"issubclass() of {first.describe()}")  # its __bases__ may make it pass as a class
     if not isinstance(first, ClassValue):
         return cap.raise_(TypeError, "issubclass() arg 1 must be a class")
     wanted = cap.realize(args[1])
@@ -281,7 +292,7 @@ def _sum(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     if not isinstance(total, Constant) and issubclass(total.python_type(), str | bytes | bytearray):
         raise Unsupported(causes.UNKNOWN_CALL, "sum() of text or bytes, which Python refuses")
     iterator = cap.iteration.iter(args[0])
-    front: list[Any] | None = [] if isinstance(total, Constant) else None  # constants, which Python's own sum adds best
+    front: list[Any] | None = [] if isinstance(total, Constant) else None  # constants, for which Python's own sum is the fastest
     while (item := cap.iteration.next(iterator)) is not None:
         item = cap.realize(item)
         if front is not None and isinstance(item, Constant):

@@ -23,10 +23,10 @@ from dynamo.values.sequences import TupleValue
 from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt
 
-# Classes of iterators that functions here return; they have no public name.
+# Classes of iterators that functions in this module return; they have no public name.
 _GROUPER: Final = type(next(itertools.groupby("a"))[1])
 _TEE: Final = type(itertools.tee("a")[0])
-# What the C constructor does at once: call iter() on these arguments, or take all their items.
+# Arguments that the C constructor turns into iterators, and arguments whose items it takes, before it returns.
 _ITERATED: Final[dict[type, slice]] = {
     itertools.islice: slice(0, 1), itertools.cycle: slice(0, 1), itertools.accumulate: slice(0, 1),
     itertools.takewhile: slice(1, 2), itertools.dropwhile: slice(1, 2), itertools.starmap: slice(1, 2),
@@ -37,7 +37,7 @@ _TAKEN: Final[dict[type, slice]] = {
     itertools.product: slice(None), itertools.permutations: slice(0, 1), itertools.combinations: slice(0, 1),
     itertools.combinations_with_replacement: slice(0, 1),
 }  # fmt: skip
-# Numbers that the constructor looks at: from which argument on, and whether it takes the items before.
+# Numbers that the constructor checks: the index of the first one, and whether it takes the items before the check.
 _NUMBERS: Final[dict[type | None, tuple[int, bool]]] = {
     itertools.islice: (1, False), itertools.repeat: (1, False), getattr(itertools, "batched", None): (1, False),
     itertools.product: (1 << 30, False), itertools.permutations: (1, True), itertools.combinations: (1, True),
@@ -46,7 +46,7 @@ _NUMBERS: Final[dict[type | None, tuple[int, bool]]] = {
 
 
 def _check_numbers(cap: Machine, kind: type, args: Args, kwargs: Kwargs) -> None:
-    """Raise at once what the constructor raises for numbers that it does not take."""
+    """Raise the error of the constructor for numbers that it rejects."""
     given = [cap.operators.index_constant(a) for a in args]
     named = {name: cap.operators.index_constant(a) for name, a in kwargs.items()}
     if not any(isinstance(n, SymInt | SymFloat) for n in (*given, *named.values())):
@@ -207,13 +207,13 @@ def _filterfalse(cap: Machine, predicate: Value, source: Value) -> Iterator[Valu
 
 @_host_iterator(itertools.groupby)
 def _groupby(cap: Machine, iterable: Value, key: Value = NONE) -> Iterator[Value]:
-    """As CPython's: one source, read on by the groups and by the whole; a group that is not the current one is empty."""
+    """As in CPython, the groups and the groupby object share one source. A group that is no longer current is empty."""
     of_itself = is_none(cap.realize(key))
-    ahead: list[tuple[Value, Value]] = []  # the key and item that were read and not given yet
+    ahead: list[tuple[Value, Value]] = []  # the key and the item that were read but not yet yielded
     current = ended = None
 
     def step() -> bool:
-        """Read one item; whether there was one."""
+        """Read one item; return whether the source had one."""
         nonlocal ended
         item = cap.iteration.next(iterable)
         ended = item is None
@@ -287,7 +287,7 @@ ANSWERS[itertools.chain.from_iterable] = _from_iterable
 
 @answers(itertools.tee)
 def _tee(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
-    """Iterators over one source: what one of them has read ahead is kept for the others."""
+    """Iterators over one source. An item that one iterator reads is kept for the others."""
     source = cap.iteration.iter(args[0])
     read: list[Value] = []
 
@@ -303,5 +303,5 @@ def _tee(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
             yield read[at - 1]
 
     count = cap.operators.index_constant(args[1]) if len(args) > 1 else 2
-    cap.host(itertools.tee, (), count)  # its own errors
+    cap.host(itertools.tee, (), count)  # raises the errors of the call
     return TupleValue([HostIterator(_TEE, reader, cap.steps) for _ in range(count)])

@@ -1,8 +1,8 @@
 """Calls of functions behind functools.lru_cache.
 
-The result for constant arguments is read from the cache at capture, and is a constant in the compiled code. Each run of the
-compiled code calls the function again, so that the cache counts the same hits as in eager. A function that has effects runs them
-only where its cache misses, which cannot be known beforehand: its calls end the graph.
+The result for constant arguments is read from the cache at capture, and is a constant in the compiled code. Each run of
+the compiled code calls the function again, so that the cache counts the same hits as in eager. A function with effects
+runs them only on a cache miss, and a capture cannot predict a miss: such a call breaks the graph.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from dynamo.report.errors import Unsupported
 from dynamo.values.objects import UserObject
 from dynamo.values.protocols import Machine, NotConstant, Value
 from dynamo.values.trees import to_host
-from dynamo.world.side_effects import Asked
+from dynamo.world.side_effects import CachedCall
 
 
-def ask_again(asked: Asked) -> None:
-    """The call that compiled code makes in the place of the program's call of a cached function."""
-    if asked.ahead:
-        asked.ahead = False
+def repeat_cached_call(call: CachedCall) -> None:
+    """Call a cached function from compiled code, where the program calls it."""
+    if call.ahead:
+        call.ahead = False
     else:
-        asked.fn(*asked.args, **asked.kwargs)
+        call.fn(*call.args, **call.kwargs)
 
-_ONLY_TUPLES: Final = frozenset({tuple})  # arguments have to be hashable
+_ONLY_TUPLES: Final = frozenset({tuple})  # arguments must be hashable
 
 
 def call_cached(cap: Machine, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -48,7 +48,7 @@ def call_cached(cap: Machine, fn: Any, args: list[Value], kwargs: dict[str, Valu
     held, key = _held(fn), _key(fn, given, named)
     if key in held:  # until the cache forgets it
         cap.world.guard("is", DictItemSource(ConstSource(held, f"{getattr(fn, '__qualname__', 'cached')}.cache"), key), held[key])
-    cap.effects.ask_again(Asked(fn, given, named))
+    cap.effects.repeat_cached_call(CachedCall(fn, given, named))
     return cap.world.wrap_static(result)
 
 
@@ -58,21 +58,21 @@ def _followed(cap: Machine, fn: Any, args: list[Value], kwargs: dict[str, Value]
     before = cap.effects.outside
     result = cap.call(cap.world.wrap(inner, ConstSource(inner, getattr(inner, "__name__", "cached"))), args, kwargs)
     if cap.effects.outside != before:
-        detail = f"{getattr(inner, '__qualname__', inner)}() is cached and has effects: whether they happen is up to the cache"
+        detail = f"{getattr(inner, '__qualname__', inner)}() is cached and has effects: they happen only on a cache miss"
         raise Unsupported(causes.UNKNOWN_CALL, detail)
     return result
 
 
 def _held(fn: Any) -> dict[Any, Any]:
-    """The dict in which `fn` keeps its results (or the links of a list of them); empty where it keeps none.
+    """The dict that holds the results of `fn`, or the links of a list of them; an empty dict if `fn` keeps none.
 
-    Reading it is not counted by the cache.
+    A read of the dict does not count as a hit.
     """
     return next((d for d in gc.get_referents(fn) if type(d) is dict and d is not fn.__dict__), {})
 
 
 def _key(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The key of a call in that dict (lru_cache_make_key in Modules/_functoolsmodule.c)."""
+    """The key of a call in the dict of results (lru_cache_make_key in Modules/_functoolsmodule.c)."""
     typed = fn.cache_parameters()["typed"]
     if not kwargs and not typed:
         return args[0] if len(args) == 1 and type(args[0]) in (int, str) else args
@@ -90,7 +90,10 @@ _KEYWORDS: Final = next(iter(_held(_probe)))[0]  # the separator of positions an
 
 
 def _host_value(cap: Machine, value: Value) -> Any:
-    """The host object of a constant, a tuple of such, or an object held by the entry. Raises: NotConstant."""
+    """The host object of a constant, of a tuple of constants, or of an object that the entry holds.
+
+    Raises: NotConstant.
+    """
 
     def leaf(value: Value) -> Any:
         is_held = isinstance(value, UserObject) and value.source is not None and value.source.is_constant_rooted
@@ -101,7 +104,7 @@ def _host_value(cap: Machine, value: Value) -> Any:
 
 
 def _cached(fn: Any) -> Row | None:
-    """The row of a function behind a cache."""
+    """The row of a function behind a cache; None for any other callee."""
     return (lambda cap, args, kwargs: call_cached(cap, fn, args, kwargs)) if isinstance(fn, type(_probe)) else None
 
 

@@ -1,7 +1,8 @@
-"""Numbers drawn from Python's own generator, `random.random()` and its like on the module: each is drawn again at every call.
+"""Numbers from Python's own generator: `random.random()` and related functions of the module. Every call draws again.
 
-The draws stand before all else in the graph, in their order; what they give are symbols there, as numbers are that data
-tells. Draws from other generators, and those that pick or move Python values, end the graph. Part of the builtin table.
+The draws are the first nodes of the graph, in program order. Their results are symbols, like other numbers that depend
+on data. A draw from another generator breaks the graph; a function that picks or moves Python values also does. Part of
+the builtin table.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def _drawn(method: Callable[..., Any], fn: Callable[..., Any]) -> Row:
     def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
         owner = getattr(cap.realize(args[0]), "real", None)
         if owner is not _INSTANCE:
-            raise Unsupported(causes.UNKNOWN_CALL, f"{fn.__name__}() of a generator of its own")
+            raise Unsupported(causes.UNKNOWN_CALL, f"{fn.__name__}() of another generator than the module's")
         try:
             given, named = host_arguments(cap, args[1:], kwargs)
         except NotConstant:

@@ -1,7 +1,7 @@
-"""Rows for builtins, and for the C functions of the standard library that captured code may call.
+"""Rows of the builtin table: for builtins, and for the C functions of the standard library that captured code may call.
 
-A row is a function of (machine, args, kwargs). The table is `policy.callees.ANSWERS`; a C function without a row ends the graph
-when it is called with captured values.
+A row is a function of (machine, args, kwargs). The table is `policy.callees.ANSWERS`. A C function without a row breaks
+the graph when it is called with captured values.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ONE: Final = Constant(1)
 
 
 def answers(*targets: Any) -> Callable[[Row], Row]:
-    """Register the row of callees."""
+    """Register the decorated function as the row of these callees."""
 
     def register(row: Row) -> Row:
         ANSWERS.update(dict.fromkeys(targets, row))
@@ -41,7 +41,7 @@ _CONTAINERS: Final = frozenset({list, dict})  # a tuple of constants is a consta
 
 
 def constants(cap: Machine, args: Args, kwargs: Kwargs) -> tuple[list[Any], dict[str, Any]]:
-    """Host values of constant arguments, lists of constants too. Raises: NotConstant."""
+    """Host values of constant arguments, and of lists and dicts of constants. Raises: NotConstant."""
 
     def leaf(value: Value) -> Any:
         return value_of_scalar(cap, value).as_constant()
@@ -50,7 +50,7 @@ def constants(cap: Machine, args: Args, kwargs: Kwargs) -> tuple[list[Any], dict
 
 
 def on_constants(fn: Any) -> Row:
-    """A row for a pure function: it runs on constants at capture."""
+    """A row for a pure function: the function runs at capture, on constants."""
 
     def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
         try:
@@ -65,7 +65,7 @@ def on_constants(fn: Any) -> Row:
     return row
 
 
-def asked(fn: Any) -> Row:
+def process_query(fn: Any) -> Row:
     """The row of a query about the process; a guard repeats the query at each call."""
 
     def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
@@ -77,13 +77,13 @@ def asked(fn: Any) -> Row:
 
 
 def symbolic(cap: Machine, args: Args) -> SymIntValue | None:
-    """The only argument, if it is an int known as an expression."""
+    """The only argument, if it is an int that is known as an expression."""
     first = cap.realize(args[0]) if len(args) == 1 else None
     return SymIntValue(first.symbolic) if isinstance(first, SymIntValue) else None
 
 
 def of_symbolic(fn: Callable[[Any], Any], plain: Row) -> Row:
-    """A row of one argument: `fn` where that is a symbolic number."""
+    """A row of one argument: `fn` for a symbolic number, `plain` for any other value."""
 
     def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
         first = cap.realize(args[0]) if len(args) == 1 and not kwargs else NONE
@@ -93,8 +93,8 @@ def of_symbolic(fn: Callable[[Any], Any], plain: Row) -> Row:
 
 
 def _subclasses(fn: Any) -> Row | None:
-    """The row of cls.__subclasses__, which is another object each time."""
-    return asked(fn) if isinstance(getattr(fn, "__self__", None), type) and fn.__name__ == "__subclasses__" else None
+    """The row of cls.__subclasses__, a method that is a new object at each read; None for any other callee."""
+    return process_query(fn) if isinstance(getattr(fn, "__self__", None), type) and fn.__name__ == "__subclasses__" else None
 
 
 ANSWER_RULES.append(_subclasses)

@@ -1,6 +1,7 @@
-"""Python functions of the standard library that are answered rather than followed: signatures, the environment, pure ones.
+"""Python functions of the standard library whose calls a capture answers without following their code: signatures, the
+environment, pure functions.
 
-What an answer was read from is guarded: the parts of the functions behind a signature, single variables of os.environ.
+The facts behind an answer are guarded: the parts of the functions behind a signature, single variables of os.environ.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _SIGNS_OTHERWISE: Final = ("__signature__", "__partialmethod__", "_partialmethod
 
 
 def _signature(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
-    """inspect.signature(fn) of a function or a method: it depends on nothing but the function."""
+    """inspect.signature(fn) of a function or a method: it depends on the function only."""
     value = cap.realize(args[0]) if len(args) == 1 and not kwargs else NONE
     bound = isinstance(value, BoundMethod)
     fn = cap.realize(value.func) if isinstance(value, BoundMethod) else value
@@ -59,7 +60,7 @@ def _signature(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
 
 
 def _depend_on(cap: Machine, fn: FunctionValue) -> types.FunctionType:
-    """Guard what a signature is made from: the code, defaults and annotations of the function."""
+    """Guard the parts of the function that its signature shows: code, defaults and annotations."""
     real, source = fn.real, fn.source
     assert real is not None and source is not None
     cap.world.guard("is", AttrSource(source, "__code__"), real.__code__)
@@ -84,7 +85,7 @@ ANSWERS[inspect.signature] = _signature
 
 
 def _environ_getitem(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
-    """os.environ[key], guarded for this one key."""
+    """os.environ[key]; the guard covers this key only."""
     owner, key = cap.realize(args[0]), cap.realize(args[1])
     if not isinstance(owner, UserObject) or not isinstance(owner.source, ConstSource):
         raise Unsupported(causes.UNKNOWN_CALL, f"{owner.describe()}.__getitem__()")
@@ -123,7 +124,10 @@ _PURE_CLASSES: Final = (Fraction, timedelta, PurePosixPath, PureWindowsPath)
 
 
 def _computed(fn: Callable[..., Any]) -> Row:
-    """A row for one of them. What it may keep or give back, an instance of a subclass, say, is not for a constant to stand for."""
+    """A row for a pure function or class.
+
+    An instance argument breaks the graph: the result may contain the instance, and a constant cannot.
+    """
     plain = on_constants(fn)
 
     def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
@@ -132,14 +136,14 @@ def _computed(fn: Callable[..., Any]) -> Row:
             if isinstance(value, UserObject) and not isinstance(flags, re.RegexFlag):
                 raise Unsupported(causes.OPAQUE_OBJECT, f"{fn.__name__}() of {value.describe()}")
             if getattr(fn, "__module__", "") == "re" and isinstance(flags, int) and flags & re.DEBUG:
-                raise Unsupported(causes.UNKNOWN_CALL, f"{fn.__name__}() that prints what it compiles")
+                raise Unsupported(causes.UNKNOWN_CALL, f"{fn.__name__}() with re.DEBUG, which prints")
         return plain(cap, args, kwargs)
 
     return row
 
 
 def _read(fn: Callable[..., Any]) -> Row:
-    """A row for a method of str: it reads what an instance keeps, without methods that the instance's class overrides."""
+    """A row for a method of str: it reads the stored text of an instance, without calls of overridden methods."""
     plain = on_constants(fn)
 
     def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:

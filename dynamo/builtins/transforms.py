@@ -45,7 +45,7 @@ _DIRECT: Final = (func.vjp, func.jvp)
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """Stands for leaf `index` in a tree."""
+    """A placeholder for leaf `index` of a tree."""
 
     index: int
 
@@ -66,7 +66,10 @@ def _slots(tree: Any, kind: Any) -> tuple[Any, list[Any]]:
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """One run of the transformed function: gm takes the tensors of its arguments, then captured ones."""
+    """One run of the transformed function.
+
+    gm: takes the tensors of the function's arguments, then the captured tensors.
+    """
 
     gm: GraphModule
     captured: tuple[int, ...]
@@ -76,7 +79,7 @@ class _Body:
 class Transformed:
     """A node's target: (arguments, keyword arguments, captured tensors) -> the tensors and functions of the result.
 
-    make: from a function to the transformed one. bodies: what the function does, one for each of its runs.
+    make: takes a function and returns the transformed function. bodies: one graph for each run of the function.
     """
 
     def __init__(self, make: Callable[[Any], Any], name: str) -> None:
@@ -96,7 +99,7 @@ class Transformed:
 
 
 def call_result(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
-    """A node's target: a call of a function that a transform gave."""
+    """A node's target: a call of a function that a transform returned."""
     return list(walk_tree(fn(*args, **kwargs), (Tensor, types.FunctionType)))
 
 
@@ -128,7 +131,7 @@ class TransformValue(Value):
 
 
 class ResultFunction(Value):
-    """A function that a transform gave: it lives in the graph. fake: the same for fakes."""
+    """A function that a transform returned: it exists in the graph only. fake: the function that runs on fakes."""
 
     def __init__(self, node: Node, fake: Callable[..., Any], born: int) -> None:
         self.node = node
@@ -148,11 +151,11 @@ class ResultFunction(Value):
         return _result(cap, result, node)
 
     def reconstruct(self, cg: Writer) -> str:
-        cg.impossible(self, "a function that a transform gave is needed outside of the graph")
+        cg.impossible(self, "a function that a transform returned is used outside the graph")
 
 
 def _result(cap: Machine, tree: Any, node: Node) -> Value:
-    """The value of a node's result, whose leaves the node lists."""
+    """The value of a node's result. The node returns a list of the leaves of `tree`."""
     shape, leaves = _slots(tree, (Tensor, types.FunctionType))
     values: list[Value] = []
     for i, leaf in enumerate(leaves):
@@ -211,7 +214,10 @@ def _follow(
     cap: Machine, target: Transformed, function: Value, captured: list[InGraph | SymbolicValue], inner: tuple[Any, ...],
     named: dict[str, Any],
 ) -> Any:  # fmt: skip
-    """The function on tensors of the transform, recorded into a graph. Gives its result, of such tensors too."""
+    """Follow `function` on the tensors of the transform, and record it into a graph.
+
+    Returns its result, on the same tensors.
+    """
     with cap.graphs.recording(target.__name__, eager_native.grad_enabled(), later=False) as level:
         shape, leaves = _slots((inner, named), Tensor)
         values = [level.add_input(cap, t, spec_of(t)) for t in leaves]
@@ -231,7 +237,7 @@ def _follow(
 
 
 def _factory(fn: Callable[..., Any]) -> Row:
-    """grad(f, ...) and the like: a function of a function."""
+    """The row of grad() or another transform whose call returns a function."""
 
     def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
         named = dict(kwargs)
@@ -245,7 +251,7 @@ def _factory(fn: Callable[..., Any]) -> Row:
 
 
 def _direct(fn: Callable[..., Any]) -> Row:
-    """vjp(f, *primals) and the like."""
+    """The row of vjp() or another transform that runs its function at once."""
 
     def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
         if not args:
@@ -266,7 +272,7 @@ _WRAPPERS: Final = {
 
 
 def _made_outside(real: Any) -> Row | None:
-    """The row of a function that a transform gave outside of the captured program."""
+    """The row of a function that a transform returned outside the captured program."""
     fn = _WRAPPERS.get(real.__code__) if isinstance(real, types.FunctionType) else None
     if fn is None:
         return None
@@ -298,7 +304,7 @@ def _closure(fn: types.FunctionType) -> dict[str, Any]:
 
 
 def _functional_call(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
-    """functional_call(module, tensors, args, kwargs): reads of the module's tensors are answered with those given."""
+    """functional_call(module, tensors, args, kwargs): reads of the module's tensors return the given tensors."""
     names = ("module", "parameters_and_buffers", "args", "kwargs")
     given = dict(zip(names, args, strict=False)) | {k.replace("parameter_and_buffer_dicts", names[1]): v for k, v in kwargs.items()}
     module = cap.realize(given["module"])
@@ -312,7 +318,7 @@ def _functional_call(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     overlays: dict[tuple[int, str], Value] = {}
     for part in map(cap.realize, parts):
         if not isinstance(part, DictValue):
-            raise Unsupported(causes.UNKNOWN_CALL, "functional_call() with what is no dict")
+            raise Unsupported(causes.UNKNOWN_CALL, "functional_call() with an argument that is not a dict")
         for key, value in part.entries.values():
             place = _place(cap, module, cap.realize(key).as_constant())
             if place in overlays:
@@ -333,7 +339,7 @@ def _groups(module: Module) -> list[list[str]]:
 
 
 def _place(cap: Machine, module: Value, name: str) -> tuple[int, str]:
-    """The registry that holds the tensor `name` of a module, and its name there."""
+    """The registry that holds the tensor `name` of a module (its id), and the name in the registry."""
     *path, own = name.split(".")
     for part in path:
         module = cap.attributes.read(module, part)
@@ -342,7 +348,7 @@ def _place(cap: Machine, module: Value, name: str) -> tuple[int, str]:
         entries = getattr(real, registry, {})
         if own in entries:
             return id(entries), own
-    raise Unsupported(causes.UNKNOWN_CALL, f"functional_call() with {name}, which is no parameter and no buffer")
+    raise Unsupported(causes.UNKNOWN_CALL, f"functional_call() with {name}, which is neither a parameter nor a buffer")
 
 
 def _call_arguments(cap: Machine, given: dict[str, Value]) -> tuple[list[Value], dict[str, Value]]:

@@ -1,6 +1,7 @@
-"""The instruction at a graph break, as plain Python statements, and the ways on behind it.
+"""The instruction at a graph break, as plain Python statements, and the possible outcomes.
 
-Owns the table by instruction name. The interpreter runs an instruction outside the table: the original frame is re-entered there.
+Owns the table by instruction name. The interpreter runs an instruction outside the table: the original frame is
+re-entered there.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ def writer(*names: str) -> Callable[[InstructionWriter], InstructionWriter]:
 
 
 def perform(cg: CodeGen, frame: Frame, ins: Instruction) -> Performed | None:
-    """The statements that run `ins` on the stack of the frame, and the ways on; None: the interpreter runs the instruction."""
+    """The statements that run `ins` on the stack of the frame, and the outcomes; None: the interpreter runs the
+    instruction.
+    """
     write = WRITERS.get(ins.name)
     return None if write is None else write(cg, frame, ins, frame.stack)
 

@@ -128,7 +128,7 @@ class BreakWriter:
         return FramePlan(k, result, inner, step.statements, branches, on_error, error)
 
     def _branch(self, k: int, pops: int, outcome: Outcome) -> Branch:
-        """The way on of frame k behind an outcome."""
+        """The continuation of frame k after an outcome."""
         frame, state = self.frames[k], self._states[k]
         stack = (*state.stack[: len(state.stack) - pops], *outcome.pushes)
         return Branch(outcome.condition, self._way(k, frame, outcome, stack), outcome.pushes)
@@ -213,10 +213,12 @@ class BreakWriter:
                 self._print_way(plan, branch.way, branch.names)
 
     def _print_way(self, plan: FramePlan, way: Way, names: tuple[Operand, ...]) -> None:
-        """Write one way on. The outermost frame continues after the generated function has returned and has let go of its variables;
-        before an inner frame continues, the function lets go of every variable that no frame around it needs.
+        """Write one branch.
 
-        names: the variables of this way.
+        The outermost frame continues after the generated function has returned and has released its variables; before
+        an inner frame continues, the function releases every variable that no frame around it needs.
+
+        names: the variables of this branch.
         """
         k, cg = plan.depth, self.cg
         if isinstance(way, Return):

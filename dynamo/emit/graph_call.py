@@ -83,7 +83,10 @@ def _graph_symbols(cg: CodeGen) -> list[str]:
 
 
 def _guarded_call(cg: CodeGen, call: str) -> list[str]:
-    """The call, with the eager run of the program behind an error of the graph, where the program can run once more."""
+    """The call of the graph.
+
+    If the program can run a second time, the call is followed by a handler that runs it eagerly after an error.
+    """
     cap = cg.cap
     handler = cg.compiler.on_graph_error(cap.recorder.may_refuse) if cap.recorder.may_refuse or not cap.recorder.written else None
     caught = "Exception"

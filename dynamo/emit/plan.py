@@ -1,7 +1,8 @@
 """The decisions of the code generator, before any of them is printed.
 
-Owns: an expression with its kind (`Operand`); the plan of the code that follows a graph break, as frozen records; and the protocol
-by which the generator queries the compiler (`Compiler`). No kind, and no way on, is read back from generated text.
+Owns: an expression with its kind (`Operand`); the plan of the code that follows a graph break, as frozen records; and
+the protocol by which the generator queries the compiler (`Compiler`). The generator never parses its own text to find a
+kind or an outcome.
 """
 
 from __future__ import annotations
@@ -57,10 +58,10 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One way on behind the instruction.
+    """One outcome of the instruction.
 
-    condition: an expression; None: always. index: the next instruction. pushes: what the instruction leaves on the stack.
-    stores: the variables that the instruction binds, by slot; None for a variable that it unbinds.
+    condition: an expression; None: always. index: the next instruction. pushes: the items that the instruction leaves
+    on the stack. stores: the variables that the instruction binds, by slot; None for a variable that it unbinds.
     """
 
     condition: str | None
@@ -131,7 +132,7 @@ Way = Return | Continue | Reenter
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A way on with its condition. names: variables of this way, which die before the frame continues."""
+    """A tail with its condition. names: variables of this branch, which die before the frame continues."""
 
     condition: str | None
     way: Way

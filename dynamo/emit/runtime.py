@@ -11,7 +11,7 @@ from types import FunctionType, MethodType, SimpleNamespace, WrapperDescriptorTy
 from typing import Any, Final
 
 from dynamo import _native
-from dynamo.builtins.lru_cache import ask_again
+from dynamo.builtins.lru_cache import repeat_cached_call
 from dynamo.bytecode.tracebacks import Owner, adopt, caught, tidy_traceback, traceback_of, with_tracebacks
 from dynamo.guards.sources import content_item, type_attribute
 from dynamo.report.causes import forbid
@@ -175,7 +175,7 @@ HELPERS: Final[dict[str, Any]] = {
     "MethodType": MethodType,
     "NULL": _native.NULL,
     "advanced": advanced,
-    "ask_again": ask_again,
+    "repeat_cached_call": repeat_cached_call,
     "before_writes": BeforeWrites,
     "built": built,
     "caught": caught,

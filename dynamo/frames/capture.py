@@ -1,14 +1,15 @@
-"""One capture: what all frames share, and how it ends.
+"""One capture: the state that all frames share, and the end of the capture.
 
-Owns: the graph being built, guards, effects, the stack of frames, step counting, and the protocol of graph breaks.
+Owns: the graph under construction, guards, effects, the stack of frames, step counting, and the protocol of graph
+breaks.
 
-How a capture ends:
+A capture ends in one of these ways:
 - the root frame returns: `Finished`;
-- an instruction cannot be captured and every frame down to it can be returned into: `Stop`, with the state of the
-  frames before that instruction;
-- it cannot be captured deeper inside (in a generator, under a special method, half-way through an instruction with
-  effects): `Restart` at the instruction of the innermost frame that can be returned into;
-- an exception leaves the root frame, or nothing helps: `GiveUp`; the call runs in plain Python.
+- an instruction cannot be captured, and a graph break can return into every frame down to it: `Stop`, with the state
+  of the frames before that instruction;
+- the instruction is in a frame that a break cannot return into (a generator, a special method), or half of its
+  effects have happened: `Restart` at the instruction of the innermost frame that a break can return into;
+- an exception leaves the root frame, or no other way applies: `GiveUp`; the call runs in plain Python.
 """
 
 from __future__ import annotations
@@ -68,9 +69,9 @@ _OWN_DIRS = (os.path.join(ROOT, "eager", ""), os.path.join(ROOT, "dynamo", ""))
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of one capture, beyond which it breaks the graph.
+    """Limits of one capture; beyond them it breaks the graph.
 
-    force: "none", "call" or "leaf" (tests). scalar_outputs: numbers that data decides may be symbols.
+    force: "none", "call" or "leaf" (tests). scalar_outputs: numbers that depend on data may be symbols.
     """
 
     inline_depth: int = 40
@@ -88,7 +89,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """A graph break: the frames, outermost first, and the instruction of the innermost that was not executed."""
+    """A graph break: the frames, outermost first, and the instruction that the innermost frame did not execute."""
 
     frames: tuple[Frame, ...]
     instruction: Instruction
@@ -106,8 +107,8 @@ class Stop:
 class Capture:
     """One capture: holds its parts, counts the executed instructions, ends the graph.
 
-    steps: number of the instruction that is being executed. restart: the instruction to break before, if an earlier attempt found
-    one. shown: the code that reports name in place of this library's frames.
+    steps: number of the instruction that is being executed. restart: where to break, if an earlier attempt found an
+    instruction that it cannot capture. shown: the code that reports name instead of this library's frames.
     """
 
     def __init__(self, limits: Limits, restart: Restart | None = None, dynamic: Dynamic | None = None) -> None:
@@ -116,7 +117,7 @@ class Capture:
         self.steps = 0
         self.shown: CodeType | None = None
         self._origin: Origin | None = None
-        self._origin_at: Instruction | None = None  # the instruction that `_origin` is of, and the number of frames then
+        self._origin_at: Instruction | None = None  # the instruction and the number of frames for which `_origin` holds
         self._origin_depth = 0
         self.world = World(self)
         self.effects = Effects(self)
@@ -136,7 +137,7 @@ class Capture:
         self.arrays = Arrays(self, table.OPERATORS, table.METHODS)
         self.frames = FrameStack(self, limits.inline_depth)
         self._parts: tuple[Any, ...] = tuple(part for part in vars(self).values() if hasattr(part, "cap"))
-        # The verbs that all parts call are bound methods of the parts: no call is forwarded.
+        # Methods that all parts call are bound methods of the parts, so that no call is forwarded.
         self.call = self.calls.call
         self.call_method = self.calls.call_method
         self.raise_ = self.exceptions.raise_
@@ -165,14 +166,15 @@ class Capture:
         return Finished(signal.value)
 
     def stop(self, frame: Frame, cause: Cause, detail: str) -> NoReturn:
-        """The instruction that `frame` is at cannot be captured. Always raises."""
+        """End the graph: the current instruction of `frame` cannot be captured. Always raises."""
         running = self.frames.running
         for k, candidate in enumerate(running):
             if k and not candidate.chainable:
                 raise Restart(running[k - 1].step_number, cause, detail)
         outermost, *inlined = running
         if inlined and (cause is causes.FRAME_INTROSPECTION or any(f.decoded.looks_at_callers for f in inlined)):
-            # Code that looks at its callers, now or after the break, must find them: the outermost call runs as an ordinary call.
+            # Code that inspects its callers, now or after the break, must find them: the outermost call runs as an
+            # ordinary call.
             raise Restart(outermost.step_number, cause, detail)
         if self.effects.mutations != frame.mutations_before:
             raise Restart(frame.step_number, cause, detail)
@@ -181,7 +183,7 @@ class Capture:
         raise BreakFound(Stop(tuple(running), frame.ins, frame.kw_before, cause, detail))
 
     def release(self) -> None:
-        """The capture is over: drop the user's objects that it held, now and not when cycles are collected."""
+        """Drop the user's objects that the capture held: at its end, not at the next collection of cycles."""
         self.world.release()
         self.attributes.namespaces.clear()
         self.recorder.release()
@@ -192,15 +194,15 @@ class Capture:
             del part.cap  # the capture and its parts hold each other
 
     def check_forced(self) -> None:
-        """Tests force a break at every call, or at every call in an inlined function."""
+        """Break the graph if a test requests a break at every call, or at every call in an inlined function."""
         force = self.limits.force
         if force == "call" or (force == "leaf" and len(self.frames.running) > 1):
             raise Unsupported(causes.FORCED, "a test forces a break at this call")
 
-    # -- where we are ------------------------------------------------------------------------------------------
+    # -- the current line ------------------------------------------------------------------------------------------
     @property
     def origin(self) -> Origin | None:
-        """The user's line: the innermost frame that is not ours."""
+        """The user's line: the line of the innermost frame outside this library."""
         running = self.frames.running
         if not running:
             return None
@@ -213,7 +215,9 @@ class Capture:
         return self._origin
 
     def _shown_origin(self, stack: tuple[tuple[str, int, str], ...]) -> Origin:
-        """Where a capture is that has frames of this library alone: at the user's code that its root stands for, if at any."""
+        """The origin of a capture whose frames all belong to this library: the user's code that the root frame stands
+        for, if any.
+        """
         shown = self.shown
         if shown is None or shown.co_filename.startswith(_OWN_DIRS):
             return self.frames.running[-1].origin(stack)

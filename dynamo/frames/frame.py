@@ -1,4 +1,4 @@
-"""The frame executor: one captured frame, its locals, stack and handlers, run instruction by instruction.
+"""The frame executor: one captured frame, its locals, stack and handlers, executed instruction by instruction.
 
 Owns control flow within a frame: the program counter, the exception table, the restart and break protocol. `opcodes/`
 has the meaning of instructions, `values/` the behaviour of values, `capture.Capture` the state that all frames share.
@@ -34,7 +34,10 @@ TRACE_SOURCE: Final = logs.artifact("trace_source")
 
 
 class Executor(Machine, Protocol):
-    """A capture, as a frame of it sees it. restart: the instruction to break before, if an earlier attempt found one."""
+    """The capture, as its frames see it.
+
+    restart: where to break, if an earlier attempt found an instruction that it cannot capture.
+    """
 
     steps: int
     restart: Restart | None
@@ -46,7 +49,7 @@ class Executor(Machine, Protocol):
     @property
     def recorder(self) -> Recorder: ...
     def stop(self, frame: Frame, cause: Cause, detail: str) -> NoReturn:
-        """End the graph before the instruction that `frame` is at."""
+        """End the graph before the current instruction of `frame`."""
         ...
 
     def check_forced(self) -> None:
@@ -57,8 +60,8 @@ class Executor(Machine, Protocol):
 class Frame:
     """One frame of the captured program.
 
-    locals: by localsplus slot, None for unbound. chainable: its result is just pushed on the caller's stack, so that a
-    graph break inside can return into the caller. handled: what sys.exc_info() showed when it called a callee.
+    locals: by localsplus slot, None for unbound. chainable: the calling instruction only pushes the result, so that a
+    graph break inside can return into the caller. handled: the value of sys.exc_info() when the frame called a callee.
     """
 
     pops_delegate: Final = sys.version_info < (3, 12)
@@ -78,7 +81,7 @@ class Frame:
         self.chainable = chainable
         self.kw_names: tuple[str, ...] = ()
         self.ins: Instruction = self.decoded.instructions[pc]
-        self.step_number = 0  # of the instruction it is at, in the whole capture
+        self.step_number = 0  # number of the current instruction in the whole capture
         self.stack_before: list[Value] = []
         self.kw_before: tuple[str, ...] = ()
         self.mutations_before = 0
@@ -90,11 +93,11 @@ class Frame:
         self.stack.append(value)
 
     def pop_raw(self) -> Value:
-        """Pop without looking at the value."""
+        """Pop a value without realizing it."""
         return self.stack.pop()
 
     def pop(self) -> Value:
-        """Pop a value that is going to be used."""
+        """Pop a value and realize it."""
         value = self.stack.pop()
         return value.realize(self.cap) if isinstance(value, Lazy) else value
 
@@ -106,17 +109,17 @@ class Frame:
         return items
 
     def at(self, depth: int) -> Value:
-        """The value `depth` below the top (1 is the top), looked at."""
+        """The value `depth` below the top (1 is the top), realized."""
         return self.cap.realize(self.stack[-depth])
 
     def constant(self, value: Any) -> Value:
         """A value of co_consts."""
         if isinstance(value, tuple | frozenset):
-            return self.cap.world.wrap_static(value, "constant")  # the same object each time
+            return self.cap.world.wrap_static(value, "constant")  # the same object at each call
         return self.cap.world.wrap_new(value)
 
     def bind_closure(self) -> None:
-        """COPY_FREE_VARS: the function's cells into their slots."""
+        """COPY_FREE_VARS: put the cells of the function into their slots."""
         assert self.fn is not None
         first = len(self.decoded.slots) - len(self.code.co_freevars)
         self.locals[first:] = self.fn.closure(self.cap)
@@ -126,7 +129,7 @@ class Frame:
         return {n: v for n, v in zip(self.decoded.slots, self.locals, strict=True) if v is not None and v is not NULL}
 
     def release(self) -> None:
-        """Drop the values of the frame: the capture is over."""
+        """Drop the values of the frame at the end of the capture."""
         self.locals, self.stack, self.stack_before, self.handled = [], [], [], None
 
     # -- running -----------------------------------------------------------------------------------------------
@@ -153,7 +156,7 @@ class Frame:
                 if self._drops_iterators():
                     cap.stop(self, causes.GENERATOR, "an exception ends the loop over an iterator from outside")
                 if self.decoded.handler(self.ins.index) is None and return_is_visible(self, error.value):
-                    cap.stop(self, causes.GENERATOR, f"an exception leaves {self.code.co_qualname}, whose variables live on with it")
+                    cap.stop(self, causes.GENERATOR, f"an exception leaves {self.code.co_qualname}, whose variables live as long as it")
                 if not self._unwind(error):
                     raise
             except Unsupported as error:
@@ -161,13 +164,13 @@ class Frame:
             except GuardOnDataDependentSymNode as error:
                 cap.stop(self, causes.DATA_DEPENDENT_BRANCH, str(error))
             except NotConstant as error:
-                cap.stop(self, causes.OPAQUE_OBJECT, f"a constant is needed, and {error.args[0].describe()} is none")
+                cap.stop(self, causes.OPAQUE_OBJECT, f"a constant is needed, and {error.args[0].describe()} is not one")
             else:
                 if signal is not None:
                     return signal
 
     def _begin_step(self, cap: Executor) -> None:
-        """Note the state that a break before this instruction comes back to; break here if a restart needs it."""
+        """Save the state to which a break before this instruction returns; break here if a restart requires it."""
         cap.steps += 1
         self.step_number = cap.steps
         self.stack_before = list(self.stack)
@@ -177,20 +180,22 @@ class Frame:
             cap.stop(self, cap.restart.cause, cap.restart.detail)
 
     def _drops_iterators(self) -> bool:
-        """Whether the exception drops the last reference to an iterator from outside: a generator that is suspended in a
-        try or with block would run then."""
+        """Whether the exception drops the last reference to an iterator from outside.
+
+        If the iterator is a generator that is suspended in a try or with block, its code would run then.
+        """
         handler = self.decoded.handler(self.ins.index)
         dropped = self.stack_before[handler.depth if handler is not None else 0 :]
         return any(drops_iterator(self, v) for v in dropped)
 
     def resume_with(self, exception: Value) -> Return | Yield:
-        """Raise `exception` at the current instruction, and go on."""
+        """Raise `exception` at the current instruction, and continue."""
         if not self._unwind(Raised(exception)):
             raise Raised(exception)
         return self.run()
 
     def _unwind(self, error: Raised) -> bool:
-        """Go to the handler of the current instruction; False if the exception leaves the frame."""
+        """Jump to the handler of the current instruction; False if the exception leaves the frame."""
         bare = self.ins.name == "RAISE_VARARGS" and self.ins.arg == 0 and error.value is self.cap.exceptions.handled
         if not bare and self.ins.name != "RERAISE":
             self.cap.exceptions.passes(error.value, self)
@@ -202,7 +207,7 @@ class Frame:
         return True
 
     def enter_handler(self, handler: Handler, exception: Value) -> None:
-        """The stack and program counter that a handler starts with."""
+        """Set the stack and the program counter to the start of a handler."""
         del self.stack[handler.depth :]
         if handler.push_lasti:
             self.push(Constant(self.ins.offset // 2))
@@ -218,7 +223,7 @@ class Frame:
 
     # -- reporting ---------------------------------------------------------------------------------------------
     def place(self) -> Place:
-        """Where the frame is, for tracebacks."""
+        """The position of the frame, for tracebacks."""
         return Place(self.code, self.globals, self.ins.offset)
 
     @property
@@ -226,7 +231,7 @@ class Frame:
         return self.ins.line
 
     def origin(self, stack: tuple[tuple[str, int, str], ...] = ()) -> Origin:
-        """The user's line that the frame is at."""
+        """The user's line at the current instruction."""
         code = self.code
         source = linecache.getline(code.co_filename, self.ins.line).strip()
         return Origin(code.co_filename, self.ins.line, source, code.co_qualname, stack)

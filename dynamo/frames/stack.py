@@ -16,9 +16,9 @@ _CO_GENERATOR: Final = 0x20
 
 
 class FrameStack:
-    """Owns the frames that are running, outermost first, and every generator of the captured program.
+    """Owns the running frames, outermost first, and every generator of the captured program.
 
-    deepest: the most frames that may run at once.
+    deepest: the limit of nested frames.
     """
 
     def __init__(self, cap: Executor, deepest: int) -> None:
@@ -28,7 +28,7 @@ class FrameStack:
         self.generators: list[GeneratorValue] = []
 
     def run(self, frame: Frame) -> Return | Yield:
-        """Run `frame` on top of the frames that are running."""
+        """Run `frame` on top of the running frames."""
         caller = self.running[-1] if self.running else None
         if caller is not None:
             caller.handled = self.cap.exceptions.handled
@@ -39,7 +39,10 @@ class FrameStack:
             self.running.pop()
 
     def follow(self, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value], chain: bool) -> Value:
-        """fn(*args, **kwargs) by running the function's frame. chain: the result is just pushed by the calling instruction."""
+        """fn(*args, **kwargs): executes the frame of the function.
+
+        chain: the calling instruction only pushes the result.
+        """
         if fn.code.co_flags & CO_GENERATOR_LIKE:
             return self._generator(fn, args, kwargs)
         if len(self.running) > self.deepest:
@@ -60,7 +63,7 @@ class FrameStack:
         return made
 
     def step(self, frame: Frame, exception: Value | None) -> tuple[bool, Value]:
-        """One step of a generator's frame: (it yielded, the value)."""
+        """One step of a generator's frame. Returns (whether it yielded, the value)."""
         outer = self.cap.exceptions.handled
         self.running.append(frame)
         try:
@@ -71,6 +74,6 @@ class FrameStack:
         return isinstance(signal, Yield), signal.value
 
     def release(self) -> None:
-        """Drop what the frames hold."""
+        """Drop the values of the frames."""
         self.generators.clear()
         self.running.clear()

@@ -1,4 +1,4 @@
-"""`functorch`: what `torch.func` was before, with modules as functions and the compiler's entry points."""
+"""`functorch`: the predecessor of `torch.func`, with modules as functions and the compiler's entry points."""
 
 from __future__ import annotations
 

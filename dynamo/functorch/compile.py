@@ -1,4 +1,4 @@
-"""`functorch.compile` and `torch._functorch.aot_autograd`: compiling with a compiler for the forward and one for the backward."""
+"""`functorch.compile` and `torch._functorch.aot_autograd`: compilation by a forward and a backward compiler."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ default_partition = min_cut_rematerialization_partition = min_cut
 def aot_function(fn: Callable[..., Any], fw_compiler: Compiler, bw_compiler: Compiler | None = None, partition_fn: Any = min_cut,
                  decompositions: Any = None, num_params_buffers: int = 0, keep_inference_input_mutations: bool = False,
                  inference_compiler: Compiler | None = None, *, dynamic: bool = False, enable_log: bool = True) -> Any:  # fmt: skip
-    """`fn` as a function whose forward and backward graphs these compilers compile, at the first call for such inputs.
+    """`fn` as a function whose forward and backward graphs these compilers compile, at the first call with inputs of a
+    kind.
 
-    fn: is captured whole: a program that would break the graph is an error. num_params_buffers,
-    keep_inference_input_mutations, enable_log: torch's, without effect here.
+    fn: a graph break in it is an error. num_params_buffers, keep_inference_input_mutations, enable_log: torch's,
+    without effect here.
     """
     backend = aot_autograd(fw_compiler=fw_compiler, bw_compiler=bw_compiler, inference_compiler=inference_compiler,
                            partition_fn=partition_fn, decompositions=decompositions)  # fmt: skip
@@ -43,9 +44,9 @@ def aot_module(mod: Module, *args: Any, **kwargs: Any) -> Any:
 def aot_module_simplified(mod: Any, args: Sequence[Any], fw_compiler: Compiler, bw_compiler: Compiler | None = None,
                           partition_fn: Any = min_cut, decompositions: Any = None, keep_inference_input_mutations: bool = False,
                           inference_compiler: Compiler | None = None, **kwargs: Any) -> Callable[..., Any]:  # fmt: skip
-    """A captured graph compiled for example inputs, as a backend returns it.
+    """A captured graph compiled for example inputs, in the form that a backend returns.
 
-    Raises: TypeError for a module that is no GraphModule: `aot_module` takes those.
+    Raises: TypeError for a module that is not a GraphModule: `aot_module` compiles such modules.
     """
     if not isinstance(mod, GraphModule):
         raise TypeError(f"aot_module_simplified: got a {type(mod).__name__}; allowed: a GraphModule, as backends are given; "
@@ -55,7 +56,7 @@ def aot_module_simplified(mod: Any, args: Sequence[Any], fw_compiler: Compiler, 
 
 
 def make_boxed_func(f: Callable[..., Any]) -> Callable[..., Any]:
-    """`f` as a function of one list of its arguments, with the mark that says so."""
+    """`f` as a function of one list of its arguments, with the attribute that marks this form."""
 
     @functools.wraps(f)
     def boxed(args: list[Any]) -> Any:
@@ -66,7 +67,7 @@ def make_boxed_func(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def make_boxed_compiler(compiler: Compiler) -> Compiler:
-    """A compiler whose results take one list."""
+    """A compiler whose results take one list of arguments."""
 
     @functools.wraps(compiler)
     def boxed(gm: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
@@ -77,13 +78,13 @@ def make_boxed_compiler(compiler: Compiler) -> Compiler:
 
 @make_boxed_compiler
 def nop(fx_g: GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
-    """A compiler that runs the graph as it is."""
+    """A compiler that runs the graph unchanged."""
     return fx_g.forward
 
 
 @make_boxed_compiler
 def print_compile(fx_g: GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
-    """A compiler that prints the graph's source and runs it as it is."""
+    """A compiler that prints the graph's source and runs the graph unchanged."""
     print(fx_g.code)
     return fx_g.forward
 
@@ -93,7 +94,7 @@ compiled_function, compiled_module = aot_function, aot_module
 
 
 def memory_efficient_fusion(fn: Any, **kwargs: Any) -> Any:
-    """`fn` compiled by the default backend, which recomputes what is cheap in backward."""
+    """`fn` compiled by the default backend, which recomputes cheap tensors in backward."""
     return compile(fn, **kwargs)
 
 

@@ -4,14 +4,14 @@
 
 #include "state.h"
 
-/* How a code object's arguments lie in slots. */
+/* The layout of a code object's arguments in slots. */
 typedef struct {
     PyCodeObject *code;         /* borrowed: the owner holds the function */
     int n_positional, n_positional_only, n_keyword_only, n_slots;
     bool varargs, varkeywords, simple;
 } Signature;
 
-typedef struct {                /* objects that binding made, from which the slots borrow */
+typedef struct {                /* objects that binding created; the slots borrow from them */
     PyObject *rest, *keywords, *defaults, *kwdefaults;
 } BoundExtras;
 

@@ -11,7 +11,7 @@ typedef struct {
     vectorcallfunc vectorcall;
     EntryTable table;
     Signature signature;
-    PyObject *code;             /* keeps signature.code alive, so that its address stays its own */
+    PyObject *code;             /* keeps signature.code alive, so that no other code object gets its address */
     PyFunctionObject *fn;
     PyObject *miss, *region;    /* region: RegionObject or None */
     PyObject *dict, *weakrefs;
@@ -73,7 +73,7 @@ static PyObject *compiled_vectorcall(PyObject *callable, PyObject *const *args, 
     } else {
         BoundExtras extras = {NULL, NULL, NULL, NULL};
         int bound = bind_arguments(&self->signature, self->fn, args, nargs, kwnames, buffer.slots, &extras);
-        /* Arguments that do not fit: Python's own TypeError, from the function itself. */
+        /* Arguments that do not fit: the call of the function itself raises Python's TypeError. */
         result = bound < 0    ? NULL
                  : bound == 0 ? PyObject_Vectorcall((PyObject *)self->fn, args, nargsf, kwnames)
                               : compiled_dispatch(self, &buffer, args, nargsf, kwnames);

@@ -61,11 +61,12 @@ static void unsubscribe(Block *block, PyObject *dict)
     ptrmap_remove(&watched, item);
     PyMem_Free(s->blocks);
     PyMem_Free(s);
-    /* Fails only where the interpreter has already dropped its watchers, at its end. */
+    /* Fails only at the end of the interpreter, after it has dropped its watchers. */
     if (PyDict_Unwatch(watcher_id, dict) < 0) PyErr_Clear();
 }
 
-/* Give a dict that shares its values with an instance a separate table: popitem() does, and the item goes back to the end. */
+/* Give a dict that shares its values with an instance a separate table. popitem() does this; the item is then
+ * inserted again at the end. */
 static int own_table(PyObject *dict)
 {
     if (!HAS_SHARED_DICT_VALUES || !((PyDictObject *)dict)->ma_values) return 0;

@@ -170,9 +170,9 @@ static inline void frame_set_next(Frame *f, PyCodeObject *code, int unit)
 }
 #endif
 
-/* 3.12 and 3.13 count nested evaluations apart from Python's recursion limit, for the sake of the C stack, and allow
- * fewer (Include/cpython/pystate.h). A frame that the hook evaluates is one of those; without the hook it were none.
- * The hook minds the stack itself, so what the frame counts (PY_EVAL_C_STACK_UNITS in Python/ceval.c) is given back. */
+/* 3.12 and 3.13 count nested evaluations separately from Python's recursion limit, to protect the C stack, and allow
+ * fewer (Include/cpython/pystate.h). A frame that the hook evaluates counts as nested; without the hook it would not.
+ * The hook checks the stack itself, so it returns the units of the frame (PY_EVAL_C_STACK_UNITS in Python/ceval.c). */
 #if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000
 #define EVAL_STACK_UNITS 2
 #define frame_uncount(ts) ((ts)->c_recursion_remaining += EVAL_STACK_UNITS)
@@ -199,9 +199,10 @@ static inline int exception_row(PyCodeObject *code, int unit)
     return -1;
 }
 
-/* With an exception to throw. Up to 3.12 the interpreter looks up the handler, and the traceback's line, for the unit
- * before the next instruction. From 3.13 the line is the next instruction's, the handler still belongs to the unit before:
- * `unit` is the next one where both have the same handler (an instruction that can raise is hardly ever the first). */
+/* Start a frame with an exception to throw. Up to 3.12, the interpreter looks up the handler and the traceback's
+ * line for the unit before the next instruction. From 3.13, the line is that next instruction's line, and the handler
+ * still belongs to the unit before. So `unit` is the next instruction if both units have the same handler; an
+ * instruction that can raise is rarely the first one of a handler's range. */
 static inline void frame_set_throwing(Frame *f, PyCodeObject *code, int unit)
 {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -250,11 +251,11 @@ static inline PyFrameObject *frame_object(PyThreadState *ts, Frame *f)
 }
 
 /* --- disposal -------------------------------------------------------------------------------- */
-/* An eval function that returns without evaluating the frame must leave it as the evaluation would.
- * 3.11: nothing to do, the caller clears. From 3.12 the callee clears: the frame's code is replaced
- * by code that only returns None, and evaluated: its slots, function and code are released in the ordinary way.
- * The first instruction (RESUME, which may run signal handlers) is jumped over.
- * `result` is consumed; returns it, or NULL with the error that was set before. */
+/* An eval function that returns without evaluating the frame must leave the frame in the state after an evaluation.
+ * 3.11: nothing to do, the caller clears the frame. From 3.12, the callee clears it: the frame evaluates replacement
+ * code that only returns None, so that its slots, function and code are released in the ordinary way. The first
+ * instruction (RESUME, which may run signal handlers) is skipped. Consumes `result`; returns it, or NULL with the error
+ * that was set before. */
 #if PY_VERSION_HEX >= 0x030C0000
 extern PyCodeObject *return_none_code;      /* made by frame_compat_init(); frame_fill.c defines it */
 static inline int frame_compat_init(void)
@@ -291,8 +292,9 @@ static inline PyObject *frame_dispose(PyThreadState *ts, Frame *f, PyObject *res
 #endif
 
 /* --- instructions that a re-entry must not separate from the ones after them ------------------ */
-/* Whether the instruction after `opcode` depends on it by more than locals and stack. `so_far`: whether
- * `opcode` itself depends on the one before. KW_NAMES (3.11, 3.12) reaches CALL, over 3.11's PRECALL. */
+/* Whether the instruction after `opcode` depends on `opcode` by more than locals and stack. `so_far`: whether
+ * `opcode` depends on the instruction before it. The effect of KW_NAMES (3.11, 3.12) lasts until CALL, across the
+ * PRECALL of 3.11. */
 static inline bool opcode_binds_next(int opcode, bool so_far)
 {
 #ifdef KW_NAMES

@@ -36,7 +36,7 @@ int frame_fill(Pending *p, PyThreadState *ts, Frame *frame)
     if (p->exc) frame_set_throwing(frame, code, p->unit);
     else frame_set_next(frame, code, p->unit);
     if (p->shown && PyTuple_GET_SIZE(p->shown) && adopt_callback) adopt_exceptions(ts, frame, p->shown);
-    Py_CLEAR(p->locals);        /* now the frame alone holds them */
+    Py_CLEAR(p->locals);        /* the frame holds the only reference now */
     Py_CLEAR(p->stack);
     Py_CLEAR(p->shown);
     if (!p->exc) return 0;

@@ -19,15 +19,15 @@ typedef struct {
     PyObject *source;           /* list of flat instruction tuples */
     Guard *code;
     int count, capacity;
-    int32_t *place;             /* by the program's number of a temporary: where it lies, NOWHERE or ENDED */
+    int32_t *place;             /* of each temporary, by its number in the program: a slot, NOWHERE or ENDED */
     int n_places;
     int n_outer;                /* slots outside blocks, so far */
-    int n_local, n_local_most;  /* temporaries of this block, and of the block with most */
+    int n_local, n_local_most;  /* temporaries of this block, and the maximum over all blocks */
     bool in_block;
-    Py_ssize_t index;           /* of the top-level instruction being read, for messages */
+    Py_ssize_t index;           /* of the current top-level instruction, for messages */
 } Builder;
 
-/* A temporary of a block lies after all others, where exactly is known at the end: until then it is LOCAL + i. */
+/* The temporaries of blocks follow all others. Their slots are known at the end of the build; until then, LOCAL + i. */
 enum { NOWHERE = -1, ENDED = -2, LOCAL = 1 << 24 };
 
 static const OpSpec *find_spec(PyObject *name)
@@ -127,7 +127,7 @@ static int require(Builder *b, const OpSpec *spec, char kind, PyObject *value)
     }
 }
 
-/* Where a function keeps what code may replace. */
+/* The offset of a function's field that code may replace. */
 static int read_field(Builder *b, const OpSpec *spec, PyObject *value, Guard *g)
 {
     static const struct {
@@ -227,7 +227,7 @@ static int finish(Builder *b, const OpSpec *spec, PyObject *instruction, Guard *
         g->b = !overflow;
         return 0;
     case G_FUNCTION_IS:
-        if (g->obj == Py_None) g->obj = NULL;       /* how functions keep it */
+        if (g->obj == Py_None) g->obj = NULL;       /* functions store None as NULL */
         return 0;
     case G_FLOAT_EQ:
         if (!PyFloat_CheckExact(g->obj)) return refuse(b, spec, PyExc_TypeError, "expected a float", g->obj);

@@ -29,7 +29,7 @@ static int program_traverse(ProgramObject *self, visitproc visit, void *arg)
 
 static int program_clear(ProgramObject *self)
 {
-    /* Without its operands no program may pass: no call has this many inputs. */
+    /* A cleared program must reject every call: no call has -1 inputs. */
     self->n_inputs = self->n_outer = self->n_slots = -1;
     program_free_code(self);
     Py_CLEAR(self->source);
@@ -182,7 +182,7 @@ static PyGetSetDef program_getset[] = {
 };
 static PySequenceMethods program_sequence = {.sq_length = (lenfunc)program_len};
 
-/* A program that checks nothing is still a program. */
+/* A program without checks is true. */
 static int program_truth(ProgramObject *self)
 {
     (void)self;

@@ -18,9 +18,9 @@ typedef struct {
     int64_t dims[];             /* sizes, then strides, as in TensorObject */
 } TensorSpec;
 
-/* State of a watch or epoch block. The instructions of the block follow it in the program.
- * A run that enters the block takes a sample and a ticket; only the latest ticket may commit its
- * sample, so threads that interleave (a check may run Python code) cannot vouch for each other. */
+/* State of a watch or epoch block. The instructions of the block follow it in the program. A run that enters the
+ * block takes a sample and a ticket. Only the latest ticket may commit its sample: another thread may have run
+ * meanwhile, because a check may run Python code. */
 typedef struct Block {
     bool uses_epoch, seen;
     int n_dicts, n_types, n_owners;

@@ -57,7 +57,7 @@ static inline int ptrmap_add(PtrMap *map, void *key, void *value)
     return 0;
 }
 
-/* Remove an item that ptrmap_find returned: what follows it in its run is moved up. */
+/* Remove an item that ptrmap_find returned, and move up the items after it in its run. */
 static inline void ptrmap_remove(PtrMap *map, PtrMapItem *item)
 {
     size_t mask = map->size - 1, hole = (size_t)(item - map->items);

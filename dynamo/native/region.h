@@ -5,10 +5,10 @@
 #include "dispatcher.h"
 
 extern PyTypeObject RegionType;
-extern RegionObject *default_region;        /* of enter_region() without a region */
+extern RegionObject *default_region;        /* the region of enter_region() without an argument */
 extern PyMethodDef region_methods[];
 int region_init(void);
 PyObject *region_miss(RegionObject *region);                              /* borrowed, or NULL */
-/* The dispatcher for a code: borrowed, or NULL; *skipped says that it has a skip mark instead. */
+/* The dispatcher for a code: borrowed, or NULL; *skipped: whether the code has a skip mark instead. */
 DispatcherObject *region_find(RegionObject *region, PyCodeObject *code, bool *skipped);
 #endif

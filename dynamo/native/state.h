@@ -32,7 +32,8 @@ typedef struct {
 extern _Thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
 extern int stance;
 
-/* The error that is set leaves generated code: the callback may take the frames of generated code out of its traceback. */
+/* Called when the current error leaves generated code: the callback may remove the frames of generated code from its
+ * traceback. */
 void tidy_error(void);
 
 /* Whether the thread runs under a trace or profile function, or inside a tracing callback. */

@@ -1,7 +1,7 @@
 """Which code a capture follows, which it calls, and which becomes a node of the graph.
 
-Owns the lists, and `resolve`, which gives one record for a callee: how a capture treats its calls. Nothing here reads captured
-values; a callee is judged by identity, by its file and by its package.
+Owns the lists, and `resolve`, which returns one record for a callee: how a capture treats its calls. This module never
+reads captured values; it judges a callee by identity, file and package.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ from eager.startup.places import EAGER_DIR, ROOT
 OWN_PACKAGES: Final = ("eager", "fxir", "dynamo", "inductor")
 CAPTURED_GRAPH: Final = "CapturedGraph"  # the name of the graphs of captures
 DISABLED: Final = "_framejit_disabled"  # the attribute by which `disable` marks a callable
-# Callees that look at the frames that led to their call: functions of C, and functions of Python modules ("*": all of a module).
+# Callees that inspect the frames of their callers: functions of C, and functions of Python modules ("*": all of a
+# module).
 _FRAME_READERS: Final = frozenset((
     breakpoint, locals, globals, dir, eval, exec, compile,
     *(getattr(sys, name) for name in ("_getframe", "_getframemodulename", "_current_frames") if hasattr(sys, name)),
@@ -45,7 +46,7 @@ _FRAME_READING_MODULES: Final = {
     **dict.fromkeys(("pdb", "bdb", "ipdb", "pudb", "debugpy", "IPython.core.debugger"), frozenset("*")),
     "traceback": frozenset(("extract_stack", "format_stack", "print_stack", "walk_stack")),
 }
-# Other callees that end the graph, with any arguments.
+# Other callees that break the graph, with any arguments.
 _BREAKS: Final[dict[Any, Cause]] = {
     **dict.fromkeys((print, input, open), causes.UNKNOWN_CALL),
     **dict.fromkeys((builtins.__import__, importlib.import_module), causes.IMPORT),
@@ -55,7 +56,7 @@ _OWN_DIRS: Final = tuple(
 )
 _STDLIB_DIR: Final = os.path.abspath(sysconfig.get_paths()["stdlib"]) + os.sep
 _TESTS_DIR: Final = os.path.join(_STDLIB_DIR, "test", "")  # CPython's tests are like user code
-# Parts of our library whose code is followed like user code.
+# Parts of this library whose code is followed like user code.
 _INLINED_OWN: Final = (
     os.path.join(EAGER_DIR, "nn", ""),
     os.path.join(EAGER_DIR, "jit", ""),
@@ -99,11 +100,11 @@ _NOT_IN_GRAPH: Final = frozenset(
 )
 
 
-_DATA_DEPENDENT: Final = frozenset("nonzero masked_select unique item is_nonzero".split())  # functions of ours
+_DATA_DEPENDENT: Final = frozenset("nonzero masked_select unique item is_nonzero".split())  # functions of eager
 
 
 def _body(fn: Any) -> Any:
-    """A function of ours, behind what looks at its failed calls."""
+    """The function inside the wrapper that improves the errors of eager's functions; any other function unchanged."""
     guarded = isinstance(fn, types.FunctionType) and fn.__code__.co_filename == wrapper.__file__
     return fn.__dict__.get("__wrapped__", fn) if guarded else fn
 
@@ -121,7 +122,7 @@ def graph_functions() -> frozenset[int]:
     return frozenset(found)
 
 
-# Questions about the machine and this build, which have one answer for as long as the process runs.
+# Queries about the machine and the build, whose answers do not change while the process runs.
 _QUERIES: Final = frozenset({
     ("eager.cuda.backend", "is_available"), ("eager.cuda.backend", "device_count"), ("eager.distributed", "is_available"),
     ("eager.distributed", "is_initialized"), ("eager.backends.mps", "is_available"),
@@ -140,7 +141,7 @@ def allow(fn: Any) -> None:
 
 
 def disallow(fn: Any) -> None:
-    """End the graph at calls of `fn`."""
+    """Break the graph at calls of `fn`."""
     _allowed.pop(id(fn), None)
     _disallowed[id(fn)] = fn
 
@@ -151,13 +152,13 @@ def forbid(fn: Any) -> None:
 
 
 def assume_constant(fn: Any) -> None:
-    """Take the result of `fn` for a constant of the capture."""
+    """Treat the result of `fn` as a constant of the capture."""
     _constant_result[id(fn)] = fn
 
 
 @dataclass(frozen=True, slots=True)
 class Substitute:
-    """A function that is captured instead of `original`. folds: with constant arguments the original is called."""
+    """A function that is captured instead of `original`. folds: a call with constant arguments calls the original."""
 
     original: Any
     replacement: Callable[..., Any]
@@ -180,7 +181,7 @@ def _is_constant_result(fn: Any) -> bool:
 
 
 def _is_library_function(fn: types.FunctionType) -> bool:
-    """Whether `fn` is one of ours that works on tensors alone, below the public names: a node where it meets tensors."""
+    """Whether `fn` is an internal function of eager on tensors: calls with tensors become nodes."""
     filename = _body(fn).__code__.co_filename
     return filename.startswith(_LIBRARY) and not filename.startswith(_INLINED_OWN) and fn.__name__ not in _NOT_IN_GRAPH
 
@@ -191,7 +192,9 @@ def is_own(code: CodeType) -> bool:
 
 
 def is_of_program(raw: Any) -> bool:
-    """Whether an entry of a class of ours is Python code of the program: a function, or the descriptor of one."""
+    """Whether an entry of one of this library's classes is Python code of the program: a function, or a descriptor of
+    one.
+    """
     fn = raw.fget if isinstance(raw, property) else getattr(raw, "__func__", raw) if isinstance(raw, staticmethod | classmethod) else raw
     return isinstance(fn, types.FunctionType) and not is_own(fn.__code__)
 
@@ -200,7 +203,7 @@ _OPAQUE_PACKAGES: Final = ("numpy", "rich", "tqdm", "pytest", "_pytest", "byteco
 
 
 def is_own_module(name: str) -> bool:
-    """Whether importing the module `name`, not loaded yet, runs only this project's code: its package is one of ours."""
+    """Whether an import of the module `name`, which is not loaded yet, runs only code of this project."""
     package = sys.modules.get(name.partition(".")[0])
     return (getattr(package, "__file__", None) or "").startswith(_OWN_DIRS)
 
@@ -210,7 +213,9 @@ def _is_installed(path: str) -> bool:
 
 
 def _follows_package(path: str) -> bool:
-    """Whether the code of an installed package is followed: a library of models is, a package without tensors is not."""
+    """Whether the code of an installed package is followed: all packages except those in the list, which have no tensor
+    code.
+    """
     return not path.split("-packages" + os.sep, 1)[1].startswith(_OPAQUE_PACKAGES)
 
 
@@ -229,13 +234,13 @@ def _may_inline_file(filename: str) -> bool:
 
 
 def may_inline(code: CodeType) -> bool:
-    """Whether a call of this code is followed when met in a captured function."""
+    """Whether a call of this code in a captured function is followed."""
     return _may_inline_file(code.co_filename)
 
 
 @functools.lru_cache(maxsize=4096)
 def _may_capture_file(filename: str) -> bool:
-    if filename.startswith(("<frozen", "<compiled region>")):  # the latter: what `fxir.region.runtime` writes
+    if filename.startswith(("<frozen", "<compiled region>")):  # the second prefix: code that `fxir.region.runtime` writes
         return False
     path = os.path.abspath(filename)
     if path.startswith(_OWN_DIRS):
@@ -244,10 +249,10 @@ def _may_capture_file(filename: str) -> bool:
 
 
 def may_capture(code: CodeType) -> bool:
-    """Whether a frame of this code that the hook meets is worth a separate capture.
+    """Whether to capture a frame of this code separately when the hook encounters it.
 
-    Constructors of our modules are not: they fill registries, which only ordinary Python can. Nor is a captured graph
-    that runs uncompiled.
+    Constructors of this library's modules run plainly: they fill registries, which only ordinary Python can. A captured
+    graph that runs uncompiled also runs plainly.
     """
     if code.co_name == "__init__" and code.co_filename.startswith(os.path.join(EAGER_DIR, "")):
         return False
@@ -259,27 +264,28 @@ def may_capture(code: CodeType) -> bool:
 # --- one record for a callee --------------------------------------------------------------------------------------
 
 Row: TypeAlias = "Callable[[Any, list[Any], dict[str, Any]], Any]"  # (machine, arguments, keyword arguments) -> value
-ANSWERS: Final[dict[Any, Row]] = {}  # by callee, what its call gives
-# Each finds the row of callees that no table can name, such as the functions that transforms return.
+ANSWERS: Final[dict[Any, Row]] = {}  # callee -> the row that answers its calls
+# Each rule finds rows for callees that a table cannot name, such as the functions that transforms return.
 ANSWER_RULES: Final[list[Callable[[Any], Row | None]]] = []
 
 
 class Action(enum.Enum):
     """Treatments of a call by a capture."""
 
-    FOLLOW = enum.auto()  # run its code, or the rule of Python for its kind, within the capture
+    FOLLOW = enum.auto()  # follow its code, or apply Python's rule for its kind, within the capture
     NODE = enum.auto()  # record it in the graph
     ANSWER = enum.auto()  # call the row of its callee
-    CONSTANT = enum.auto()  # make it at capture: the result is a constant
-    BREAK = enum.auto()  # end the graph
+    CONSTANT = enum.auto()  # call it at capture: the result is a constant
+    BREAK = enum.auto()  # break the graph
 
 
 @dataclass(frozen=True, slots=True)
 class Callee:
     """The treatment of all calls of one callable.
 
-    target: the callable, or its substitute. original: the callable in whose place the substitute is, None without one. row: of an
-    ANSWER. signature: bounds of the arguments that are answered. cause, detail: of a BREAK. looks_at_frames: it sees its callers.
+    target: the callable, or its substitute. original: the substitution, if target is a substitute. row: of an ANSWER.
+    signature: bounds of the arguments that the row accepts. cause, detail: of a BREAK. looks_at_frames: it inspects its
+    callers.
     """
 
     target: Any
@@ -295,12 +301,12 @@ class Callee:
         return self.cause is causes.FRAME_INTROSPECTION
 
     def takes(self, n: int, names: dict[str, Any]) -> bool:
-        """Whether a row answers a call with n positional arguments and these keyword arguments."""
+        """Whether the row accepts n positional arguments and these keyword arguments."""
         return signatures.fits(self.signature, n, names) and signatures.takes(self.target, n, names)
 
 
 def name_of(target: Any) -> str:
-    """A callable in messages."""
+    """The text of a callable in messages."""
     if isinstance(target, type):
         return f"class {target.__qualname__}"
     if isinstance(target, types.FunctionType):
@@ -350,13 +356,13 @@ def _row_of(target: Any) -> Row | None:
 
 
 def _refused(target: Any) -> Callee | None:
-    """The record of a callee that is marked, or that a list names because it ends the graph."""
+    """The record of a callee that a mark or a list excludes from the graph."""
     if isinstance(target, type):
         mark = False if issubclass(target, Module) else type_attribute(target, DISABLED, False)
     else:
         mark = getattr(target, DISABLED, False)
         if not isinstance(target, types.FunctionType):
-            mark = mark is True  # a builtin may give anything for a name
+            mark = mark is True  # a builtin may return any object for a name
     if mark is causes.EXPLICIT or mark is causes.SKIPPED:
         return Callee(target, Action.BREAK, cause=mark)
     if mark or id(target) in _disallowed:

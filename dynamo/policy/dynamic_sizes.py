@@ -1,8 +1,9 @@
-"""Which sizes, ints and floats become symbols: what was seen at earlier compilations, what the user marked, what was asked for.
+"""Decides which sizes, ints and floats become symbols.
 
-Owns the marks on tensors (`mark_dynamic` and its kin), the memory of one site (`Dynamic`) and the decision for one
-input. "Automatic dynamic": static first; a size, stride, int or float that differs from what an earlier compilation of the
-same code saw is a symbol from then on. 0 and 1 are always static sizes. Knows nothing of guards or graphs.
+The decision for one input depends on the values at earlier compilations, on the user's marks, and on `dynamic=`. Owns
+the marks on tensors (`mark_dynamic` and related functions), the memory of one site (`Dynamic`) and the decision.
+"Automatic dynamic": a value is static at first; a size, stride, int or float that differs from its value at an earlier
+compilation of the same code is a symbol from then on. 0 and 1 are always static sizes. Does not know guards or graphs.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from fxir.symbols.shapes import MOST
 
 LOG: Final = logs.component("dynamic")
 
-# Where the marks of a tensor are kept: torch's names, since libraries look at them.
+# Attributes of a tensor that hold its marks: torch's names, because libraries read them.
 _DYNAMIC: Final = "_dynamo_dynamic_indices"
 _WEAK: Final = "_dynamo_weak_dynamic_indices"
 _STATIC: Final = "_dynamo_static_indices"
@@ -53,8 +54,8 @@ def mark_dynamic(
 ) -> None:  # fmt: skip
     """Compile `t`'s dim `index` (or several) as a symbol from the first time on, with values in min..max.
 
-    Where the compiled code turns out to need the size, compilation raises ConstraintViolationError. Sizes 0 and 1
-    stay static. Raises: TypeError, IndexError; NotImplementedError for hint_override and specialize_on.
+    Compilation raises ConstraintViolationError if the compiled code depends on the size. Sizes 0 and 1 stay static.
+    Raises: TypeError, IndexError; NotImplementedError for hint_override and specialize_on.
     """
     if hint_override is not None or specialize_on:
         raise NotImplementedError("mark_dynamic: hint_override and specialize_on are not implemented; leave them out")
@@ -65,7 +66,7 @@ def mark_dynamic(
 
 
 def maybe_mark_dynamic(t: Any, index: int | Sequence[int]) -> None:
-    """As `mark_dynamic`, but where the code needs the size, that is used and nothing is raised."""
+    """As `mark_dynamic`, but a size on which the code depends becomes a constant, and nothing is raised."""
     _note(t, _WEAK, index, "maybe_mark_dynamic")
 
 
@@ -83,11 +84,11 @@ def mark_static(t: Any, index: int | Sequence[int] | None = None) -> None:
 
 
 def mark_static_address(t: Any, guard: bool = False) -> None:
-    """Say that `t`, though no parameter, stays where it lies, as a cache of keys and values does.
+    """Declare that `t`, which is not a parameter, keeps its address, like a cache of keys and values.
 
-    torch then spares recorded CUDA graphs a copy of it. Compiled code here reads every input where it lies and keeps no
-    address, so there is nothing to spare and, with `guard`, nothing to check: the mark stands on the tensor, under torch's
-    name. Raises: TypeError unless `t` is a tensor.
+    In torch, this spares recorded CUDA graphs a copy of the tensor. Compiled code of this project reads every input at
+    its current address and stores no address. So there is no copy to spare and, with `guard`, nothing to check: the
+    function only sets torch's attribute on the tensor. Raises: TypeError unless `t` is a tensor.
     """
     if not isinstance(t, Tensor):
         raise TypeError(f"mark_static_address expects a tensor but received {type(t)}")
@@ -96,8 +97,11 @@ def mark_static_address(t: Any, guard: bool = False) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Dim:
-    """What one size is to be. symbolic: a symbol in lo..hi. alike: what sizes that share a symbol have in common, the sizes
-    they had at every compilation so far; () for one that shares none. strict: the user insists."""
+    """The decision for one size.
+
+    symbolic: the size is a symbol in lo..hi. alike: the values of the size at every compilation so far; sizes with
+    equal values share a symbol. () for a size that shares no symbol. strict: an error if the size cannot be symbolic.
+    """
 
     symbolic: bool
     alike: tuple[int, ...] = ()
@@ -112,9 +116,9 @@ _FIXED: Final = Dim(False)
 
 @dataclass(slots=True)
 class _Seen:
-    """Sizes and strides of one input over the compilations so far; None where they differed.
+    """Sizes and strides of one input over the compilations so far; None for a value that changed.
 
-    history: of each size, its values in turn.
+    history: for each size, its values in order.
     """
 
     sizes: list[int | None]
@@ -124,8 +128,11 @@ class _Seen:
 
 @dataclass(slots=True)
 class Dynamic:
-    """The memory of one site. mode: the `dynamic=` of compile(). static: (input, dim) that a stage could not have
-    symbolic, with the reason; dim -1 for a number. data: whether numbers that data tells may be symbols."""
+    """The memory of one site.
+
+    mode: the `dynamic=` of compile(). static: (input, dim) that a stage could not compile as a symbol, with the reason;
+    dim -1 for a number. data: whether numbers that depend on data may be symbols.
+    """
 
     mode: bool | None = None
     data: bool = True
@@ -136,24 +143,29 @@ class Dynamic:
     _held: dict[int, int | None] = field(default_factory=dict)  # id of the tensor there; None: it changed
 
     def stays(self, name: str, position: tuple[Any, ...]) -> bool:
-        """Whether the iterator at `name` stood here at every compilation so far. One that did not, because the loop over it
-        breaks each time round, is not worth a variant for each position."""
+        """Whether the iterator at `name` had this position at every compilation so far.
+
+        If not, a loop over it breaks in each iteration, and one variant for each position would not pay off.
+        """
         if self._positions.setdefault(name, position) != position:
             self._positions[name] = None
         return self._positions[name] is not None
 
     def keeps(self, place: int, t: Any) -> bool:
-        """Whether the tensor at a place was this one at every compilation so far. One that was another (a state that each call
-        replaces) is read where it stands: an entry that held it would serve one call.
+        """Whether a place held this tensor at every compilation so far.
 
-        place: the hash of its source, since a site's memory keeps no object alive. Were two to collide, they would be read so.
+        If not, the program replaces the tensor at each call: the compiled code then fetches it from its place, because
+        a variant that holds one tensor would serve one call.
+
+        place: the hash of the source, because the memory of a site keeps no object alive. Two places with equal hashes
+        are fetched like replaced tensors.
         """
         if self._held.setdefault(place, id(t)) != id(t):
             self._held[place] = None
         return self._held[place] is not None
 
     def see(self, name: str, t: Any) -> None:
-        """Note the geometry of an input that is about to be compiled for."""
+        """Record the geometry of an input of a new compilation."""
         sizes, strides = tuple(t.shape), tuple(t.stride())
         seen = self._tensors.get((name, len(sizes)))
         if seen is None:
@@ -170,7 +182,7 @@ class Dynamic:
                 seen.strides[d] = None
 
     def dims(self, name: str, t: Any) -> list[Dim] | None:
-        """The decision for each size, or None where all are static."""
+        """The decision for each size; None if all sizes are static."""
         marks = t.__dict__
         seen = self._tensors[name, t.ndim]
         if self.mode is not True and _DYNAMIC not in marks and _WEAK not in marks and None not in seen.sizes:
@@ -197,11 +209,11 @@ class Dynamic:
         return _FIXED
 
     def stride_varied(self, name: str, ndim: int, d: int) -> bool:
-        """Whether the stride of dim `d` was another one at an earlier compilation."""
+        """Whether the stride of dim `d` had another value at an earlier compilation."""
         return self._follows() and (name, -2 - d) not in self.static and self._tensors[name, ndim].strides[d] is None
 
     def int_is_symbolic(self, name: str, value: int) -> bool:
-        """Note an int argument; whether it is a symbol now."""
+        """Record the value of an int argument; return whether it is a symbol."""
         if not -(1 << 62) < value < 1 << 62:
             return False
         changed = self._changed(name, value)
@@ -210,18 +222,20 @@ class Dynamic:
         return (name, -1) not in self.static and ((changed and self._follows()) or (self.mode is True and value not in (0, 1)))
 
     def float_is_symbolic(self, name: str, value: float) -> bool:
-        """Note a float argument; whether it is a symbol now. As in torch, `dynamic=True` alone does not make it one, and what
-        is not finite is a constant."""
+        """Record the value of a float argument; return whether it is a symbol.
+
+        As in torch, `dynamic=True` alone does not make a float symbolic. An infinity or NaN is a constant.
+        """
         if not (math.isfinite(value) and self._changed(name, value)) or settings.current().capture.specialize_float:
             return False
         return self._follows() and (name, -1) not in self.static
 
     def _follows(self) -> bool:
-        """Whether what changes becomes a symbol."""
+        """Whether a value that changes becomes a symbol."""
         return self.mode is True or (self.mode is None and settings.current().capture.automatic_dynamic)
 
     def _changed(self, name: str, value: int | float) -> bool:
-        """Note the number; whether it was another one at an earlier compilation."""
+        """Record the number; return whether it had another value at an earlier compilation."""
         key, text = (type(value), name), repr(value)
         known = self._numbers.setdefault(key, text)
         if known is not None and known != text:

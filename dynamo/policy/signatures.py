@@ -1,4 +1,4 @@
-"""How many arguments the builtins that capture answers take, as data. A call outside these bounds is left to Python."""
+"""How many arguments the builtins in the answer table take, as data. A call outside these bounds is left to Python."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def fits(arity: Arity | None, n: int, names: dict[str, Any]) -> bool:
 
 
 def method_takes(cls: type, name: str, n: int, names: dict[str, Any]) -> bool:
-    """The same for a method of a container or an iterator."""
+    """Whether a method of a container or an iterator accepts n positional arguments and these keyword arguments."""
     for base in cls.__mro__:
         found = UNSIGNED.get(base if base is not frozenset else set, {}).get(name)
         if found is not None:
@@ -93,13 +93,15 @@ def method_takes(cls: type, name: str, n: int, names: dict[str, Any]) -> bool:
 
 
 def takes(fn: Any, n: int, names: dict[str, Any]) -> bool:
-    """Whether the signature of anything that is called, if it has one, allows that."""
+    """Whether the signature of a callable accepts the arguments; True for a callable without a signature."""
     return _binds(fn, n, frozenset(names))
 
 
 @functools.cache
 def _binds(fn: Any, n: int, names: frozenset[str]) -> bool:
-    """Whether the signature of a function, if it has one, takes n positional arguments and these keyword ones."""
+    """Whether the signature of a function accepts n positional arguments and these keyword arguments; True without a
+    signature.
+    """
     try:
         signature = inspect.signature(fn)
     except (TypeError, ValueError):

@@ -1,5 +1,6 @@
-"""Python's semantics over captured values, each module a part of a capture.
+"""Python's semantics over captured values; each module is a part of a capture.
 
-`calls` calls callees by their kind (start there), `classes` and `attributes` find attributes, `operators` applies operators,
-`iteration` runs iterators, `exceptions` raises, `formatting` makes text; `finalizers` decides where dropping a value would run code.
+`calls` calls callees by their kind (start there), `classes` and `attributes` find attributes, `operators` applies
+operators, `iteration` runs iterators, `exceptions` raises, `formatting` makes text, and `finalizers` decides whether
+dropping a value would run code.
 """

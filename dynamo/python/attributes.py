@@ -51,10 +51,10 @@ _HIDDEN: Final = frozenset({"__dict__", "__weakref__"})
 
 
 class InstanceDict(DictValue):
-    """The __dict__ of an object, existing or new: always what its attributes are now.
+    """The __dict__ of an object, existing or new: always its current attributes.
 
-    One entry is looked up as an attribute is, so that only its presence is guarded; to see all of them guards all names.
-    Entries can be stored; other changes end the graph.
+    A look-up of one entry is a look-up of the attribute, so that only its presence is guarded; a read of the whole dict
+    guards all names. Entries can be stored; other changes break the graph.
     """
 
     def __init__(self, cap: Any, obj: Value) -> None:
@@ -100,8 +100,8 @@ class InstanceDict(DictValue):
 class Attributes:
     """Reads, writes and deletes attributes of instances.
 
-    namespaces: values of the `__dict__` of objects, by id of the object's value. overlays: values in place of entries of modules'
-    registries, for the time of a functional_call, by id of the registry and name.
+    namespaces: values of the `__dict__` of objects, by id of the object's value. overlays: values that replace entries
+    of modules' registries during a functional_call, by id of the registry and name.
     """
 
     def __init__(self, cap: Machine) -> None:
@@ -115,7 +115,7 @@ class Attributes:
         """obj.name for an instance of a Python class."""
         getattribute = self.cap.classes.lookup(cls, "__getattribute__")
         if getattribute not in OWN_GETATTRIBUTE and not isinstance(getattribute, types.FunctionType):
-            raise Unsupported(causes.ATTRIBUTE, f"{obj.describe()}.{name} (its class has a __getattribute__ of its own)")
+            raise Unsupported(causes.ATTRIBUTE, f"{obj.describe()}.{name} (its class defines __getattribute__)")
         try:
             if getattribute not in OWN_GETATTRIBUTE:
                 found = self.cap.classes.wrap(cls, "__getattribute__", getattribute)
@@ -171,10 +171,10 @@ class Attributes:
         return known
 
     def meet_namespace(self, obj: Value) -> dict[str, Any] | None:
-        """The dict of an existing object's attributes, which are about to be read or written; None without a dict.
+        """The dict of an existing object's attributes, before a read or a write of it; None without a dict.
 
-        From here on the dict itself, wherever the program holds it, is known as the object's. Ends the graph where it is
-        already known as a dict like any other.
+        From now on, the dict itself is known as this object's, wherever the program holds it. Breaks the graph if the
+        program already uses it as an ordinary dict.
         """
         existing: Any = obj
         namespace = namespace_of(existing.real)
@@ -185,7 +185,7 @@ class Attributes:
             known = self.cap.world.by_id[id(namespace)] = self.namespaces.setdefault(id(obj), InstanceDict(self.cap, obj))
             self.cap.world.keep.append(namespace)
         if isinstance(known, DictValue) and not isinstance(known, InstanceDict):
-            raise Unsupported(causes.ATTRIBUTE, f"an attribute of {obj.describe()}, whose __dict__ is in use beside it")
+            raise Unsupported(causes.ATTRIBUTE, f"an attribute of {obj.describe()}, whose __dict__ is in use as an ordinary dict")
         return namespace
 
     def instance_entries(self, obj: Value) -> dict[str, Value]:
@@ -248,7 +248,7 @@ class Attributes:
         return None
 
     def _written_registry(self, entries: Any) -> DictValue | None:
-        """A module's registry as the captured program has changed it, if it has."""
+        """A registry of a module as the captured program has changed it; None if it is unchanged."""
         known = self.cap.world.by_id.get(id(entries))
         return known if isinstance(known, DictValue) and known.mutated else None
 
@@ -291,7 +291,7 @@ class Attributes:
         return self.cap.host(raw.__get__, object.__new__(obj.python_type()))
 
     def _exception_slot(self, obj: ExceptionValue, raw: Any) -> Value:
-        """An attribute that the C base of a new exception keeps: what its __init__ makes of the args."""
+        """An attribute that the C base of a new exception computes from the args of its __init__."""
         made = self.cap.host(raw.__objclass__, *(self.cap.realize(a).as_constant() for a in obj.args)) if obj.initialized else None
         if made is None:
             raise Unsupported(causes.EXCEPTION, f"{obj.describe()}.{raw.__name__}")
@@ -382,12 +382,15 @@ class Attributes:
         self.cap.effects.set_attribute(obj, name, value)
 
     def _has_entry(self, entries: Any, name: str) -> bool:
-        """Whether a module's registry has an entry `name`, now or at the beginning."""
+        """Whether a registry of a module has an entry `name`, now or at the beginning of the capture."""
         written = self._written_registry(entries)
         return name in entries or (written is not None and self.cap.operators.hash_key(Constant(name)) in written.entries)
 
     def _set_buffer(self, obj: UserObject, entries: Any, name: str, value: Value) -> bool:
-        """module.name = value where a buffer is replaced: an entry of the registry `entries`. False if another rule applies."""
+        """module.name = value that replaces a buffer: an entry of the registry `entries`.
+
+        False if another rule applies.
+        """
         allowed = value.python_type() is Tensor or (isinstance(value, Constant) and value.value is None)
         if not allowed or self.has_hooks(buffer_registration_hooks):
             return False
@@ -471,7 +474,7 @@ class Attributes:
         return True
 
     def read(self, owner: Value, name: str) -> Value:
-        """owner.name as the interpreter reads it: an AttributeError learns whose attribute was missed."""
+        """owner.name as in the interpreter: an AttributeError records the object and the name."""
         owner = self.cap.realize(owner)
         try:
             return owner.getattr(self.cap, name)
@@ -495,7 +498,7 @@ class Attributes:
 
     # -- methods of object, hooks ------------------------------------------------------------------------------
     def object_method(self, owner: UserObject, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        """object.<name>(owner, ...): what super() and explicit base calls reach."""
+        """object.<name>(owner, ...): the target of super() and of explicit calls of the base class."""
         cap = self.cap
         if name == "__setattr__" and not isinstance(owner.real, Module):
             cap.attributes.generic_set(owner, attribute_name(cap, args[0]), args[1])

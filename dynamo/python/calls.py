@@ -1,6 +1,8 @@
-"""Calls by kind of callee: functions are followed, classes make objects, instances run `__call__`, the table answers for builtins.
+"""Calls by kind of callee: functions are followed, classes make objects, instances run `__call__`, the table answers
+for builtins.
 
-A call that cannot be followed ends the graph; the hook decides whether the callee's frame is then captured separately.
+A call that cannot be followed breaks the graph; the hook decides whether the frame of the callee is then captured
+separately.
 """
 
 from __future__ import annotations
@@ -34,15 +36,14 @@ _METHOD_OWNERS: Final = frozenset({str, bytes, int, float, frozenset, set, dict,
 
 
 class Calls:
-    """Calls captured values. chain: the result of the call that is being made is just pushed by the calling instruction.
-    """
+    """Calls captured values. chain: the calling instruction only pushes the result of the current call."""
 
     def __init__(self, cap: Machine) -> None:
         self.cap = cap
         self.chain = False
 
     def call(self, value: Value, args: list[Value], kwargs: dict[str, Value], chain: bool = False) -> Value:
-        """value(*args, **kwargs). chain: the result is just pushed by the calling instruction."""
+        """value(*args, **kwargs). chain: the calling instruction only pushes the result."""
         value = self.cap.realize(value)
         self.chain = chain
         return value.call(self.cap, args, kwargs)
@@ -74,7 +75,7 @@ class Calls:
         if name == "__iter__" and not given and not named:
             return value.iterate(self.cap)
         method = type_attribute(type(value.value), name, None)
-        if isinstance(method, types.MethodDescriptorType):  # as the interpreter calls it: errors name the method
+        if isinstance(method, types.MethodDescriptorType):  # as in the interpreter: errors name the method
             given, method = [value.value, *given], method
         elif hasattr(value.value, name):
             method = getattr(value.value, name)
@@ -87,7 +88,7 @@ class Calls:
 
     # -- functions ---------------------------------------------------------------------------------------------
     def of_function(self, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        """Follow the call, or do what the record of the callee says."""
+        """Follow the call, or apply the treatment in the record of the callee."""
         chain, self.chain = self.chain, False
         if fn.real is None:
             if not callees.may_inline(fn.code):
@@ -123,7 +124,9 @@ class Calls:
         raise Unsupported(callee.cause, callee.detail)
 
     def _substitute(self, known: callees.Substitute, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        """The call of the function that `substitute_in_graph` gave, or of the original where all arguments are constants."""
+        """The call of the replacement that `substitute_in_graph` registered, or of the original if all arguments are
+        constants.
+        """
         cap = self.cap
         if known.folds:
             try:
@@ -154,7 +157,7 @@ class Calls:
 
     # -- instances and builtins --------------------------------------------------------------------------------
     def of_instance(self, obj: UserObject, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        """obj(*args, **kwargs). A module without hooks goes straight to its forward."""
+        """obj(*args, **kwargs). A call of a module without hooks calls its forward directly."""
         chain, self.chain = self.chain, False
         if type_attribute(obj.cls, callees.DISABLED, False) or (namespace_held(obj.real) or {}).get(callees.DISABLED):
             raise Unsupported(causes.DISABLED_CALL, f"{obj.describe()} is marked with disable")
@@ -176,7 +179,7 @@ class Calls:
         return method.call(self.cap, args, kwargs)
 
     def of_builtin(self, value: BuiltinValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        """fn(*args, **kwargs) for a C function or a descriptor of one, or for another callable that the tables know."""
+        """fn(*args, **kwargs) for a C function or a descriptor of one, or for another callable in the tables."""
         self.chain = False
         fn = value.fn
         callee = callees.resolve(fn, kwargs)
@@ -210,5 +213,5 @@ class Calls:
 
 
 def _is_modules_call(raw: Any, name: str) -> bool:
-    """Whether a class's entry `name` is Module's: the program may have replaced it."""
+    """Whether the entry `name` of a class is Module's: the program may have replaced it."""
     return isinstance(raw, types.FunctionType) and raw.__code__.co_qualname == f"HookedModule.{name}" and callees.is_own(raw.__code__)

@@ -1,6 +1,7 @@
-"""Classes of the captured program: their attributes, isinstance(), and the instances that they make.
+"""Classes of the captured program: their attributes, isinstance(), and new instances.
 
-Owns attribute look-up in classes, modules and super(). A look-up guards the attribute that it finds, or the absence of one.
+Owns attribute look-up in classes, modules and super(). A look-up guards the attribute that it finds, or the absence of
+the attribute.
 """
 
 from __future__ import annotations
@@ -38,29 +39,29 @@ from dynamo.values.tensor import TensorValue
 from dynamo.world.wrap import is_named_tuple, is_python_class
 from eager.nn import Module
 
-ABSENT: Final = object()  # stands for an attribute that a class does not have
+ABSENT: Final = object()  # the result for an attribute that a class does not have
 OWN_GETATTRIBUTE: Final = frozenset(
     {object.__getattribute__, BaseException.__getattribute__, type.__getattribute__, types.ModuleType.__getattribute__,
      types.SimpleNamespace.__getattribute__,
      *(base.__getattribute__ for base in CONTAINER_BASES)}
 )  # fmt: skip
-# Callables whose `__get__` gives a method, as a function's does.
+# Callables whose `__get__` returns a bound method, as `__get__` of a function does.
 _BOUND_AS_METHODS: Final = (types.FunctionType, functools._lru_cache_wrapper, _native.CompiledFunction)
 
 
 class Classes:
-    """Looks attributes up in classes, modules and super(), answers isinstance(), makes instances. It has no state."""
+    """Looks up attributes of classes, modules and super(), answers isinstance(), makes instances. It has no state."""
 
     def __init__(self, cap: Machine) -> None:
         self.cap = cap
 
     # -- look-up -----------------------------------------------------------------------------------------------
     def has(self, cls: type, name: str) -> bool:
-        """Whether instances of cls have the special method `name`. Guarded, as every look-up in a class is."""
+        """Whether instances of cls have the special method `name`. Guarded like every look-up in a class."""
         return self.lookup(cls, name) is not ABSENT
 
     def lookup(self, cls: type, name: str) -> Any:
-        """The raw class attribute, its presence or absence guarded; ABSENT without one."""
+        """The raw class attribute; ABSENT without one. Its presence or absence is guarded."""
         raw = type_attribute(cls, name, ABSENT)
         if module_of(cls) in ("builtins", "enum"):
             return raw
@@ -80,7 +81,7 @@ class Classes:
         return self.cap.world.wrap(cls, ConstSource(cls, cls.__name__))
 
     def special_method(self, obj: Value, name: str) -> Value:
-        """type(obj).name bound to obj: how Python finds special methods."""
+        """type(obj).name bound to obj: Python's look-up of special methods."""
         cls = obj.python_type()
         raw = self.lookup(cls, name)
         if raw is ABSENT:
@@ -105,7 +106,7 @@ class Classes:
             return self.cap.world.wrap_static(type.__subclasses__.__get__(cls))
         raw = self.lookup(cls, name)
         of_type = meta is type and is_data_descriptor(vars(type).get(name))
-        if of_type and (raw is not ABSENT or hasattr(cls, name)):  # it goes before the attribute of the class
+        if of_type and (raw is not ABSENT or hasattr(cls, name)):  # it takes precedence over the attribute of the class
             raise Unsupported(causes.ATTRIBUTE, f"{value.describe()}.{name}")
         from_meta = self.lookup(meta, name) if meta is not type else ABSENT
         if meta is not type and self.lookup(meta, "__getattribute__") is not type.__getattribute__:
@@ -118,13 +119,13 @@ class Classes:
         return self._class_entry(value, name, raw)
 
     def method_of(self, owner: Value, cls: type, name: str, func: Any) -> Value:
-        """The method that a classmethod of `func` gives for the class `owner`.
+        """The method that a classmethod of `func` returns for the class `owner`.
 
-        Before 3.13 a classmethod calls the `__get__` of `func`, if `func` is a descriptor: another classmethod, a property or a
-        bound method. The result need not be a method of the class.
+        Before CPython 3.13, a classmethod calls the `__get__` of `func` if `func` is a descriptor: another classmethod,
+        a property or a bound method. The result may be another object than a method of the class.
         """
-        asked = sys.version_info < (3, 13) and hasattr(type(func), "__get__") and not isinstance(func, _BOUND_AS_METHODS)
-        if asked or not callable(func):
+        bound_by_get = sys.version_info < (3, 13) and hasattr(type(func), "__get__") and not isinstance(func, _BOUND_AS_METHODS)
+        if bound_by_get or not callable(func):
             raise Unsupported(causes.ATTRIBUTE, f"{cls.__name__}.{name} (a classmethod of a {type(func).__name__})")
         return BoundMethod(owner, self.cap.world.wrap(func, ConstSource(func, f"{cls.__name__}.{name}")))
 
@@ -174,7 +175,7 @@ class Classes:
     def _module_class_attribute(self, value: PythonModule, cls: type, name: str) -> Any:
         """The attribute that a class of modules adds to types.ModuleType under `name`; ABSENT without one."""
         if self.lookup(cls, "__getattribute__") not in OWN_GETATTRIBUTE:
-            raise Unsupported(causes.ATTRIBUTE, f"{value.describe()}.{name} (its class has a __getattribute__ of its own)")
+            raise Unsupported(causes.ATTRIBUTE, f"{value.describe()}.{name} (its class defines __getattribute__)")
         raw = self.lookup(cls, name)
         if raw is type_attribute(types.ModuleType, name, ABSENT):
             return ABSENT
@@ -235,7 +236,7 @@ class Classes:
             return isinstance(value.fake, target) if value.real is None else isinstance(value.real, target)
         kind = value.python_type()
         if isinstance(value, UserObject) and type_attribute(kind, "__class__") is not object.__dict__["__class__"]:
-            raise Unsupported(causes.OPAQUE_OBJECT, f"isinstance() of {value.describe()}, which says itself what its class is")
+            raise Unsupported(causes.OPAQUE_OBJECT, f"isinstance() of {value.describe()}, whose __class__ is computed")
         if isinstance(target, type) and type(target) is type:
             return issubclass(kind, target)
         checker = self.lookup(type(target), "__instancecheck__")
@@ -246,7 +247,7 @@ class Classes:
         return self.is_subclass(kind, target)
 
     def is_subclass(self, kind: type, target: Any) -> bool:
-        """issubclass(kind, target). A registration may make a subclass of an abstract class later: guarded."""
+        """issubclass(kind, target). Guarded: a later registration may make a class a subclass of an abstract class."""
         if isinstance(target, types.UnionType):
             return any(self.is_subclass(kind, part) for part in target.__args__)
         if getattr(target, "_is_protocol", False) and target not in kind.__mro__:
@@ -287,7 +288,7 @@ class Classes:
             made = self.new_object(cls, [], {})
         else:
             made = self.new_object(cls, args, kwargs)
-        init = self.lookup(made.python_type(), "__init__")  # of the class of the instance, perhaps a subclass
+        init = self.lookup(made.python_type(), "__init__")  # the class of the instance, perhaps a subclass
         filled = isinstance(made, ContainerObject) or issubclass(made.python_type(), types.SimpleNamespace)
         fills = filled and getattr(init, "__objclass__", object) is not object
         if isinstance(init, types.FunctionType) or fills:
@@ -300,7 +301,7 @@ class Classes:
     def new_object(self, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """object.__new__(cls, ...)"""
         self.check_creation(cls)
-        if args or kwargs:  # CPython decides by its slots whether it minds them; a __new__ that was there leaves its slot behind
+        if args or kwargs:  # CPython decides by its slots whether extra arguments are an error; a deleted __new__ leaves its slot behind
             self.cap.host(object.__new__, cls, *(None for _ in args), **dict.fromkeys(kwargs))
             if container_base(cls) is None:
                 self.cap.world.guard("plain_new", ConstSource(cls, cls.__name__))
@@ -309,9 +310,11 @@ class Classes:
         return UserObject(cls, born=self.cap.steps)
 
     def check_creation(self, cls: type) -> None:
-        """Raise what making an instance of an abstract class raises; end the graph where its end would show."""
+        """Raise the error for an instance of an abstract class; break the graph if the finalizer of an instance is
+        visible.
+        """
         if self.has(cls, "__del__"):
-            raise Unsupported(causes.OPAQUE_OBJECT, f"{cls.__name__}(): its class has a __del__, and when that runs shows")
+            raise Unsupported(causes.OPAQUE_OBJECT, f"{cls.__name__}() defines __del__; when its finalizer runs would be observable")
         if getattr(cls, "__abstractmethods__", None) and container_base(cls) is None:
             self.cap.host(object.__new__, cls)
 
@@ -332,6 +335,6 @@ class Classes:
 
 
 def is_data_descriptor(raw: Any) -> bool:
-    """Whether a class attribute goes before the entry of an instance's dict."""
+    """Whether a class attribute takes precedence over the entry of an instance's dict."""
     kind = type(raw)
     return hasattr(kind, "__set__") or hasattr(kind, "__delete__")

@@ -25,7 +25,9 @@ _OF_OUR_CALLS: Final = ("error", None, Warning, re.compile(r"dynamo\."), 0)
 
 
 class Exceptions:
-    """Owns the exception that is being handled, and the frames that exceptions have passed, which their tracebacks hold."""
+    """Owns the handled exception, and the frames that exceptions have passed; the tracebacks of these exceptions hold
+    the frames.
+    """
 
     def __init__(self, cap: Machine) -> None:
         self.cap = cap
@@ -33,7 +35,7 @@ class Exceptions:
         self.passed_frames: list[Frame] = []
 
     def release(self) -> None:
-        """Drop the frames: they and their exceptions may hold each other."""
+        """Drop the frames: frames and their exceptions may refer to each other."""
         for frame in self.passed_frames:
             frame.release()
         self.passed_frames.clear()
@@ -42,7 +44,8 @@ class Exceptions:
     def host(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """fn(*args, **kwargs) on host values; its exception is raised in the captured program.
 
-        A function that warns ends the graph: it has to run in ordinary Python at each call, for the user's line.
+        A function that warns breaks the graph: it must run in ordinary Python at each call, so that the warning shows
+        the user's line.
         """
         filters: Any = warnings.filters
         filters.insert(0, _OF_OUR_CALLS)
@@ -53,7 +56,7 @@ class Exceptions:
         except Warning as warning:
             raise Unsupported(causes.UNKNOWN_CALL, f"{getattr(fn, '__name__', fn)}(), which warns: {warning}") from None
         except Exception as error:
-            if any(isinstance(a, SymInt | SymFloat) for a in args):  # Python's own answer, or its own words, for the number
+            if any(isinstance(a, SymInt | SymFloat) for a in args):  # Python's result, or its error message, for the number
                 return self.host(fn, *(_number(a) for a in args), **kwargs)
             raise Raised(self.with_context(self.like(error))) from error
         finally:
@@ -61,7 +64,7 @@ class Exceptions:
                 filters.remove(_OF_OUR_CALLS)
 
     def like(self, error: BaseException) -> ExceptionValue:
-        """A captured exception like the host's `error`."""
+        """A captured exception with the class and the arguments of the host's `error`."""
         args = [self.cap.world.wrap_new(a) for a in error.args]
         value = ExceptionValue(type(error), args)
         for name in ("name", "obj", "path"):
@@ -75,11 +78,11 @@ class Exceptions:
         return value
 
     def preset(self, value: Value, name: str, attribute: Value) -> None:
-        """Set an attribute that the constructor would have set: the program has no effect by it."""
+        """Set an attribute that the constructor would have set. It does not count as an effect of the program."""
         self.cap.effects.preset(value, name, attribute)
 
     def passes(self, value: Value, frame: Frame) -> None:
-        """An exception is raised in `frame`, or comes out of its callee: the traceback grows by an entry."""
+        """Add an entry to the traceback: an exception was raised in `frame`, or left its callee."""
         if isinstance(value, ExceptionValue):
             callers = tuple(itertools.takewhile(lambda f: f is not frame, self.cap.frames.running))
             value.passed.insert(0, Passed(frame.place(), frame, callers))
@@ -88,15 +91,15 @@ class Exceptions:
                 self.cap.effects.change(value)
 
     def with_context(self, value: Value) -> Value:
-        """Chain a newly raised exception to the one being handled."""
+        """Set the handled exception as the context of a new exception."""
         handled = self.handled
         if handled is None and isinstance(value, ExceptionValue) and value.source is None:
             value.raised_bare = value.context is NONE
         if handled is None or handled is value:
             return value
         if not isinstance(value, ExceptionValue) or value.source is not None:
-            raise Unsupported(causes.EXCEPTION, "an exception from outside, raised while another one is handled")
-        link: Value = handled  # the chain must not lead back to the value; it may be a ring already
+            raise Unsupported(causes.EXCEPTION, "an exception from outside, raised while a different exception is handled")
+        link: Value = handled  # the chain must not lead back to the value; it may already be a cycle
         seen: set[int] = set()
         while isinstance(link, ExceptionValue) and link.source is None and id(link) not in seen:
             seen.add(id(link))
@@ -115,7 +118,7 @@ class Exceptions:
         raise Raised(self.with_context(ExceptionValue(cls, [self.cap.world.wrap_new(a) for a in args])))
 
     def raise_name_error(self, name: str) -> NoReturn:
-        """Raise what a missing global raises."""
+        """Raise the NameError of a missing global."""
         value = ExceptionValue(NameError, [Constant(f"name '{name}' is not defined")])
         self.preset(value, "name", Constant(name))
         raise Raised(self.with_context(value))
@@ -135,11 +138,11 @@ class Exceptions:
         raise Raised(value)
 
     def is_instance_of(self, value: Value, cls: type) -> bool:
-        """isinstance for exceptions."""
+        """isinstance() for captured exceptions."""
         return issubclass(value.python_type(), cls)
 
     def as_exception(self, value: Value, args: list[Value]) -> Value:
-        """The exception of `raise value`: an instance, made if value is a class."""
+        """The exception of `raise value`: value, or an instance if value is a class."""
         if isinstance(value, ClassValue) and issubclass(value.cls, BaseException):
             return self.cap.call(value, args, {})
         if isinstance(value, ExceptionValue):
@@ -185,5 +188,5 @@ class Exceptions:
 
 
 def _number(x: Any) -> Any:
-    """`x`, a symbolic number as the number that it is now."""
+    """The argument of a call with a symbolic number fixed to its present value."""
     return int(x) if isinstance(x, SymInt) else float(x) if isinstance(x, SymFloat) else x

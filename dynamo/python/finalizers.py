@@ -1,8 +1,9 @@
-"""Visible finalizers: objects whose end runs code (a generator suspended in a try block, a `__del__`) or clears a weak reference.
+"""Visible finalizers: objects whose end runs code (a generator suspended in a try block, a `__del__`) or clears a weak
+reference.
 
-Owns the questions whether the end of a value is visible, and whether a frame drops the last reference to it. A capture keeps the
-value of a variable for as long as eager does, and breaks the graph where the last reference goes. Must not know how a break is
-written.
+Decides whether the end of a value is visible, and whether a frame drops the last reference to it. A capture keeps the
+value of a variable for as long as eager does, and breaks the graph before it drops a last reference. Must not know how
+a break is written.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _QUALNAME: Final = vars(type)["__qualname__"].__get__  # without the metaclass
 _WIDTH: Final = 64
 _QUIET: Final = (int, float, complex, str, bytes, bytearray, type(None), ModuleType, Tensor, slice, range)
 _CONTAINERS: Final[tuple[Any, ...]] = (list, tuple, set, frozenset, deque)
-# They hold nothing that runs when they are dropped.
+# Objects of these types hold nothing whose end runs code.
 _ITERABLES: Final[tuple[Any, ...]] = ((), [], "", b"", range(0), {}, {}.items(), {}.values(), set())
 _PASSIVE_ITERATORS: Final = frozenset(type(iter(v)) for v in _ITERABLES)
 
@@ -52,13 +53,13 @@ def end_is_visible(real: Any, depth: int = _DEPTH) -> bool:
 
 
 def _is_of_a_call(cls: type) -> bool:
-    """Whether a class was made by a class statement in a function: classes of modules do not end."""
+    """Whether a class statement in a function made the class: classes of modules do not end."""
     return "<locals>" in _QUALNAME(cls)
 
 
 def _parts(real: Any) -> Iterable[Any]:
     base = next((base for base in _CONTAINERS if is_a(real, base)), None)
-    if base is not None:  # not by its own __iter__, which is the program's to call
+    if base is not None:  # its own __iter__ would run code of the program
         return list(islice(base.__iter__(real), _WIDTH))
     if is_a(real, dict):
         return list(islice(dict.values(real), _WIDTH))
@@ -76,12 +77,14 @@ def _parts(real: Any) -> Iterable[Any]:
 def _contents(cell: CellType) -> tuple[Any, ...]:
     try:
         return (cell.cell_contents,)
-    except ValueError:  # it is empty
+    except ValueError:  # the cell is empty
         return ()
 
 
 def value_end_is_visible(value: Value, frame: Frame, depth: int = _DEPTH, owned: bool = False) -> bool:
-    """Whether the end of a captured value may run code. An object that is also held elsewhere, as in an attribute, does not end with it.
+    """Whether the end of a captured value may run code.
+
+    An object with another holder, such as an attribute, does not end with the value.
 
     owned: whether the value is part of an existing object that may end.
     """
@@ -89,7 +92,7 @@ def value_end_is_visible(value: Value, frame: Frame, depth: int = _DEPTH, owned:
         return False
     if isinstance(value, Lazy):
         return _unused_end_is_visible(value, frame, depth) if value.seen is None else value_end_is_visible(value.seen, frame, depth, owned)
-    if isinstance(value, GeneratorValue):  # it does once it has begun, which the instruction of a break may do
+    if isinstance(value, GeneratorValue):  # visible once it has begun; the instruction of a break may begin it
         return not value.finished and any(v is value for v in frame.stack)
     if depth == 0:
         return False
@@ -124,14 +127,15 @@ def _unused_end_is_visible(value: Lazy, frame: Frame, depth: int) -> bool:
     """
     if end_is_visible(value.real, depth):
         return True
-    if isinstance(value.source, ItemSource | DictItemSource) and not value.source.is_constant_rooted:  # the entry holds those
+    if isinstance(value.source, ItemSource | DictItemSource) and not value.source.is_constant_rooted:  # else the entry holds the object
         frame.cap.world.guards.add("type", value.source, type(value.real), origin=frame.origin())
     return False
 
 
 def _may_end(value: Value, frame: Frame) -> bool:
-    """Whether an existing value came in a variable, which may be all that holds it, or out of a container that the captured
-    program has changed."""
+    """Whether the captured program may hold the last reference to an existing value: the value came in a variable, or
+    from a container that the program has changed.
+    """
     source = value.source
     if isinstance(source, ItemSource | DictItemSource):
         return any(v.source == source.parent for v in frame.cap.effects.written())
@@ -141,10 +145,14 @@ def _may_end(value: Value, frame: Frame) -> bool:
 def may_be_watched(
     value: Value, frame: Frame, is_made: Callable[[Value], bool], depth: int = _DEPTH, owned: bool = False
 ) -> bool:
-    """Whether code that is not captured may make a weak reference to `value` or to a part of it, all of whose holders could be
-    variables that nothing reads: it came in one, or it is new and handed out. Tensors are let go of: their memory is needed.
+    """Whether plain code may make a weak reference to `value` or to a part of it, while only unread variables hold the
+    object.
 
-    is_made: whether a new value becomes an object. owned: whether the value is part of an object that came in a variable.
+    This holds for an existing object that came in a variable, and for a new object that the plain code receives.
+    Tensors are excluded: the frame releases them, because their memory is needed.
+
+    is_made: whether a new value becomes an object. owned: whether the value is part of an object that came in a
+    variable.
     """
     known = value.seen if isinstance(value, Lazy) and value.seen is not None else value
     if isinstance(known, Constant | TensorValue):
@@ -161,7 +169,9 @@ def may_be_watched(
 
 
 def _is_referable(real: Any, depth: int) -> bool:
-    """Whether there can be weak references to an existing object or to a part of it, or it is one, which can be counted."""
+    """Whether weak references to an existing object or to a part of it can exist, or whether it is a weak reference
+    itself: weak references can be counted.
+    """
     kind = type(real)
     if issubclass(kind, type):
         return _is_of_a_call(real)
@@ -174,7 +184,7 @@ def _is_referable(real: Any, depth: int) -> bool:
 
 def _captured_parts(value: Value, frame: Frame) -> Iterable[Value]:
     for held in vars(value).values():
-        if is_a(held, Value):  # it may be an existing object, of any class
+        if is_a(held, Value):  # the attribute may be an existing object of any class
             yield held
         elif type(held) in (list, tuple):
             yield from (v for v in held[:_WIDTH] if is_a(v, Value))
@@ -190,19 +200,19 @@ def _captured_parts(value: Value, frame: Frame) -> Iterable[Value]:
 
 
 def drop_is_visible(frame: Frame, value: Value | None) -> bool:
-    """Whether code may run now that `frame` has dropped a value that it held in a variable or on its stack."""
+    """Whether code may run after `frame` has dropped a value from a variable or from its stack."""
     return value is not None and value_end_is_visible(value, frame) and not _is_held(value, frame.cap.frames.running)
 
 
 def cell_drop_is_visible(frame: Frame, cell: CellValue) -> bool:
-    """Whether code may run now that `frame` empties a cell, or gives it other contents."""
-    if cell.contents is None and not cell.written:  # those from outside are not looked at
+    """Whether code may run when `frame` empties a cell, or replaces its contents."""
+    if cell.contents is None and not cell.written:  # cells from outside: their contents were not read
         return end_is_visible(getattr(cell, "real", None))
     return drop_is_visible(frame, cell.contents)
 
 
 def return_is_visible(frame: Frame, returned: Value) -> bool:
-    """Whether code may run when an inlined frame returns, or an exception leaves it, which drops its variables."""
+    """Whether code may run when an inlined frame drops its variables: it returns, or an exception leaves it."""
     *callers, innermost = frame.cap.frames.running
     if not callers or innermost is not frame:
         return False

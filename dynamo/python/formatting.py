@@ -1,6 +1,6 @@
 """str(), repr(), ascii() and format() of captured values.
 
-The text of a value that can change from call to call is a list of pieces (`SymbolicText`), joined when the compiled code runs.
+The text of a value that can differ between calls is a list of pieces (`SymbolicText`), which the compiled code joins.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Formatting:
             return self._container_text(value)
 
     def _text_given(self, given: Value, convert: Callable[[Any], str]) -> Value:
-        """The result of a special method for `convert`, which takes only a str."""
+        """The result of a special method for `convert`, which accepts only a str."""
         given = self.cap.realize(given)
         if issubclass(given.python_type(), str):
             return given
@@ -73,7 +73,7 @@ class Formatting:
         return Constant(self.cap.host(convert, Giving(given.as_constant())))
 
     def _symbolic_parts(self, value: Value) -> list[str | SymbolicValue] | None:
-        """The text of a symbolic number, or of a tuple or shape that holds one, in pieces; None for other values."""
+        """The pieces of the text of a symbolic number, or of a tuple or shape that holds one; None for other values."""
         if isinstance(value, SymbolicValue):
             return [value]
         if not (isinstance(value, TupleValue) and value.cls in (tuple, Size)):
@@ -126,5 +126,5 @@ class Formatting:
 
 
 def _is_of_enum(method: types.FunctionType) -> bool:
-    """Whether the enum module made a special method: it may run at capture."""
+    """Whether the enum module made a special method: such a method may run at capture."""
     return method.__module__ == "enum" or method.__code__.co_filename == enum.Enum.__repr__.__code__.co_filename

@@ -1,4 +1,4 @@
-"""Iteration over captured values: iter() and next(), the iterators that containers give, and sorted().
+"""Iteration over captured values: iter() and next(), the iterators of containers, and sorted().
 
 Loops are unrolled: every call of next() counts towards one limit.
 """
@@ -18,7 +18,7 @@ from dynamo.values.set_order import History
 
 
 class Iteration:
-    """Owns the number of iterations that were unrolled; most: the limit of it."""
+    """Owns the number of unrolled iterations; most: its limit."""
 
     def __init__(self, cap: Machine, most: int) -> None:
         self.cap = cap
@@ -30,7 +30,7 @@ class Iteration:
         return self.cap.realize(value).iterate(self.cap)
 
     def next(self, iterator: Value) -> Value | None:
-        """The next item or None. Counts towards the unroll limit."""
+        """The next item; None at the end. Counts towards the unroll limit."""
         self.unrolled += 1
         if self.unrolled > self.most:
             raise Unsupported(causes.UNROLL_LIMIT, f"more than {self.most} iterations")
@@ -79,7 +79,7 @@ class Iteration:
         return new
 
     def sorted(self, items: list[Value], kwargs: dict[str, Value]) -> list[Value]:
-        """sorted(items, key=, reverse=) by constants, and by sequences whose order constants decide."""
+        """sorted(items, key=, reverse=) for keys whose order depends on constants only."""
         key_fn = kwargs.get("key")
         keyed = items if key_fn is None or is_none(self.cap.realize(key_fn)) else [self.cap.call(key_fn, [i], {}) for i in items]
         reverse = "reverse" in kwargs and self.cap.truth(kwargs["reverse"])
@@ -97,7 +97,7 @@ class Iteration:
 
 
 class _Compared:
-    """A captured key, which the host's sort compares: often the first items of tuples and lists decide."""
+    """A captured key for the host's sort. The first items of tuples and lists often decide the order."""
 
     def __init__(self, cap: Machine, key: Value) -> None:
         self.cap = cap

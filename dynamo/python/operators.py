@@ -61,7 +61,7 @@ UNARY: Final[dict[Any, str]] = {
     operator.invert: "__invert__",
     abs: "__abs__",
 }
-# How to read the data of an enum's member, by the comparison and hash that the class has from its data type.
+# How to read the data of an enum member, by the comparison and hash that its class has from its data type.
 _MIXED_IN: Final[dict[Any, Callable[[Any], Any]]] = {
     (str.__eq__, str.__hash__): str.__str__, (int.__eq__, int.__hash__): int.__int__, (float.__eq__, float.__hash__): float.__float__,
 }  # fmt: skip
@@ -79,7 +79,7 @@ class Operators:
 
     # -- operators ---------------------------------------------------------------------------------------------
     def binary(self, fn: Any, a: Value, b: Value, written: Any = None) -> Value:
-        """fn(a, b) for an operator of BINARY. written: the in-place operator that the program wrote, for messages."""
+        """fn(a, b) for an operator of BINARY. written: the in-place operator in the program, for messages."""
         a, b = self.cap.realize(a), self.cap.realize(b)
         written = written or fn
         if isinstance(a, Constant) and isinstance(b, Constant):
@@ -95,7 +95,7 @@ class Operators:
         return self._containers(fn, written, a, b)
 
     def beside_tensor(self, value: Value) -> Value:
-        """The other operand, as an operator of tensors reads it."""
+        """The other operand of a tensor operator."""
         return self.cap.arrays.number_for_tensor(value_of_scalar(self.cap, value))
 
     def _of_constants(self, fn: Any, a: Constant, b: Constant) -> Value:
@@ -125,7 +125,7 @@ class Operators:
             return self._percent(a, b)
         known = (Constant, Sequence, DictValue, SetValue, RangeValue, ClassValue, FunctionValue)
         if isinstance(a, known) and isinstance(b, known) and not isinstance(a, ClassValue) and not isinstance(b, ClassValue):
-            self.cap.host(written, _sample(a), _sample(b))  # TypeError: Python's own
+            self.cap.host(written, _sample(a), _sample(b))  # Python raises the TypeError
         raise Unsupported(causes.OPAQUE_OBJECT, f"{fn.__name__} of {a.describe()} and {b.describe()}")
 
     def _percent(self, a: Constant, b: Value) -> Value:
@@ -135,7 +135,7 @@ class Operators:
             raise Unsupported(causes.DATA_DEPENDENT_VALUE, "formatting of a value that is not constant") from None
 
     def _special(self, fn: Any, written: Any, a: Value, b: Value) -> Value:
-        """Special methods by Python's order: a subclass's reflected method goes first."""
+        """Special methods in Python's order: the reflected method of a subclass runs first."""
         method, reflected = BINARY[fn]
         ta, tb = a.python_type(), b.python_type()
         attempts = [(a, method, b), (b, reflected, a)]
@@ -149,10 +149,10 @@ class Operators:
             if not isinstance(left, UserObject):
                 if isinstance(left, TensorValue):
                     if isinstance(right, UserObject):
-                        continue  # Tensor's operators answer NotImplemented for foreign objects
+                        continue  # Tensor's operators return NotImplemented for foreign objects
                     return self.cap.recorder.call(fn, [a, b], {})
                 if not isinstance(right, ContainerObject):
-                    continue  # of constants and containers: NotImplemented for foreign objects
+                    continue  # constants and containers return NotImplemented for foreign objects
                 if left is a and isinstance(left, Sequence) and right.base is left.family:
                     return self._containers(fn, written, left, right.contents(self.cap))
                 if right.is_scalar:
@@ -195,7 +195,7 @@ class Operators:
         if isinstance(a, ListValue):
             return method in ("__iadd__", "__imul__")
         if isinstance(a, SetValue):
-            return a.cls is set and method in SetValue.MUTATORS and isinstance(b, SetValue)  # with a view it is a new set
+            return a.cls is set and method in SetValue.MUTATORS and isinstance(b, SetValue)  # with a view, the result is a new set
         return isinstance(a, DictValue) and method == "__ior__"
 
     def unary(self, fn: Any, a: Value) -> Value:
@@ -313,7 +313,7 @@ class Operators:
         return self.cap.host(getattr(type(x), name), x, other)
 
     def _compare_members(self, raw: Any, left: UserObject, right: Value) -> Any:
-        """raw(left, right) for a member of an enum that is a str or a number too, by whose comparison it compares."""
+        """raw(left, right) for a member of an enum with data of type str or a number: it compares like its data."""
         other = right.real if isinstance(right, UserObject) and isinstance(right.real, enum.Enum) else None
         known = other is not None
         if isinstance(right, Constant):
@@ -361,7 +361,7 @@ class Operators:
         raise Unsupported(causes.OPAQUE_OBJECT, f"== of {a.describe()} and {b.describe()}")
 
     def _common_start(self, a: Sequence, b: Sequence) -> int:
-        """How many leading items are equal. An __eq__ may change the sequences meanwhile."""
+        """The number of equal leading items. An __eq__ may change the sequences meanwhile."""
         i = 0
         while i < len(a.items) and i < len(b.items) and self.equal(a.items[i], b.items[i]):
             i += 1
@@ -433,7 +433,7 @@ class Operators:
     def _class_getitem(self, container: ClassValue, key: Value) -> Value:
         if self.cap.classes.lookup(type(container.cls), "__getitem__") is enum.EnumType.__getitem__:
             return self.cap.world.wrap_static(self.cap.host(operator.getitem, container.cls, self.object_constant(key)))
-        if self.cap.classes.has(type(container.cls), "__getitem__"):  # the method of the metaclass goes before __class_getitem__
+        if self.cap.classes.has(type(container.cls), "__getitem__"):  # the method of the metaclass takes precedence over __class_getitem__
             return self.cap.call(self.cap.classes.special_method(container, "__getitem__"), [key], {})
         generic = container.cls is type or hasattr(container.cls, "__class_getitem__")
         if generic and module_of(container.cls) == "builtins":
@@ -461,7 +461,7 @@ class Operators:
             raise Unsupported(causes.OPAQUE_OBJECT, f"{value.describe()} as an index") from None
 
     def hash_key(self, value: Value) -> Any:
-        """A host key that is equal exactly when Python's dict finds the keys equal."""
+        """A host key. Two host keys are equal exactly if Python's dict treats the keys as equal."""
         value = self.cap.realize(value)
         if isinstance(value, Constant):
             return ("c", value.value)
@@ -493,7 +493,9 @@ class Operators:
         return hasher, eq
 
     def _identified(self, value: ClassValue | PythonModule) -> None:
-        """Ends the graph if a class or module is not found under itself alone: its metaclass, or the module's class, says."""
+        """Break the graph if the hash or equality of a class or module is not its identity: its metaclass, or the
+        module's class, overrides it.
+        """
         if self._hashing(value.python_type()) != (object.__hash__, object.__eq__):
             raise Unsupported(causes.OPAQUE_OBJECT, f"{value.describe()} as a key (its class defines __hash__ or __eq__)")
 
@@ -506,7 +508,7 @@ class Operators:
         if isinstance(value, ContainerObject) and value.is_scalar and base and hasher is base.__hash__ and eq is base.__eq__:
             return self.hash_key(value.contents(self.cap))
         if issubclass(value.cls, enum.Enum) and (eq, hasher) in _MIXED_IN:
-            return ("c", _MIXED_IN[eq, hasher](value.real))  # found under the string or number that the member is, too
+            return ("c", _MIXED_IN[eq, hasher](value.real))  # the member equals its string or number
         raise Unsupported(causes.OPAQUE_OBJECT, f"{value.describe()} as a key (its class defines __hash__ or __eq__)")
 
     # -- iteration ---------------------------------------------------------------------------------------------
@@ -529,7 +531,7 @@ class Operators:
         raise Unsupported(causes.OPAQUE_OBJECT, f"len of {value.describe()}")
 
     def length_hint(self, value: Value) -> None:
-        """The length hint that list() and extend() read first: only its effects, and errors other than TypeErrors, matter."""
+        """Read the length hint, as list() and extend() do, for its effects and for errors other than TypeErrors."""
         if not isinstance(value, UserObject):
             return
         try:
@@ -553,7 +555,7 @@ class Operators:
 
 
 def _is_dtype(value: Value) -> bool:
-    """Whether it is one of numpy's dtypes, which equal what stands for them: classes and names."""
+    """Whether the value is a numpy dtype: it equals the classes and names that denote it."""
     return isinstance(value, Constant) and isinstance(value.python_type(), type(np.dtype))
 
 
@@ -577,7 +579,7 @@ _OPERATOR_TEXT: Final = {
 
 
 def _unites(value: Value) -> bool:
-    """Whether `|` of value and another class makes a union of types."""
+    """Whether `|` of the value and a class makes a union of types."""
     if isinstance(value, ClassValue):
         return type(value.cls).__or__ is type.__or__ and type(value.cls).__ror__ is type.__ror__
     return (isinstance(value, Constant) and value.holds(None)) or (isinstance(value, Opaque) and isinstance(value.real, types.UnionType))
@@ -588,7 +590,7 @@ def _alternative(value: Value) -> Any:
 
 
 class _Hinted:
-    """operator.length_hint() of it checks a __length_hint__ result as Python does."""
+    """operator.length_hint() of an instance checks a __length_hint__ result as Python does."""
 
     def __init__(self, hint: Any) -> None:
         self._hint = hint

@@ -1,8 +1,8 @@
-"""Numbers and sizes that only data decides: `item()`, `nonzero()`, masks.
+"""Numbers and sizes that depend on data: `item()`, `nonzero()`, masks.
 
-With `config.capture_scalar_outputs` (or `fullgraph`) and `config.capture_dynamic_output_shape_ops` they become unbacked symbols
-(`fxir.symbols.unbacked`) and the graph continues; otherwise it breaks there. Such a size is assumed to be at least 2, as
-sizes of inputs are: a call with a smaller size runs uncompiled.
+With `config.capture_scalar_outputs` (or `fullgraph`) and `config.capture_dynamic_output_shape_ops` they become unbacked
+symbols (`fxir.symbols.unbacked`) and the graph continues; otherwise it breaks. The capture assumes that such a size is
+at least 2, like the sizes of inputs: a call with a smaller size runs uncompiled.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ from fxir.ir.node import Node, NodeInfo
 from fxir.region.data_dependent import DataCalls, SymbolPlace
 from fxir.symbols.shapes import MOST, Relation, ShapeEnv, plain
 
-_SIZE: Final = 11  # the assumed size where only speed depends on it
-_LIST: Final = 64  # most numbers that one tolist() makes
+_SIZE: Final = 11  # the assumed size for decisions that affect only speed
+_LIST: Final = 64  # the most numbers of one tolist()
 _OPERATORS: Final = {operator.eq: "==", operator.ne: "!=", operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">="}
 _SWAPPED: Final = {">": "<", ">=": "<="}
 
 
 class DataDependence:
-    """Owns the calls whose results are sizes or numbers that only data decides (`calls`), and draws from Python's generator (`draws`).
+    """Owns the calls whose results are sizes or numbers that depend on data (`calls`), and draws from Python's
+    generator (`draws`).
 
-    scalar_outputs: numbers that data decides may be symbols.
+    scalar_outputs: numbers that depend on data may be symbols.
     """
 
     def __init__(self, cap: Machine, scalar_outputs: bool) -> None:
@@ -45,39 +46,42 @@ class DataDependence:
         self.draws: list[Node] = []
         self._scalar_outputs = scalar_outputs
 
-    def _may_go_on(self) -> bool:
-        """Whether the graph may have a data-dependent call here. An assumption after the call may fail, and then the
-        program runs again: nothing outside may have been written before."""
+    def _allows_call(self) -> bool:
+        """Whether the graph may have a data-dependent call here.
+
+        An assumption after the call may fail, and then the program runs again: the graph must not have written to an
+        input before.
+        """
         return self.cap.symbols.dynamic.data and not (self.cap.graphs.levels or self.cap.recorder.transforming or self.cap.recorder.written)
 
     # -- sizes -------------------------------------------------------------------------------------------------
     def fresh_size(self) -> Callable[[Any], Any] | None:
-        """A function that makes a size that data decides; None if the graph breaks instead."""
-        if not (settings.current().capture.dynamic_outputs and self._may_go_on()):
+        """A function that makes a data-dependent size; None if the graph breaks instead."""
+        if not (settings.current().capture.dynamic_outputs and self._allows_call()):
             return None
         return lambda most: self.cap.symbols.shapes.create_unbacked(_SIZE, 2, most if type(most) is int and most > 2 else MOST)
 
     def note_call(self, node: Node) -> None:
-        """`node` makes sizes or numbers out of data: it runs even if they are not used."""
+        """Record that `node` computes sizes or numbers from data: it runs even if no node reads them."""
         self.calls.nodes.add(node)
         self.cap.recorder.effect_nodes.add(node)
 
-    def told_by(self, node: Node, result: Tensor) -> None:
-        """Note which symbols are known from the result of a data-dependent call."""
+    def place_symbols(self, node: Node, result: Tensor) -> None:
+        """Record which symbols are known from the result of a data-dependent call."""
         self.calls.fakes[node] = result
-        known, told = self.cap.symbols.shapes.unbacked.symbols, self.calls.places
+        known, places = self.cap.symbols.shapes.unbacked.symbols, self.calls.places
         for dim, n in enumerate(result.shape):
             e = plain(n)
             if isinstance(e, Sym) and e in known:
-                told.setdefault(e, SymbolPlace(node, dim))
+                places.setdefault(e, SymbolPlace(node, dim))
         for n in (*result.shape, *result.stride()):
-            lost = [s for s in getattr(plain(n), "symbols", ()) if s in known and s not in told]
+            lost = [s for s in getattr(plain(n), "symbols", ()) if s in known and s not in places]
             if lost:
                 raise Unsupported(causes.DATA_DEPENDENT_VALUE, f"a size that is {plain(n)}, which no result of the call has")
 
     # -- numbers -----------------------------------------------------------------------------------------------
     def number_of(self, x: TensorValue, kind: type | None = None) -> Value | None:
-        """x.item(), or kind(x), as a symbol; None where the graph has to break."""
+        """x.item(), or kind(x), as a symbol; None if the graph must break."""
         if not self._may_be_numbers(x) or type(x.fake.numel()) is not int or x.fake.numel() != 1:
             return None
         made = kind or (int if x.fake.dtype.category is Category.INT else float)
@@ -88,7 +92,7 @@ class DataDependence:
         return SymIntValue(symbolic) if made is int else SymFloatValue(symbolic)
 
     def draw(self, kind: type, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
-        """fn(*args, **kwargs), a number from Python's generator, drawn before all else in the graph."""
+        """fn(*args, **kwargs), a number from Python's generator. The draw precedes all other nodes of the graph."""
         if not self.cap.symbols.dynamic.data or self.cap.graphs.levels or self.cap.recorder.transforming:
             raise Unsupported(causes.UNKNOWN_CALL, f"random.{fn.__name__}() in a function that runs at another time")
         self.cap.effects.change(None)
@@ -102,10 +106,10 @@ class DataDependence:
 
     def _may_be_numbers(self, x: TensorValue) -> bool:
         known = x.fake.dtype.category in (Category.INT, Category.FLOAT)
-        return known and self._scalar_outputs and self._may_go_on()
+        return known and self._scalar_outputs and self._allows_call()
 
     def list_of(self, x: TensorValue) -> Value | None:
-        """x.tolist() of a vector, or of a tensor of one number; None where the graph has to break."""
+        """x.tolist() of a vector, or of a tensor of one number; None if the graph must break."""
         if x.fake.ndim == 0:
             return self.number_of(x)
         if x.fake.ndim != 1 or type(x.fake.shape[0]) is not int or not 0 < x.fake.shape[0] <= _LIST:
@@ -122,7 +126,7 @@ class DataDependence:
 
     # -- conditions --------------------------------------------------------------------------------------------
     def comparison(self, fn: Any, a: Value, b: Value) -> ComparisonValue | None:
-        """a op b where data decides it, as a condition that may be asserted; None for any other comparison."""
+        """a op b of data-dependent numbers, as a condition that may be asserted; None for any other comparison."""
         op, left, right = _OPERATORS.get(fn), host_value(a), host_value(b)
         if op is None or not any(isinstance(v, SymInt) for v in (left, right)):
             return None
@@ -134,7 +138,7 @@ class DataDependence:
 
 
 class ComparisonValue(Value):
-    """A bool that data decides: `left op right` over numbers that depend on data."""
+    """A data-dependent bool: `left op right` over numbers that depend on data."""
 
     def __init__(self, op: str, left: Any, right: Any) -> None:
         self.op, self.left, self.right = op, left, right
@@ -160,11 +164,11 @@ class ComparisonValue(Value):
 
 
 def assert_condition(cap: Machine, condition: Value) -> bool:
-    """Assume a condition that data decides: it is checked at run time. False for any other value."""
+    """Assume a data-dependent condition: the compiled code checks it. Returns False for any other value."""
     condition = cap.realize(condition)
     if not isinstance(condition, ComparisonValue):
         return False
-    if condition.op == "!=":  # no rule derives anything from it
+    if condition.op == "!=":  # no rule uses an inequality
         cap.symbols.shapes.unbacked.assumed.append(condition.relation(cap.symbols.shapes))
     else:
         cap.symbols.shapes.assume(condition.relation(cap.symbols.shapes))

@@ -1,9 +1,11 @@
-"""Calls that may refuse their data (see `Op.fallible`), and code that would notice: an `except`, a `finally`, a `with`.
+"""Calls that may raise because of their data (see `Op.fallible`), and code that would notice: an `except`, a `finally`,
+a `with`.
 
-The graph runs before the program's own effects are replayed, so a refusal comes at the wrong place. Where nothing handles it,
-that is made good by running the program once more, without the graph, for the error at its line. The same gives what a
-handler makes of it, as long as the graph writes to nothing outside. A graph that does, and is not handled, has written
-nothing yet where it was compiled to write at its end; the version of the first tensor that it writes to shows this.
+The graph runs before the effects of the program are replayed, so an error of such a call comes too early. Without a
+handler, the program runs a second time, without the graph, and raises the error at its line. The second run also gives
+the result of a handler, if the graph writes to no input. A graph that writes, without a handler, is compiled to write
+at its end: after an error, nothing has been written. The version of the first tensor that the graph writes to shows
+this.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from dynamo.values.protocols import Frame, Value
 
 
 def is_handled(frames: Iterable[Frame]) -> bool:
-    """Whether an exception at the instruction that is being followed would come past code of the program."""
+    """Whether an exception at the current instruction would run a handler of the program."""
     return any(_leads_to_code(f, f.decoded.handler(f.ins.index)) for f in frames if not is_own_module(f.globals.get("__name__", "")))
 
 
@@ -34,7 +36,7 @@ def _leads_to_code(frame: Frame, handler: Handler | None) -> bool:
 
 
 def _lets_pass(leave: Value | None) -> bool:
-    """Whether an `__exit__` is known to let exceptions pass, and to do nothing that would show."""
+    """Whether an `__exit__` is known to let exceptions pass, and to have no visible effect."""
     if not isinstance(leave, BoundMethod):
         return False
     manager = leave.self_value.python_type()

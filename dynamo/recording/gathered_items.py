@@ -1,7 +1,8 @@
-"""x[i] and x[i] = v where `i` is an integer tensor without dims, so that only data decides which item `x[i]` is.
+"""x[i] and x[i] = v for an integer tensor `i` without dims: the data decides which item `x[i]` is.
 
-Eager reads the number and takes a view. The graph gathers the item, which is a copy; the view is taken only where the item leaves
-the graph, by one more subscript. So while a gathered item exists, writes to it and to its tensor end the graph.
+Eager reads the number and returns a view. The graph gathers the item, which is a copy; when the item leaves the graph,
+one more subscript makes the view. So while a gathered item exists, a write to the item or to its tensor breaks the
+graph.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _KNOWN: Final = (Constant, SliceValue)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where one item of a tensor is: apply `before`, then take item `at` (a tensor of no dims) of dim `dim`."""
+    """The place of one item of a tensor: apply `before`, then take item `at` (a tensor of no dims) of dim `dim`."""
 
     before: Value | None
     at: TensorValue
@@ -36,7 +37,7 @@ class Place:
 
 
 class ItemValue(TensorValue):
-    """owner[key], gathered."""
+    """owner[key], as a gathered copy."""
 
     owner: TensorValue
     key: Value
@@ -48,7 +49,7 @@ class ItemValue(TensorValue):
 
 
 class GatheredItems:
-    """Owns the items that were gathered: each with the tensor that it is a view of, as fakes (`pairs`)."""
+    """Owns the gathered items. pairs: for each item, the fakes of its tensor and of the copy."""
 
     def __init__(self, cap: Machine) -> None:
         self.cap = cap
@@ -93,7 +94,7 @@ class GatheredItems:
         return part
 
     def _positive(self, part: TensorValue, place: Place) -> Value:
-        """The number of `place` as a vector; negative numbers count from the end."""
+        """The index of `place` as a vector; negative indices count from the end."""
         rows = self.cap.recorder.method("reshape", [place.at, Constant(1)], {})
         length = part.fake.shape[place.dim]
         size = Constant(length) if type(length) is int else SymIntValue(length)
@@ -101,7 +102,7 @@ class GatheredItems:
         return self.cap.recorder.call(eager.where, [below, self.cap.recorder.call(operator.add, [rows, size], {}), rows], {})
 
     def _place(self, x: TensorValue, key: Value) -> Place | None:
-        """The place of an item whose index data decides; None for all other keys."""
+        """The place of an item with a data-dependent index; None for all other keys."""
         if self.cap.recorder.transforming:
             return None
         key = self.cap.realize(key)
@@ -109,7 +110,7 @@ class GatheredItems:
         where = [i for i, p in enumerate(parts) if isinstance(p, TensorValue)]
         if len(where) != 1 or not _is_number(parts[where[0]]):
             return None
-        dim = dims = 0  # of the parts before it: dims of the result, dims of x
+        dim = dims = 0  # for the parts before the tensor: dims of the result, dims of x
         for part in parts[: where[0]]:
             if isinstance(part, Constant) and type(part.value) is int:
                 dims += 1
@@ -131,10 +132,10 @@ class GatheredItems:
         return Place(TupleValue(parts) if len(parts) > 1 else None, at, dim)
 
     def refuse_write(self, written: list[Tensor]) -> None:
-        """A write that the view x[i], or x behind it, would show: the graph ends before it."""
+        """Break the graph before a write that the view x[i], or x through the view, would show."""
         storages = {id(t.untyped_storage()) for t in written}
         if any(id(t.untyped_storage()) in storages for pair in self.pairs for t in pair):
-            raise Unsupported(causes.DATA_DEPENDENT_VALUE, "a write to x or to its view x[i], whose place only data decides")
+            raise Unsupported(causes.DATA_DEPENDENT_VALUE, "a write to x or to its view x[i], whose place depends on data")
 
 
 def _is_number(value: Value) -> bool:

@@ -1,4 +1,6 @@
-"""The modes of a captured program: gradients, inference, autocast, and where calls of compiled functions are forbidden."""
+"""The modes of a captured program: gradients, inference, autocast, and regions that forbid uncaptured calls of compiled
+functions.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,9 @@ from fxir.ir.node import NodeInfo
 class Modes:
     """Owns the modes of the captured program at the captured instruction, and the modes at the beginning.
 
-    grad: gradients are recorded. autocast: number of the settings. forbidden: calls of compiled functions that are not captured
-    raise. switches_inference: the program switches inference mode. ambient: the thread's state word at the beginning.
+    grad: gradients are recorded. autocast: number of the settings. forbidden: calls of compiled functions that are not
+    captured raise. switches_inference: the program switches inference mode. ambient: the thread's state word at the
+    beginning.
     """
 
     def __init__(self, cap: Machine) -> None:
@@ -63,7 +66,10 @@ class Modes:
 
     @contextmanager
     def entered(self, grad: bool, autocast: int | None = None) -> Iterator[None]:
-        """Follow code that runs with other modes, here and in the thread. autocast: None for the present settings."""
+        """A context for code that runs with other modes, in the capture and in the thread.
+
+        autocast: None for the present settings.
+        """
         before = self.grad, self.autocast
         self._enter(grad, self.autocast if autocast is None else autocast)
         try:
@@ -77,7 +83,7 @@ class Modes:
         thread_state.switch_autocast(autocast)
 
     def leave(self) -> None:
-        """Bring the thread back to the modes that the capture began in."""
+        """Restore the modes of the thread at the beginning of the capture."""
         eager_native.set_grad_enabled(self.initial_grad)
         eager_native.set_inference_mode(self.initial_inference)
         thread_state.switch_autocast(self.initial_autocast)

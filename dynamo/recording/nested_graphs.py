@@ -1,7 +1,7 @@
 """Graphs inside the graph, for functions that run at another time, such as the backward of a custom function.
 
-While a nested graph is open, calls are recorded into it; a tensor from outside that they use becomes an input of it. Values made
-inside are visible outside only through the call of the finished graph.
+While a nested graph is open, calls are recorded into it, and a tensor from outside becomes one of its inputs. Other
+graphs see a value of the nested graph only through the call of the finished graph.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ class InGraph(Protocol):
 
 
 class SubGraph:
-    """A graph that is being recorded. captured: values from outside, which become inputs behind the first ones."""
+    """A graph under construction. captured: values from outside; they become inputs after the first inputs."""
 
     def __init__(self, name: str, step: int, shapes: ShapeEnv) -> None:
         self.shapes = shapes
         self.name = name
-        self.step = step  # where to break the graph if a value of it is needed outside
+        self.step = step  # the instruction to break before if a value of the graph is used outside it
         self.graph = Graph()
         self.inputs: list[TensorValue] = []
         self.captured: list[InGraph | SymbolicValue] = []
         self._placeholders: dict[int, Node] = {}
-        self._foreign: set[int] = set()  # storages of others
+        self._foreign: set[int] = set()  # storages of tensors from outside
 
     def add_input(self, cap: Machine, stand_in: Tensor, spec: TensorSpec) -> TensorValue:
-        """A new input, held by `stand_in`."""
+        """Add an input that `stand_in` represents during the capture."""
         value = TensorValue(self._placeholder(f"x{len(self.inputs)}", NodeInfo(spec)), stand_in)
         value.born = self.step
         self.inputs.append(value)
@@ -54,7 +54,7 @@ class SubGraph:
         return value
 
     def capture(self, value: InGraph) -> Node:
-        """The input that stands for a value from outside."""
+        """The input for a value from outside."""
         found = self._placeholders.get(id(value))
         if found is None:
             found = self._placeholders[id(value)] = self._placeholder(f"c{len(self.captured)}", value.node.info)
@@ -74,8 +74,10 @@ class SubGraph:
             raise Unsupported(causes.AUTOGRAD, f"{self.name} writes to a tensor from outside of it")
 
     def finish(self, outputs: tuple[Any, ...]) -> GraphModule:
-        """The graph from inputs and captured values to `outputs` (nodes and constants). Symbols that it computes with come in
-        from outside, behind captured tensors."""
+        """The graph from inputs and captured values to `outputs` (nodes and constants).
+
+        Symbols from outside are inputs after the captured tensors.
+        """
         self.graph.output(outputs)
         used = {s for n in self.graph.nodes for s in symbols_in((plain(n.args), plain(n.kwargs)))}
         for s in sorted(used, key=lambda s: s.name):
@@ -86,10 +88,11 @@ class SubGraph:
 
 
 class NestedGraphs:
-    """Owns the graph of the captured program (`main`), the graph that calls are recorded into (`graph`) and the graphs that are open
-    within it (`levels`, outermost first).
+    """Owns the graph of the captured program (`main`), the graph that receives calls (`graph`) and the open nested
+    graphs (`levels`, outermost first).
 
-    frozen_since: values older than this serial number may not change, since the code that is followed runs at another time.
+    frozen_since: values older than this serial number must not change, because the code that is followed runs at
+    another time.
     """
 
     def __init__(self, cap: Machine) -> None:
@@ -100,7 +103,10 @@ class NestedGraphs:
 
     @contextmanager
     def recording(self, name: str, grad_mode: bool, *, later: bool) -> Iterator[SubGraph]:
-        """Record into a new graph. later: it runs at another time, so it may change only its own values, and autocast is off."""
+        """Record calls into a new graph.
+
+        later: the graph runs at another time, so it may change only its own values, and autocast is off.
+        """
         step = self.levels[0].step if self.levels else self.cap.steps
         level = SubGraph(name, step, self.cap.symbols.shapes)
         before = self.graph, self.frozen_since
@@ -116,18 +122,18 @@ class NestedGraphs:
             self.levels.pop()
 
     def node_of(self, value: InGraph) -> Node:
-        """The node of `value` in the graph that is being recorded."""
+        """The node of `value` in the current graph."""
         if value.node.graph is self.graph:
             return value.node
         known = {id(self.main), *(id(level.graph) for level in self.levels)}
         if id(value.node.graph) not in known:
             raise Unsupported(causes.AUTOGRAD, "a tensor of a function that runs at another time is used outside of it")
         if self.frozen_since is not None and not isinstance(value.fake, Tensor):
-            self.refuse_later("calls a function that a transform gave")
+            self.refuse_later("calls a function that a transform returned")
         return self.levels[-1].capture(value)
 
     def refuse_later(self, what: str) -> None:
-        """An effect outside of a function that runs at another time."""
+        """Break the graph: code that runs at another time has an effect outside."""
         if self.frozen_since is not None:
             raise Unsupported(causes.AUTOGRAD, f"{self.levels[-1].name} {what}")
 
@@ -137,6 +143,6 @@ class NestedGraphs:
             self.refuse_later(f"changes {value.describe()}, which is older")
 
     def at_start(self) -> AbstractContextManager[Any]:
-        """A context in which new nodes go behind the present inputs and before all other nodes."""
+        """A context in which new nodes are inserted after the present inputs and before all other nodes."""
         first = next((n for n in self.main.nodes if n.op != "placeholder"), None)
         return self.main.inserting_before(first) if first is not None else nullcontext()

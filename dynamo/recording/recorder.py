@@ -53,15 +53,16 @@ _SOURCELESS: Final = frozenset({Kind.CREATION, Kind.RANDOM, Kind.EFFECT})
 
 
 class FakeMode(Mode):
-    """Ops return fakes for any arguments: nothing computes, no generator advances.
+    """Ops return fakes for any arguments: nothing is computed, and no generator advances.
 
-    effectful: an op with an effect ran (a generator would have advanced). fallible: an op ran that may refuse its data.
+    effectful: an op with an effect ran (a generator would have advanced). fallible: an op ran that may raise because of
+    its data.
     """
 
     effectful: bool = False
     fallible: bool = False
-    # Makes a size that data decides (see `DataDependence`); None: such an op raises. made: a size was made. The results of
-    # equal calls have equal sizes: specs, by op and arguments.
+    # fresh: makes a data-dependent size (see `DataDependence`); None: such an op raises. made: a size was made. The
+    # results of equal calls have equal sizes: `_sizes` holds their specs, by op and arguments.
     fresh: Callable[[Any], Any] | None = None
     made: bool = False
 
@@ -104,7 +105,10 @@ def _faked(arg: Any) -> Any:
 
 
 def _history(real: Tensor, source: Source) -> Any:
-    """The grad_fn of an input. Raises: Unsupported if reading it is an error: the base of a view made in no_grad was written."""
+    """The grad_fn of an input.
+
+    Raises: Unsupported if the read raises: the base of a view made under no_grad was written.
+    """
     try:
         return real.grad_fn
     except RuntimeError as error:
@@ -118,11 +122,12 @@ def _fakes(specs: Any) -> Any:
 class Recorder:
     """Owns the inputs of the graph, the fakes of its tensors, and the effects of its calls.
 
-    inputs: tensors from outside, each a placeholder. fakes: the value of each fake, by its id. written: inputs that the graph writes
-    to. became: tensors that took the geometry of a view of themselves in place. effect_nodes: nodes that run even if nothing reads
-    them. fallible: calls that may refuse their data, each with a tensor that shows that it was made. may_refuse: there is such a
-    call. is_refusal_handled: the program has an `except` or its like around such a call. uses_generators: a call draws from a
-    default generator. transforming: a function transform is running, whose modes are entered.
+    inputs: tensors from outside, each a placeholder. fakes: the value of each fake, by its id. written: inputs that the
+    graph writes to. became: tensors that took the geometry of a view of themselves in place. effect_nodes: nodes that
+    run even if no node reads them. fallible: calls that may raise because of their data, each with an output that shows
+    that the call ran. may_refuse: the graph has such a call. is_refusal_handled: a handler of the program covers such a
+    call. uses_generators: a call draws from a default generator. transforming: a function transform is running, and its
+    modes are active.
     """
 
     def __init__(self, cap: Machine) -> None:
@@ -148,7 +153,7 @@ class Recorder:
 
     # -- inputs ------------------------------------------------------------------------------------------------
     def wrap_tensor(self, real: Tensor, source: Source) -> TensorValue:
-        """A tensor from outside: a placeholder, guarded by metadata (a parameter's is covered by the epoch)."""
+        """A placeholder for a tensor from outside, guarded by its metadata (the epoch guards a parameter)."""
         refuse_fakes(real)
         if self.writes_inputs:
             self._refuse_unseen_sharing(real, source)
@@ -177,7 +182,9 @@ class Recorder:
         return value
 
     def _refuse_unseen_sharing(self, real: Tensor, source: Source) -> None:
-        """Memory that was written to may come once more, as another storage, where numpy's arrays share it."""
+        """Refuse an input over memory that the graph writes to as another input: arrays of numpy may share memory
+        between storages.
+        """
         for v in self.inputs:
             if v.real is not None and v.real.untyped_storage().root is not real.untyped_storage().root and share_memory(v.real, real):
                 raise Unsupported(causes.ALIASED_INPUTS, f"{v.describe()} shares memory with {source.name}")
@@ -197,7 +204,10 @@ class Recorder:
         return self._record("call_function", fn, args, kwargs, fn)
 
     def replaced_in_tensor(self, name: str, cls: type) -> Any | None:
-        """The attribute that the program has put into Tensor's class under `name`; None for an attribute of ours. Guarded."""
+        """The attribute `name` that the program has put into Tensor's class; None for an attribute of this library.
+
+        Guarded.
+        """
         raw = self.cap.classes.lookup(cls, name)
         return raw if callees.is_of_program(raw) else None
 
@@ -226,7 +236,7 @@ class Recorder:
                 raise
             if not any(isinstance(self.cap.realize(v), SymbolicValue) for v in (*args, *kwargs.values())):
                 raise
-            # Whether the error is the user's or the symbol's shows when the numbers are fixed.
+            # The number may cause the error: record the call with fixed numbers, and see whether it still raises.
             plainly = [self._fixed(a) for a in args]
             return self._record(op, target, plainly, {k: self._fixed(v) for k, v in kwargs.items()}, run)
         outputs = list(walk_tree(result, Tensor))
@@ -242,9 +252,10 @@ class Recorder:
             self._refuse_handled_write()
         effectful, made = bool(written) or self.mode.effectful, self.mode.made
         fallible = self.mode.fallible and not (self.cap.graphs.levels or self.transforming)
-        showing = [*outputs, *written]  # each shows that the call was made
+        showing = [*outputs, *written]  # each of these shows that the call ran
         if fallible and not showing:
-            raise Unsupported(causes.UNKNOWN_CALL, f"{getattr(target, '__name__', target)}: it may refuse its data, and gives no tensor")
+            detail = f"{getattr(target, '__name__', target)}: it may raise because of its data, and returns no tensor"
+            raise Unsupported(causes.UNKNOWN_CALL, detail)
         if not effectful and not outputs:
             return self._constant_result(result, target)
         nodes = tuple(n for n, _ in both), {k: n for k, (n, _) in named.items()}
@@ -260,7 +271,7 @@ class Recorder:
         return value
 
     def _record_alike(self, op: str, target: Any, args: list[Value], kwargs: dict[str, Value], run: Callable[..., Any]) -> Value:
-        """Record the call with the assumption that sizes which data decides are equal where the call needs that."""
+        """Record the call under the assumption that data-dependent sizes are equal wherever the call requires it."""
         self._alike = True
         try:
             return self._record(op, target, args, kwargs, run)
@@ -270,7 +281,7 @@ class Recorder:
     def _constant_result(self, result: Any, target: Any) -> Value:
         if type(result) in CONSTANT_TYPES or isinstance(result, tuple | list | eager.Size | SymInt | SymFloat):
             return self.cap.world.wrap_new(result)
-        raise Unsupported(causes.UNKNOWN_CALL, f"{getattr(target, '__name__', target)}: it gives a {type(result).__name__}")
+        raise Unsupported(causes.UNKNOWN_CALL, f"{getattr(target, '__name__', target)}: it returns a {type(result).__name__}")
 
     def _run(self, run: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], who: str) -> Any:
         try:
@@ -284,29 +295,33 @@ class Recorder:
             failure: Exception = error
         if isinstance(failure, RuntimeError) and self.cap.modes.grad:
             self._refuse_other_history((args, kwargs))
-        # The assumption that a size which data decides is at least 2 may be the cause.
-        unasked = self.transforming or self.cap.graphs.levels or self.mode.made
+        # the error may come from the assumption that data-dependent sizes are at least 2
+        unchecked = self.transforming or self.cap.graphs.levels or self.mode.made
         found: Exception | None = None
         try:
-            found = failure if unasked else error_in_eager(run, args, kwargs, failure)
+            found = failure if unchecked else error_in_eager(run, args, kwargs, failure)
             if found is None:
                 text = f"{who}: its shape rule raises {describe(failure)}, and the call itself does not"
-                logs.warn_once(f"shape-rule {who}", f"compile: {text} (a bug of the compiler); the call runs outside of the graph")
+                logs.warn_once(f"shape-rule {who}", f"compile: {text} (a bug of the compiler); the call runs outside the graph")
                 raise Unsupported(causes.SHAPE_RULE, text) from failure
             raise Raised(self.cap.exceptions.with_context(self.cap.exceptions.like(found))) from found
-        finally:  # their tracebacks lead here, and on to all that the program holds
+        finally:  # their tracebacks hold these frames, and through them all objects of the program
             del failure, found
 
     def _refuse_other_history(self, given: Any) -> None:
-        """Where a write to an input of a call that failed is forbidden for another reason than one to its fake, the call itself is
-        to raise the error."""
+        """Break the graph if eager forbids a write to an input for another reason than to its fake: the call itself
+        must then raise the error.
+        """
         storages = {id(t.untyped_storage()) for t in walk_tree(given, Tensor)}
         for v in self.inputs:
             if id(v.fake.untyped_storage()) in storages and _why_forbidden(v.real) != _why_forbidden(v.fake):
                 _refuse_forbidden(v)
 
     def transform(self, run: Callable[[], Any]) -> tuple[Any, bool]:
-        """(what run(), a function transform of eager, gives on fakes; whether it had an effect). Its errors are the program's."""
+        """(the result of run(), a function transform of eager, on fakes; whether it had an effect).
+
+        Its errors are the program's.
+        """
         outer, self.transforming = self.transforming, True
         self.mode.effectful = self.mode.effectful and outer
         try:
@@ -324,11 +339,11 @@ class Recorder:
             self.transforming = outer
 
     def depend_on_defaults(self) -> None:
-        """A call without floating tensors may have made one: its dtype may be the default one."""
+        """Guard the default dtype: a call without floating tensors may have made one."""
         self.cap.world.guard("is", DEFAULT_DTYPE, eager.get_default_dtype())
 
     def effect(self, fn: Any, args: list[Value]) -> None:
-        """fn(*args) as a node that stays, for its effect on the arguments."""
+        """Record fn(*args) as a node that runs for its effect on the arguments."""
         both = [self._argument(a) for a in args]
         self._run(fn, *([f for _, f in both], {}), who=fn.__name__)
         node = self.cap.graphs.graph.call_function(fn, tuple(n for n, _ in both), info=NodeInfo(None, self.cap.origin))
@@ -372,9 +387,12 @@ class Recorder:
         return bool(self.written)
 
     def _refuse_handled_write(self) -> None:
-        """A program that handles the refusal of a call runs again without the graph: nothing may have been written before."""
+        """Break the graph: a program that handles an error of a call runs again without the graph, so the graph must
+        write to no input.
+        """
         if self.is_refusal_handled and self.writes_inputs:
-            raise Unsupported(causes.REFUSAL, "a graph with a write to its inputs, and a call whose refusal of its data is handled")
+            detail = "a write to an input of the graph, and a handler around a call that may raise because of its data"
+            raise Unsupported(causes.REFUSAL, detail)
 
     def _fixed(self, value: Value) -> Value:
         value = self.cap.realize(value)
@@ -428,7 +446,7 @@ class Recorder:
             made = DictValue()
             for key, item in result.items():
                 if type(key) not in CONSTANT_TYPES:
-                    raise Unsupported(causes.UNKNOWN_CALL, f"a call that gives a dict with a key of type {type(key).__name__}")
+                    raise Unsupported(causes.UNKNOWN_CALL, f"a call that returns a dict with a key of type {type(key).__name__}")
                 made.entries[self.cap.operators.hash_key(Constant(key))] = Constant(key), self._part(item, node, key)
             return made
         items = [self._part(item, node, i) for i, item in enumerate(result)]
@@ -450,7 +468,7 @@ class Recorder:
         node.info = NodeInfo(self.held_specs(result), self.cap.origin)
         value = TensorValue(node, result)
         if self.mode.made:
-            self.cap.data.told_by(node, result)
+            self.cap.data.place_symbols(node, result)
         if self.cap.graphs.levels:
             value.born = self.cap.graphs.levels[0].step
         self.fakes[id(result)] = value
@@ -464,7 +482,7 @@ class Recorder:
 
 
 def _refuse_forbidden(v: TensorValue) -> None:
-    """End the graph at a write that eager forbids because of the base of a view: a fake has no base."""
+    """Break the graph at a write that eager forbids because of the base of a view: a fake has no base."""
     forbidden = _why_forbidden(v.real)
     if forbidden is not None:
         raise Unsupported(causes.AUTOGRAD, f"a write to {v.describe()}: {forbidden}")

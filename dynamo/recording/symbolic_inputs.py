@@ -29,13 +29,14 @@ _BEFORE: Final = "before the capture"
 
 
 class StaticAgain(Exception):
-    """Internal: capture once more, with some symbols as plain numbers; they are noted in the site's memory."""
+    """Internal: capture again, with some symbols as plain numbers; the memory of the site records them."""
 
 
 class SymbolicInputs:
     """Owns the symbols of the inputs (`shapes`) and the memory of sizes that varied between calls (`dynamic`).
 
-    strict: symbols that the user marked as dynamic, with their sources. number_inputs: symbols that are inputs of the graph.
+    strict: symbols that the user marked as dynamic, with their sources. number_inputs: symbols that are inputs of the
+    graph.
     """
 
     def __init__(self, cap: Machine, dynamic: Dynamic) -> None:
@@ -85,10 +86,10 @@ class SymbolicInputs:
             LOG.log(f"{made!r} = {made.hint} for {term.name} in {_range(made.expr)}: {why} ({self.cap.origin or _BEFORE})")
 
     def _with_free_strides(self, real: Tensor, source: Source, shape: tuple[Any, ...]) -> TensorSpec | None:
-        """Strides as products of sizes where they are such products; any other stride that varied is a symbol."""
+        """Express strides as products of sizes if possible; any other stride that varied is a symbol."""
         strides: list[Any] = list(real.stride())
         law: dict[int, Any] = {}
-        # From the innermost dim outwards: a stride is 1, or the extent of a dim within.
+        # From the innermost dim outwards: a stride is 1, or the extent of an inner dim.
         for d in sorted(range(len(shape)), key=lambda d: (strides[d], -d)):
             have = strides[d]
             if have > 1 and have not in law and shape[d] != 1 and self._stride_is_free(real, source, d):
@@ -106,7 +107,7 @@ class SymbolicInputs:
         return not source.is_constant_rooted and self.dynamic.stride_varied(source.name, real.ndim, d)
 
     def guard(self, real: Tensor, source: Source, spec: TensorSpec, mask: int) -> None:
-        """The tensor guard of a symbolic input, and a relation for every stride that follows from sizes."""
+        """Guard a symbolic input, with a relation for every stride that follows from sizes."""
         sizes = tuple(AT_LEAST_2 if isinstance(n, SymInt) else n for n in spec.shape)
         contiguous = _expressions(contiguous_strides(spec.shape)) == _expressions(spec.strides)
         strides = None if contiguous else tuple(ANY if isinstance(s, SymInt) else s for s in spec.strides)
@@ -121,12 +122,15 @@ class SymbolicInputs:
         return bool(self.shapes.symbols[s].source == GeometrySource(source, "stride", d))
 
     def _guard_stride(self, term: Source, value: SymInt) -> None:
-        """Guard that the stride is a product of sizes: a symbol for the stride, which is equal to the product."""
+        """Guard that the stride is a product of sizes: a symbol for the stride, which equals the product."""
         own = self.shapes.create(value.hint, term, 0)
         self.shapes.decide("==", own.expr, value.expr)
 
     def wrap_int(self, real: int, source: Source) -> SymIntValue | None:
-        """An int from outside as a symbol, guarded to be one; None where it is a constant. Modules' ints are constants."""
+        """An int from outside as a symbol, with a guard that it is an int; None for a constant.
+
+        Ints of modules are constants.
+        """
         if is_module_state(source):
             return None
         if not self.dynamic.int_is_symbolic(source.name, real):
@@ -154,7 +158,10 @@ class SymbolicInputs:
 
     # -- the end -----------------------------------------------------------------------------------------------
     def make_static(self, refusal: NeedsStatic) -> None:
-        """Note what a stage cannot have symbolic. Raises: StaticAgain; the refusal, where that would not help."""
+        """Record a symbol that a stage cannot compile.
+
+        Raises: StaticAgain; the refusal, if a new attempt would not help.
+        """
         for s in refusal.symbols:
             known = self.shapes.symbols.get(s)
             if known is None:
@@ -163,22 +170,22 @@ class SymbolicInputs:
             dim = -1 if not isinstance(term, GeometrySource) else term.dim if term.kind == "size" else -2 - term.dim
             self.dynamic.static[base_of(term).name, dim] = refusal.why
             LOG.log(f"{term.name} = {known.hint} is static again: {refusal.why}")
-        if len(self.dynamic.static) == self._static_before:  # a note of another thread helps as well
+        if len(self.dynamic.static) == self._static_before:  # a record by another thread helps too
             raise refusal
         raise StaticAgain
 
     def add_guards(self) -> None:
-        """Guards for every decision about symbols; none can be made after this."""
+        """Guards for every decision about symbols. No decision is possible afterwards."""
         env = self.shapes
         env.closed = True
-        env.origin = _nowhere  # graphs keep the environment, which must not keep the capture
+        env.origin = _nowhere  # graphs keep the environment, which must not keep the capture alive
         for s, term in self.strict.items():
             e = env.simplify(s)
             if isinstance(e, Int):
                 line = next((r.origin for r in env.relations if s in r.symbols), None)
                 raise ConstraintViolationError(
                     f"Constraints violated ({term.name})! You marked {term.name} as dynamic but your code specialized it to be a "
-                    f"constant ({e.value}), needed at {line or 'a line that is not known'}. Either remove mark_dynamic or use "
+                    f"constant ({e.value}), needed at {line or 'an unknown line'}. Either remove mark_dynamic or use "
                     "maybe_mark_dynamic."
                 )
         for s, known in env.symbols.items():

@@ -1,7 +1,7 @@
 """Modules that captured code makes: `nn.Softmax(dim=-1)(x)`, `layers[1:]`.
 
-A module of our library that makes no parameters, or of a user's class without `__init__`, is made once, at capture, and held
-by the compiled entry: within the call it cannot be distinguished from a module that each call makes. If the module leaves the
+A module of this library without parameters, or of a user's class without `__init__`, is made once, at capture, and the
+compiled entry holds it: within the call, the program cannot distinguish it from a new module. If the module leaves the
 call, the graph breaks before the module is made.
 """
 
@@ -54,13 +54,13 @@ def make_module(cap: Machine, value: ClassValue, args: list[Value], kwargs: dict
 
 
 def _is_bare(cap: Machine, cls: type) -> bool:
-    """Whether a user's class makes instances without user code, as an activation that has only a forward does."""
+    """Whether a user's class makes instances without user code, like an activation that defines only a forward."""
     made = (cap.classes.lookup(cls, "__new__"), cap.classes.lookup(cls, "__init__"))
     return type(cls) is type and made == _MADE_PLAINLY and cap.classes.lookup(cls, "__setattr__") is Module.__setattr__
 
 
 def _module_argument(cap: Machine, value: Value, given: list[Module]) -> Any:
-    """The host object that an argument is. Modules among them are added to `given`."""
+    """The host object for an argument. Modules among the arguments are added to `given`."""
 
     def leaf(value: Value) -> Any:
         if isinstance(value, UserObject) and isinstance(value.real, Module):

@@ -1,7 +1,7 @@
 """Captured values that every layer knows: NULL, lazy values and opaque objects.
 
-A value is either *new* (made by the captured program, `source` None) or *existing* (it lives outside, `source` says
-where). The difference decides how it is reconstructed and whether its mutation must be replayed.
+A value is either *new* (the captured program makes it; `source` is None) or *existing* (it exists outside; `source` is
+its place). The kind decides how generated code obtains the object, and whether changes of it must be replayed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dynamo.values.writer import Writer
 
 
 class Null(Value):
-    """The NULL that calls push beside a plain callable."""
+    """The NULL that calls push next to a plain callable."""
 
     def python_type(self) -> type:
         return type(None)
@@ -36,7 +36,7 @@ NULL: Final = Null()
 
 
 class Lazy(Value):
-    """An existing value that the program has not used yet: nothing about it is guarded."""
+    """An existing value that the program has not used yet: it has no guards."""
 
     def __init__(self, cap: Machine, real: Any, source: Source) -> None:
         self.cap = cap
@@ -48,7 +48,7 @@ class Lazy(Value):
         return self.realize(self.cap).as_constant()
 
     def realize(self, cap: Machine) -> Value:
-        """Wrap and guard it: the capture depends on it from then on."""
+        """Wrap and guard the object: the capture depends on it from then on."""
         if self._seen is None:
             self._seen = cap.world.wrap(self.real, self.source)
         return self._seen
@@ -67,7 +67,7 @@ class Lazy(Value):
 
 
 class Opaque(Value):
-    """An existing object that can only be passed along."""
+    """An existing object that captured code can only pass on."""
 
     def __init__(self, real: Any, source: Source) -> None:
         self.real = real

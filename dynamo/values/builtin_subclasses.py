@@ -1,8 +1,9 @@
-"""Instances of user classes that derive from a built-in container or scalar: dict, OrderedDict, list, tuple, str, int, float.
+"""Instances of user classes that derive from a built-in container or scalar: dict, OrderedDict, list, tuple, str, int,
+float.
 
-Such an object is an instance like any other (attributes, special methods, overriding) that keeps, beside its attributes,
-what its C base keeps: `contents`, a captured dict, list, tuple or constant. Methods of the C base work on the contents, and
-call what a subclass overrides exactly where CPython's do.
+Such an object is an ordinary instance (attributes, special methods, overrides) with `contents`: the state of its C
+base, as a captured dict, list, tuple or constant. Methods of the C base work on the contents, and call an override in a
+subclass exactly where CPython's methods do.
 """
 
 from __future__ import annotations
@@ -40,25 +41,26 @@ _ASKED: Final = {
 _TEXT: Final = ("__str__", "__repr__", "__format__")
 _HEAP_TYPE: Final = 1 << 9
 _OF_OBJECT: Final = frozenset("__getattribute__ __setattr__ __delattr__".split())
-_COMBINE: Final = frozenset("__add__ __iadd__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__".split())  # they read the other's contents
-# OrderedDict's methods that call the item methods of a subclass, and methods that make an instance of it.
+_COMBINE: Final = frozenset("__add__ __iadd__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__".split())  # they read the other operand's contents
+# OrderedDict's methods that call the item methods of a subclass, and methods that make an instance of the subclass.
 _BY_ITEM_METHODS: Final = frozenset("pop popitem setdefault __ior__".split())
 _ITEM_METHODS: Final = "__getitem__ __setitem__ __delitem__ __contains__ __missing__ __iter__ keys".split()
 _MAKE_ANOTHER: Final = frozenset("copy __or__ __ror__".split())
 _FORMATS: Final = frozenset(("__mod__", "format"))  # methods of str
 _PARTITIONS: Final = frozenset(("partition", "rpartition"))
-_OR_ITSELF: Final = frozenset("partition rpartition split rsplit format format_map __mod__".split())  # of str, where nothing changes
+# methods of str that return the same text if nothing changes
+_OR_ITSELF: Final = frozenset("partition rpartition split rsplit format format_map __mod__".split())
 _DICT_ONLY_READS: Final = frozenset("get keys values items __getitem__ __contains__ __len__ __iter__".split())
 
 
 def is_made_in_c(cls: type) -> bool:
-    """Whether a heap type comes from a C module: its methods are descriptors of this very class."""
+    """Whether a C module made a heap type: its methods are then descriptors of this class itself."""
     kinds = types.WrapperDescriptorType | types.MethodDescriptorType
     return cls.__flags__ & _HEAP_TYPE != 0 and any(isinstance(v, kinds) and v.__objclass__ is cls for v in vars(cls).values())
 
 
 def container_base(cls: type) -> type | None:
-    """The built-in container that instances of the user class cls are; None for built-in and all other classes."""
+    """The built-in container from which the user class cls derives; None for built-in and all other classes."""
     if not cls.__flags__ & _HEAP_TYPE:
         return None
     mro = cls.__mro__
@@ -70,7 +72,7 @@ def container_base(cls: type) -> type | None:
 
 
 def plain_scalar(real: Any, base: type) -> Any:
-    """The str, int or float that an instance of a subclass of `base` is, without regard to methods that the subclass overrides."""
+    """The str, int or float of an instance of a subclass of `base`, without calls of overridden methods."""
     return _PLAIN[base](real)
 
 
@@ -90,11 +92,11 @@ class ContainerObject(UserObject):
 
     @property
     def is_scalar(self) -> bool:
-        """Whether it is a str, int or float."""
+        """Whether the object is a str, int or float."""
         return self.base in SCALAR_BASES
 
     def contents(self, cap: Machine) -> Contents:
-        """The contents that the C base keeps."""
+        """The state of the C base."""
         if self._contents is None:
             assert self.source is not None
             self._contents = cap.world.wrap_contents(self.real, self.base, self.source)
@@ -108,7 +110,7 @@ class ContainerObject(UserObject):
         if owner is dict and self.base is collections.OrderedDict and name not in _DICT_ONLY_READS:
             raise Unsupported(causes.OPAQUE_OBJECT, f"dict.{name}() of {self.describe()}, which is an OrderedDict")
         if name in _MAKE_ANOTHER and self.base is dict and cap.classes.lookup(self.cls, "__iter__") is not dict.__iter__:
-            raise Unsupported(causes.OPAQUE_OBJECT, f"{self.describe()}.{name}(), which asks for its keys")
+            raise Unsupported(causes.OPAQUE_OBJECT, f"{self.describe()}.{name}(), which calls keys()")
         contents = self.contents(cap)
         if name == "__iter__" and self.base is str and not args:
             return cap.iteration.text_iterator(contents, owner=self)
@@ -127,17 +129,17 @@ class ContainerObject(UserObject):
         given = [self._operand(cap, name, contents, a) for a in args]
         result = cap.call_method(contents, name, given, kwargs)
         if name in _OR_ITSELF and isinstance(contents, Constant) and _holds_text(result, contents.value):
-            raise Unsupported(causes.OPAQUE_OBJECT, f"{self.describe()}.{name}(), which may give the instance")
+            raise Unsupported(causes.OPAQUE_OBJECT, f"{self.describe()}.{name}(), which may return the instance")
         return self if result is contents else result
 
     def _operand(self, cap: Machine, name: str, contents: Contents, arg: Value) -> Value:
-        """An argument as the C base sees it: it reads the contents of an instance of the same base directly."""
+        """An argument as the C base reads it: the contents of an instance of the same base."""
         value = cap.realize(arg)
         if isinstance(contents, Constant):
             if not (isinstance(value, ContainerObject) and value.is_scalar):
                 return arg
             if name in _PARTITIONS:
-                raise Unsupported(causes.OPAQUE_OBJECT, f"{name}(), which gives {value.describe()} back")
+                raise Unsupported(causes.OPAQUE_OBJECT, f"{name}(), which returns {value.describe()} unchanged")
             return text_of_scalar(cap, value) if name in _FORMATS else value_of_scalar(cap, value)
         if value is self and name != "append":
             return contents if name in _COMBINE or name in ("extend", "update", "__setitem__") else arg
@@ -190,12 +192,13 @@ class ContainerObject(UserObject):
 
 
 def _holds_text(value: Value, text: Any) -> bool:
-    """Whether value is this text or a sequence that has it."""
+    """Whether the value is this text, or a sequence that contains it."""
     return any(isinstance(v, Constant) and v.holds(text) for v in (value.items if isinstance(value, Sequence) else [value]))
 
 
 def value_of_scalar(cap: Machine, value: Value) -> Value:
-    """The constant that an instance of a subclass of str, int or float is, or a member of an enum of numbers; else the value.
+    """The constant of an instance of a subclass of str, int or float, or of a member of an enum of numbers; any other
+    value unchanged.
 
     Raises: Unsupported if the class overrides a method that C code calls on the object.
     """
@@ -222,11 +225,11 @@ def _refuse_overrides(cap: Machine, value: UserObject, base: type, names: tuple[
             continue
         raw = cap.classes.lookup(value.cls, name)
         if raw is not type_attribute(base, name, None) and getattr(raw, "__module__", "") != "enum":
-            raise Unsupported(causes.OPAQUE_OBJECT, f"{value.describe()} in a call of C code: its class has a {name} of its own")
+            raise Unsupported(causes.OPAQUE_OBJECT, f"{value.describe()} in a call of C code: its class defines {name}")
 
 
 def _check_arguments(cap: Machine, name: str, args: list[Value], kwargs: dict[str, Value]) -> None:
-    """Raise what the constructor of a list or a tuple says to arguments that it does not take."""
+    """Raise the error of the constructor of a list or a tuple for invalid arguments."""
     if kwargs:
         cap.raise_(TypeError, f"{name}() takes no keyword arguments")
     if len(args) > 1:
@@ -234,7 +237,7 @@ def _check_arguments(cap: Machine, name: str, args: list[Value], kwargs: dict[st
 
 
 def new_container(cap: Machine, cls: type, base: type, args: list[Value], kwargs: dict[str, Value]) -> ContainerObject:
-    """base.__new__(cls, *args, **kwargs). Keywords may be meant for an __init__ of the subclass's own."""
+    """base.__new__(cls, *args, **kwargs). Keywords may be arguments of an __init__ that the subclass defines."""
     cap.classes.check_creation(cls)
     contents: Contents
     if base is tuple:

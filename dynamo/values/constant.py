@@ -33,7 +33,9 @@ _SINGLETONS: Final = frozenset({bool, NoneType, EllipsisType, NotImplementedType
 
 
 def told_by_equality(value: Any) -> bool:
-    """Whether what equals `value` and has its type is interchangeable with it: false for numpy's zeros and NaNs, and for matches."""
+    """Whether every value that equals `value` and has its type is interchangeable with it: false for numpy's zeros and
+    NaNs, and for matches.
+    """
     if type(value) is re.Match:
         return False
     if type(value) not in NUMPY_SCALARS or isinstance(value, np.integer | np.bool_):
@@ -73,7 +75,7 @@ class Constant(Value):
         return self.value
 
     def holds(self, singleton: Any) -> bool:
-        """Whether the value is this very object: None, NotImplemented and their like."""
+        """Whether the value is this object itself: None, NotImplemented and other singletons."""
         return self.value is singleton
 
     def describe(self) -> str:
@@ -119,7 +121,7 @@ class Constant(Value):
 
 
 def is_plain_literal(value: Any) -> bool:
-    """Whether repr(value) is a Python literal that gives the very object back."""
+    """Whether repr(value) is a Python literal that evaluates to the same object."""
     kind = type(value)
     if kind in (bool, NoneType, EllipsisType):
         return True

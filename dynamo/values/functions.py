@@ -32,7 +32,10 @@ _SETTABLE: Final = _PLAIN_ATTRIBUTES | {"__type_params__"}
 
 
 class CellValue(Value):
-    """A variable shared between functions. contents: None while empty. written: an existing cell to write back."""
+    """A variable shared between functions.
+
+    contents: None if empty. written: the program changed an existing cell, which generated code must update.
+    """
 
     def __init__(self, contents: Value | None = None, source: Source | None = None, name: str = "") -> None:
         self.contents = contents
@@ -67,7 +70,7 @@ class CellValue(Value):
 
 
 class FunctionValue(Value):
-    """A Python function, existing (real) or made by the captured program (real None)."""
+    """A Python function: existing (real), or made by the captured program (real is None)."""
 
     def __init__(self, code: CodeType, global_ns: dict[str, Any], real: types.FunctionType | None = None,
                  source: Source | None = None) -> None:  # fmt: skip
@@ -105,7 +108,7 @@ class FunctionValue(Value):
         cap.world.guard("is", source, real)
         if real is None:
             return []
-        return [cap.world.lazy(v, ConstSource(v, f"{source.name}[{i}]")) for i, v in enumerate(real)]  # a tuple's items stay
+        return [cap.world.lazy(v, ConstSource(v, f"{source.name}[{i}]")) for i, v in enumerate(real)]  # the items of a tuple do not change
 
     def kwdefaults(self, cap: Machine) -> dict[str, Value]:
         if self.real is None:
@@ -197,7 +200,7 @@ class FunctionValue(Value):
         return cap.raise_(AttributeError, f"'function' object has no attribute '{name}'")
 
     def _annotations(self, cap: Machine) -> Value:
-        """The annotations as a dict; MAKE_FUNCTION may have got a tuple of names and values alternating."""
+        """The annotations as a dict; MAKE_FUNCTION may have received a tuple of alternating names and values."""
         found = self.new_annotations
         if not isinstance(found, DictValue):
             flat = [] if found is None else cap.iteration.unpack(found)
@@ -232,7 +235,7 @@ class FunctionValue(Value):
         code = cg.bind(self.code, self.code.co_name)
         cells = "".join(cg.value(c) + ", " for c in self.new_closure)
         namespace = cg.bind(self.globals, "globals")
-        closure = f", None, ({cells})" if cells else ""  # of a function without, __closure__ is None
+        closure = f", None, ({cells})" if cells else ""  # __closure__ of a function without a closure is None
         return f"{cg.helper('FunctionType')}({code}, {namespace}, {self.code.co_name!r}{closure})"
 
     def _fill(self, cg: Writer, var: str) -> None:
@@ -248,7 +251,10 @@ class FunctionValue(Value):
 
 
 class _FunctionDict(DictValue):
-    """The __dict__ of a function that the captured program made: always what its attributes are now. Entries can be stored."""
+    """The __dict__ of a function that the captured program made: always its current attributes.
+
+    Entries can be stored.
+    """
 
     def __init__(self, owner: FunctionValue, cap: Machine) -> None:
         self._cap = cap
@@ -268,7 +274,7 @@ class _FunctionDict(DictValue):
         name = cap.realize(key)
         if not (isinstance(name, Constant) and type(name.value) is str and name.value.isidentifier()):
             raise Unsupported(causes.MUTATION, "a write into the __dict__ of a function, not of an attribute's name")
-        if _is_of_class(name.value):  # where the attribute is found, not in the dict
+        if _is_of_class(name.value):  # a look-up finds the attribute of the class, not the dict's entry
             raise Unsupported(causes.MUTATION, f"a write into the __dict__ of a function, of {name.value}")
         self.fn.setattr(cap, name.value, value)
 
@@ -280,12 +286,12 @@ class _FunctionDict(DictValue):
 
 
 def _is_of_class(name: str) -> bool:
-    """Whether every function has the attribute by its class."""
+    """Whether the class of functions defines the attribute."""
     return type_attribute(types.FunctionType, name, None) is not None
 
 
 class BoundMethod(Value):
-    """func with its first argument. is_called: see BuiltinMethod."""
+    """A function with its first argument. is_called: see BuiltinMethod."""
 
     def __init__(self, self_value: Value, func: Value, source: Source | None = None) -> None:
         self.self_value = self_value
@@ -328,8 +334,9 @@ class BoundMethod(Value):
 class PartialValue(Value):
     """functools.partial.
 
-    A new partial of an existing partial keeps it as its `fn`: whether the two are merged depends on the `__dict__` of the existing
-    one, which a look at it would create. Calls are the same, and the partial that is made outside decides.
+    A new partial of an existing partial keeps the existing partial as its `fn`. CPython merges the two only if the
+    existing partial has no `__dict__`, and a read of the `__dict__` would create it. Both forms make the same calls,
+    and generated code calls functools.partial, which decides.
     """
 
     def __init__(self, fn: Value, args: TupleValue, kwargs: dict[str, Value], source: Source | None = None) -> None:
@@ -349,12 +356,12 @@ class PartialValue(Value):
 
     def getattr(self, cap: Machine, name: str) -> Value:
         if self.source is None and issubclass(cap.realize(self.fn).python_type(), functools.partial):
-            raise Unsupported(causes.ATTRIBUTE, f"{self.describe()}.{name}, a partial of one from outside")
+            raise Unsupported(causes.ATTRIBUTE, f"{self.describe()}.{name}, a partial of an existing partial")
         if name == "func":
             return self.fn
         if name == "args":
             return self.args
-        return super().getattr(cap, name)  # its keywords are a dict that the program may write into
+        return super().getattr(cap, name)  # the program may write into the dict of keywords
 
     def reconstruct(self, cg: Writer) -> str:
         if self.source is not None:
@@ -365,9 +372,10 @@ class PartialValue(Value):
 
 
 class GeneratorValue(Iterator):
-    """A generator of the captured program, run step by step. Once started it cannot be rebuilt outside.
+    """A generator of the captured program, run step by step. Once started, it cannot be rebuilt outside.
 
-    args, kwargs: every argument, defaults included: the defaults of the function may be different when it is rebuilt.
+    args, kwargs: every argument, defaults included: the defaults of the function may have changed when the generator is
+    rebuilt.
     """
 
     kind = types.GeneratorType
@@ -388,23 +396,23 @@ class GeneratorValue(Iterator):
 
     @property
     def has_unfinished_business(self) -> bool:
-        """Whether dropping it now runs code: it is suspended in a try or with block."""
+        """Whether dropping the generator runs code: it is suspended in a try or with block."""
         return self.started and not self.finished and self.frame.in_block
 
     def closes_quietly(self, cap: Machine) -> bool:
-        """Close it, as dropping it does; return whether that is unobservable, since it changes nothing."""
+        """Close the generator, as dropping it does; return whether this is unobservable because it changes nothing."""
         before, nodes = cap.effects.mutations, len(cap.graphs.graph)
         try:
             self._close(cap)
         except (Raised, Unsupported, Restart, BreakFound):
             return False
-        return cap.effects.mutations == before + 1 and len(cap.graphs.graph) == nodes  # 1: of the generator itself
+        return cap.effects.mutations == before + 1 and len(cap.graphs.graph) == nodes  # 1: the change of the generator itself
 
     def next(self, cap: Machine) -> Value | None:
         return self.send(cap, NONE)
 
     def send(self, cap: Machine, value: Value) -> Value | None:
-        """The next value, or None when the generator returned (`returned` holds what)."""
+        """The next value; None after the generator has returned (`returned` holds its value)."""
         if self.finished:
             self.returned = NONE
             return None
@@ -487,7 +495,7 @@ class GeneratorValue(Iterator):
 
 
 def unbound(code: CodeType, slots: list[Any]) -> tuple[list[Value], dict[str, Value]]:
-    """Arguments that `bind` makes these slots of, with no default left out."""
+    """The arguments for which `bind` gives these slots, without use of defaults."""
     n_pos, n = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
     args, kwargs, rest = slots[:n_pos], dict(zip(code.co_varnames[n_pos:n], slots[n_pos:n], strict=True)), slots[n:]
     if code.co_flags & CO_VARARGS:
@@ -498,7 +506,7 @@ def unbound(code: CodeType, slots: list[Any]) -> tuple[list[Value], dict[str, Va
 
 
 def bind(cap: Machine, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> list[Value | None]:
-    """Values of the argument slots of a call. Raises what Python raises for a wrong call."""
+    """Values of the argument slots of a call. Raises Python's error for invalid arguments."""
     code = fn.code
     n_pos, n_kw = code.co_argcount, code.co_kwonlyargcount
     names = code.co_varnames[: n_pos + n_kw]
@@ -550,11 +558,11 @@ def _fill_defaults(cap: Machine, fn: FunctionValue, slots: list[Value | None], a
 
 
 def _wrong_call(cap: Machine, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> None:
-    """Raise Python's own TypeError: a function of the same code refuses the same shape of call before it runs."""
+    """Raise Python's TypeError: a function with the same code rejects a call of the same form before it runs."""
     defaults = tuple([None] * len(fn.defaults(cap)))
     closure = tuple(types.CellType(None) for _ in fn.code.co_freevars)
     twin = types.FunctionType(fn.code, {}, fn.code.co_name, defaults, closure)
     twin.__kwdefaults__ = dict.fromkeys(fn.kwdefaults(cap)) or None
     twin.__qualname__ = fn.name
     cap.host(twin, *([None] * len(args)), **dict.fromkeys(kwargs))
-    raise AssertionError(f"{fn.name}: the call was expected not to bind")
+    raise AssertionError(f"{fn.name}: Python accepts a call that the capture could not bind")

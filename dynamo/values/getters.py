@@ -1,4 +1,4 @@
-"""operator's itemgetter, attrgetter and methodcaller, made in captured code or found outside."""
+"""itemgetter, attrgetter and methodcaller of operator, made in captured code or outside."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Iterators made by the captured program: over sequences, ranges, dicts, and the lazy builtins over others.
+"""Iterators that the captured program makes: over sequences, ranges and dicts, and the lazy builtins over other
+iterators.
 
-Each can be reconstructed in the state it is in, so that a loop can go on after a graph break.
+Each can be rebuilt in its current state, so that a loop can continue after a graph break.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from dynamo.values.writer import Writer
 
 
 class Iterator(Value):
-    """Base: an iterator is its own iter().
+    """Base class: iter() of an iterator is the iterator.
 
-    For an iterator from outside: steps, the number of calls of next(); covered, the calls among them by enumerate() or zip(),
-    whose steps repeat them; depth, the nesting of iterators below it.
+    Of an iterator from outside: steps, the number of calls of next(); covered, the calls among them by enumerate() or
+    zip(), whose steps repeat them; depth, the nesting of iterators below it.
     """
 
     kind: type = type(iter(()))
@@ -44,10 +45,10 @@ class Iterator(Value):
             cg.statement(f"{cg.helper('stepped')}({cg.source_of(self)}, {self.steps - self.covered})")
 
     def _replay_covering(self, cg: Writer, inner: list[Value]) -> None:
-        """replay() of an iterator over others."""
+        """replay() of an iterator over other iterators."""
         for iterator in inner:
             if isinstance(iterator, SequenceIterator) and iterator.covered > iterator.left:
-                cg.impossible(self, "a list that grew while enumerate() or zip() went over it")
+                cg.impossible(self, "a list that grew while enumerate() or zip() iterated over it")
         Iterator.replay(self, cg)
 
     def python_type(self) -> type:
@@ -80,14 +81,17 @@ _FINISHED: Final = {type(iterator): text for text, iterator in _EMPTY.items()}
 
 
 def _finished(cg: Writer, kind: type) -> str:
-    """An iterator of `kind`, or one like it, that has nothing left."""
+    """An exhausted iterator of `kind` or of a similar class."""
     if kind is type(iter(collections.OrderedDict())):
         return f"iter({cg.bind(collections.OrderedDict, 'OrderedDict')}())"
     return _FINISHED.get(kind, "iter(())")
 
 
 class SequenceIterator(Iterator):
-    """iter() of a sequence; of a list it sees later changes, as Python's does. stands_for: an iterator of Python code's."""
+    """iter() of a sequence; like Python's, an iterator over a list sees later changes.
+
+    stands_for: an iterator that Python code implements.
+    """
 
     stands_for = ""
 
@@ -96,7 +100,7 @@ class SequenceIterator(Iterator):
         self.owner = owner
         self.source = source
         self.at = at
-        self.left = left  # to an existing one when the capture began
+        self.left = left  # items left in an existing list when the capture began
         self.done = False
         self.size = len(owner.entries) if isinstance(owner, SetValue) else -1
         self.version = owner.version if isinstance(owner, ListValue) else len(owner.calls) if isinstance(owner, SetValue) else 0
@@ -150,7 +154,7 @@ class SequenceIterator(Iterator):
 
 
 class TextIterator(SequenceIterator):
-    """iter() or reversed() of a str or of bytes. owner: the instance of a subclass whose text it is."""
+    """iter() or reversed() of a str or of bytes. owner: the instance of a subclass that holds the text."""
 
     def __init__(self, text: Constant, backwards: bool = False, owner: Value | None = None) -> None:
         value = text.value
@@ -158,15 +162,15 @@ class TextIterator(SequenceIterator):
         super().__init__(items[::-1] if backwards else items, text)
         self.given = text if owner is None else owner
         self.way = reversed if backwards else iter
-        self.kind = type(self.way(value)) if owner is None else type(iter("\u20ac"))  # CPython asks how the object is laid out
+        self.kind = type(self.way(value)) if owner is None else type(iter("\u20ac"))  # the layout of the text decides
 
     def reconstruct(self, cg: Writer) -> str:
-        start = f"{self.way.__name__}({cg.value(self.given)})"  # which of two classes it has, the text decides
+        start = f"{self.way.__name__}({cg.value(self.given)})"  # the text decides between two classes
         return f"{cg.helper('skipped')}({start}, {self.at})" if self.at else start
 
 
 class ReversedIterator(Iterator):
-    """reversed() of a list or tuple: starts at the end that the list had, and sees later changes."""
+    """reversed() of a list or tuple: it starts at the end of the list at its creation, and sees later changes."""
 
     def __init__(self, owner: ListValue | TupleValue) -> None:
         self.owner = owner
@@ -193,7 +197,7 @@ class RangeIterator(Iterator):
     def __init__(self, value: range, source: Source | None = None) -> None:
         self.value = value
         self.source = source
-        self.kind = type(iter(value))  # of huge numbers it is another
+        self.kind = type(iter(value))  # ranges of huge numbers have another class
         self.at = 0
 
     def next(self, cap: Machine) -> Value | None:
@@ -217,7 +221,7 @@ class DictIterator(Iterator):
         self.what = kind
         self.source = source
         self.way: Any = reversed if backwards else iter
-        # The host's iterator over the host's dict: it sees the same changes, and complains as Python's would.
+        # The host's iterator over the host's dict: it sees the same changes, and raises the same errors as Python's.
         self.items = self.way(owner.entries.values())
         for _ in range(at):
             next(self.items)
@@ -258,7 +262,7 @@ def _depth(inner: list[Value]) -> int:
 
 
 def _cover(outer: Iterator, inner: list[Value]) -> None:
-    """Note that a step of `outer`, which exists outside, is a step of each of `inner`."""
+    """Record that a step of `outer`, which exists outside, is a step of each of `inner`."""
     if outer.source is not None:
         for iterator in inner:
             assert isinstance(iterator, Iterator)
@@ -361,7 +365,7 @@ class MapIterator(Iterator):
 
 
 class FilterIterator(Iterator):
-    """filter(fn, inner); with fn None it keeps true items."""
+    """filter(fn, inner); with fn None, it yields the true items."""
 
     kind = filter
 
@@ -418,7 +422,7 @@ class HostIterator(Iterator):
         if self._running is None:
             self._running = self._make(cap)
         if getattr(self._running, "gi_running", False):
-            raise Unsupported(causes.OPAQUE_ITERATOR, f"an {self.kind.__name__} object that asks itself for an item")
+            raise Unsupported(causes.OPAQUE_ITERATOR, f"an {self.kind.__name__} object that calls its own next()")
         return next(self._running, None)
 
     def reconstruct(self, cg: Writer) -> str:

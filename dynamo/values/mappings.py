@@ -1,7 +1,7 @@
 """Dicts (OrderedDict, defaultdict and Counter too), their views, and sets.
 
-Keys are compared by Python's rules without running user code: constants by value, tuples of keys by items, everything
-else by identity. A key whose class defines its own __eq__ or __hash__ ends the graph.
+Keys are compared by Python's rules without running user code: constants by value, tuples of keys by items, all other
+objects by identity. A key whose class defines __eq__ or __hash__ breaks the graph.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class DictValue(Value):
         self.factory = factory
         self.entries: dict[Any, tuple[Value, Value]] = {}
         self.mutated = False
-        self.owner: Value | None = None  # the instance of a subclass whose contents these are
+        self.owner: Value | None = None  # the instance of a subclass that has these contents
 
     def python_type(self) -> type:
         return self.cls
@@ -170,11 +170,11 @@ def _update(d: DictValue, cap: Machine, args: list[Value], kwargs: dict[str, Val
 
 
 def pairs_of(cap: Machine, other: Value) -> list[tuple[Value, Value]]:
-    """The (key, value) pairs that dict(other) would take."""
+    """The (key, value) pairs that dict(other) would copy."""
     other = cap.realize(other)
     if isinstance(other, DictValue):
         return list(other.entries.values())
-    contents: Any = getattr(other, "contents", None)  # an instance of a subclass has them
+    contents: Any = getattr(other, "contents", None)  # an instance of a subclass holds the contents
     if getattr(other, "base", None) is dict and cap.classes.lookup(other.python_type(), "__iter__") is dict.__iter__:
         return pairs_of(cap, contents(cap))
     if cap.attributes.has(other, "keys"):
@@ -225,7 +225,7 @@ def _or(d: DictValue, cap: Machine, args: list[Value], kwargs: dict[str, Value])
 
 
 def united(cap: Machine, a: DictValue, b: DictValue, kind: DictValue | None = None) -> DictValue:
-    """a | b. kind: whose class answers, that of a subclass on the right unless given."""
+    """a | b. kind: the class of the result; the class of b if b is an instance of a subclass, unless given."""
     if collections.Counter in (a.cls, b.cls):
         raise Unsupported(causes.OPAQUE_OBJECT, f"{a.describe()} | {b.describe()}")
     if kind is None:
@@ -300,12 +300,12 @@ _COMPARISONS: Final = frozenset("__eq__ __ne__ __le__ __lt__ __ge__ __gt__".spli
 
 
 def is_like_a_set(value: Value) -> TypeGuard[SetValue | DictView]:
-    """Whether sets and views of dicts compare and combine with it."""
+    """Whether a set or a view of a dict compares and combines with the value."""
     return isinstance(value, SetValue) or (isinstance(value, DictView) and value.kind != "values")
 
 
 class DictView(Value):
-    """dict.keys(), .values() or .items() of a dict: always what the dict holds now."""
+    """dict.keys(), .values() or .items() of a dict: always shows the current dict."""
 
     def __init__(self, owner: DictValue, kind: str, source: Source | None = None) -> None:
         self.owner = owner
@@ -354,7 +354,7 @@ class DictView(Value):
     def operate(self, cap: Machine, name: str, args: list[Value]) -> Value:
         """A method or an operator of sets."""
         if self.kind == "items" and name in _COMPARISONS:
-            raise Unsupported(causes.OPAQUE_OBJECT, "a comparison of items of dicts, which asks the values")
+            raise Unsupported(causes.OPAQUE_OBJECT, "a comparison of items of dicts, which compares the values")
         mine = cap.iteration.set_of(self.contents(cap))
         mine.made, mine.methods = history_of(cap, self), type({}.keys())
         return mine.operate(cap, name, args)
@@ -364,7 +364,7 @@ class DictView(Value):
 
 
 class ProxyValue(Value):
-    """types.MappingProxyType over a dict: what reads of it see is the dict."""
+    """types.MappingProxyType over a dict: reads of the proxy read the dict."""
 
     READERS: Final = frozenset("get keys values items copy __getitem__ __contains__ __len__ __iter__ __reversed__".split())
 
@@ -396,7 +396,7 @@ class ProxyValue(Value):
 
 
 class _Element:
-    """An element in a host set."""
+    """An element of a host set."""
 
     __slots__ = ("key", "value")
 
@@ -412,11 +412,12 @@ class _Element:
 
 
 class SetValue(Value):
-    """set or frozenset. entries: hash key -> value, kept in insertion order.
+    """set or frozenset. entries: hash key -> value, in insertion order.
 
-    made: how it was made, which decides about the order of its elements; None for an existing set, and where not all that
-    went into it are constants. calls: those that changed it since; of an existing set they are replayed. in_order: whether
-    its elements were put in one after another, as `entries` has them, which making it again repeats.
+    made: the calls that made the set; they determine the order of its elements. None for an existing set, and for a set
+    of elements that are not all constants. calls: the calls that changed the set since; generated code replays the
+    calls of an existing set. in_order: whether the elements were added one after another, in the order of `entries`:
+    adding them again gives the same set.
     """
 
     OPERATORS: Final = frozenset(
@@ -434,13 +435,13 @@ class SetValue(Value):
         self.entries: dict[Any, Value] = {}
         self.mutated = False
         self.made: History | None = None
-        self.methods: type = cls  # whose operators are its own
+        self.methods: type = cls  # the class whose operators apply
         self.calls: list[tuple[str, tuple[Any, ...]]] = []
         self.in_order = True
 
     @property
     def history(self) -> History | None:
-        """All calls that made the set, if they are known."""
+        """All calls that made the set; None if unknown."""
         return self.made and History(self.made.make, self.made.args, tuple(self.calls))
 
     def python_type(self) -> type:
@@ -459,7 +460,7 @@ class SetValue(Value):
         self.mutated = True
 
     def ordered(self) -> list[Value]:
-        """Elements in the order that iteration would give. Ends the graph when that cannot be known."""
+        """Elements in the order of iteration. Breaks the graph if the order is not known."""
         if len(self.entries) < 2:
             return list(self.entries.values())
         if self.history is None:
@@ -477,7 +478,7 @@ class SetValue(Value):
         return cap.attributes.builtin_method(self, name)
 
     def _other(self, cap: Machine, arg: Value) -> tuple[set[_Element] | list[_Element], Any]:
-        """(the operand as a host set or iterable, its history or None if unknown)"""
+        """(the operand as a host set or iterable; its history, None if unknown)"""
         value = cap.realize(arg)
         if isinstance(value, SetValue):
             return set(starmap(_Element, value.entries.items())), value.history
@@ -507,7 +508,10 @@ class SetValue(Value):
         raise Unsupported(causes.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
 
     def operate(self, cap: Machine, name: str, args: list[Value]) -> Value:
-        """A method or an operator of sets, whose other operand may be a view of a dict, which then gives a plain set."""
+        """A method or an operator of sets.
+
+        The other operand may be a view of a dict: the result of an operator is then a plain set.
+        """
         others, known = self._others(cap, args)
         found = self._elements(name, others)
         if isinstance(found, bool):
@@ -515,7 +519,7 @@ class SetValue(Value):
         new = SetValue(set if name.startswith("__") and isinstance(cap.realize(args[0]), DictView) else self.cls)
         new.entries, new.born, new.in_order = found, cap.steps, False
         if self.history is not None and None not in known:
-            # an operator tries both sides: a set leaves a view of a dict to the view
+            # the function of operator tries both operands: a set returns NotImplemented for a view of a dict
             make = getattr(operator, name) if name.startswith("__") else getattr(self.methods, name)
             new.made = History(make, (self.history, *known))
         return new
@@ -525,7 +529,7 @@ class SetValue(Value):
         return [elements for elements, _ in pairs], [known for _, known in pairs]
 
     def _elements(self, name: str, others: list[Any]) -> dict[Any, Value] | bool:
-        # Which of two equal elements the result has is the host's own choice.
+        # The host's set decides which of two equal elements the result contains.
         mine = list(starmap(_Element, self.entries.items()))
         found = getattr(set(mine), name)(*(set(o) if name.startswith("__") else o for o in others))
         if not isinstance(found, set):
@@ -534,10 +538,10 @@ class SetValue(Value):
         return {e.key: e.value for e in sorted(found, key=lambda e: order[e.key])}
 
     def _change(self, cap: Machine, method: str, others: list[Any], known: list[Any]) -> None:
-        """Note a call that is about to change the set. known: the histories of the operands, None for unknown."""
+        """Record a call that is about to change the set. known: the histories of the operands, None for unknown."""
         for elements, history in zip(others, known, strict=True):
             if self.source is not None and history is None and constants_of(cap, [e.value for e in elements]) is not None:
-                raise Unsupported(causes.MUTATION, "an existing set is changed by one whose order is not known")
+                raise Unsupported(causes.MUTATION, "a change of an existing set by a set whose order is not known")
         if self.source is None and None in known:
             self.made = None
         args = ([e.value for e in o] if k is None else k for o, k in zip(others, known, strict=True))
@@ -562,7 +566,7 @@ class SetValue(Value):
             if name == "pop" and not self.entries:
                 return cap.raise_(KeyError, "pop from an empty set")
             if name == "pop" and len(self.entries) > 1:
-                raise Unsupported(causes.OPAQUE_OBJECT, "which element set.pop() takes")
+                raise Unsupported(causes.OPAQUE_OBJECT, "the element that set.pop() removes")
             self._change(cap, name, [], [])
             popped = next(iter(self.entries.values()), NONE)
             self.entries = {}
@@ -577,7 +581,7 @@ class SetValue(Value):
         return self if name.startswith("__") else NONE
 
     def replay(self, cg: Writer) -> None:
-        """Make the changes of an existing set again."""
+        """Repeat the changes of an existing set."""
         for method, args in self.calls:
             texts = [f"({''.join(cg.value(v) + ', ' for v in a)})" if isinstance(a, list) else _made_again(cg, a) for a in args]
             cg.statement(f"{cg.source_of(self)}.{method}({', '.join(texts)})")
@@ -588,7 +592,7 @@ class SetValue(Value):
         if self.history is not None:
             return _made_again(cg, self.history)
         if len(self.entries) > 1 and (not self.in_order or all(map(_is_known, self.entries.values()))):
-            cg.impossible(self, "a set made from one whose order is not known")
+            cg.impossible(self, "a set made from a set whose order is not known")
         return f"{self.cls.__name__}(({''.join(cg.value(v) + ', ' for v in self.entries.values())}))"
 
 
@@ -598,17 +602,17 @@ def _is_known(value: Value) -> bool:
 
 
 def constants_of(cap: Machine, values: Iterable[Value]) -> tuple[Any, ...] | None:
-    """The constants that the values are; None if a value is not a constant."""
+    """The constants of the values; None if a value is not a constant."""
     found = [cap.realize(v) for v in values]
     return tuple(v.as_constant() for v in found) if all(isinstance(v, Constant) for v in found) else None
 
 
 def history_of(cap: Machine, value: DictValue | DictView) -> Any:
-    """The history of a dict of constant keys, or of a view of them, for the set made of it; None if unknown."""
+    """The history of a dict of constant keys, or of a view of such a dict, for a set made from it; None if unknown."""
     owner = value.owner if isinstance(value, DictView) else value
     kind = value.kind if isinstance(value, DictView) else "dict"
     keys = constants_of(cap, (k for k, _ in owner.entries.values())) if kind in ("keys", "dict") else None
-    if keys is not None and kind == "keys":  # the views of every kind of dict behave as the views of a dict
+    if keys is not None and kind == "keys":  # the views of all kinds of dicts behave like the views of a dict
         return History(dict_keys, (keys,))
     return History(dict.fromkeys, (keys,)) if keys is not None and owner.cls is dict else keys
 

@@ -1,7 +1,8 @@
 """Arrays and scalars of numpy over tensors of the graph.
 
-An array is a tensor of the graph that the program sees as numpy's: x.numpy() and x are one value, two ways to look at it.
-What numpy makes of arrays, numpy is asked (`stand_in`); what computes it is the matter of `dynamo.builtins.numpy.calls`.
+An array is a tensor of the graph that the program sees as a numpy array: x.numpy() and x are one value with two
+interfaces. numpy itself decides the form of results, by calls on stand-ins (`stand_in`); `dynamo.builtins.numpy.calls`
+records the computation.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from eager.base.symint import hint_of
 
 _COMPUTED: Final = frozenset("T mT real imag".split())  # attributes that are views
 _NUMBERS: Final = frozenset("item tolist __int__ __float__".split())
-_MOST_BYTES: Final = 1 << 31  # of a stand-in
+_MOST_BYTES: Final = 1 << 31  # the largest stand-in
 
 
 class NdArrayValue(Value):
-    """An ndarray or, where `scalar`, one of numpy's scalars, over the memory of `tensor`.
+    """An ndarray or, if `scalar`, one of numpy's scalars, over the memory of `tensor`.
 
-    source: where it lives, if it exists outside. writeable: as numpy's flag.
+    source: its place, if it exists outside. writeable: numpy's flag.
     """
 
     def __init__(self, tensor: TensorValue, source: Source | None = None, *, scalar: bool = False, writeable: bool = True) -> None:
@@ -57,17 +58,17 @@ class NdArrayValue(Value):
         return len(self.tensor.fake.shape)
 
     def stand_in(self) -> Any:
-        """An array or scalar of zeros with its dtype, shape, strides and flags, over separate memory."""
+        """An array or scalar of zeros with the dtype, shape, strides and flags of this value, in separate memory."""
         fake = self.tensor.fake
         shape, strides = tuple(map(hint_of, fake.shape)), tuple(hint_of(s) * self.dtype.itemsize for s in fake.stride())
         span = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) // self.dtype.itemsize
         if max(span, math.prod(shape)) * self.dtype.itemsize > _MOST_BYTES:
-            raise Unsupported(causes.OPAQUE_OBJECT, f"{self.describe()}, which is too large to ask numpy about")
+            raise Unsupported(causes.OPAQUE_OBJECT, f"{self.describe()}, which is too large for a call of numpy at capture")
         made = np.lib.stride_tricks.as_strided(np.zeros(max(span, 1), self.dtype), shape, strides, writeable=self.writeable)
         return made[()] if self.scalar else made
 
     def fix_sizes(self) -> None:
-        """From here on the capture depends on each size."""
+        """Fix the sizes: the capture depends on each of them from now on."""
         for n in self.tensor.fake.shape:
             int(n)
 
@@ -94,7 +95,7 @@ class NdArrayValue(Value):
             return cap.arrays.attribute(self, name)
         found = getattr(self.python_type(), name, None)
         if found is None:
-            cap.host(getattr, self.stand_in(), name)  # AttributeError: an ndarray has no attributes of its own
+            cap.host(getattr, self.stand_in(), name)  # AttributeError: an ndarray has no instance attributes
         if not callable(found):
             raise Unsupported(causes.ATTRIBUTE, f"{self.describe()}.{name}")
         return BuiltinMethod(self, name)

@@ -1,7 +1,7 @@
 """Instances of user classes, classes, modules of Python, super() and exceptions.
 
-Attribute lookup follows `object.__getattribute__`: data descriptors, the instance's dict, other class attributes,
-`__getattr__`. The attributes that a look-up reads are guarded by watching classes and instances.
+Attribute look-up follows `object.__getattribute__`: data descriptors, the instance's dict, other class attributes,
+`__getattr__`. Guards on watched classes and instances cover the attributes that a look-up reads.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ DELETED: Final = object()
 
 
 class Giving:
-    """An object whose special methods give `found`: what str(), len() and others make of that, Python says itself."""
+    """An object whose special methods return `found`: Python itself then computes the result of str(), len() and
+    others.
+    """
 
     def __init__(self, found: Any) -> None:
         self._found = found
@@ -39,14 +41,14 @@ class Giving:
 
 
 class UserObject(Value):
-    """An instance of a Python class, existing (real) or made by the captured program (real None)."""
+    """An instance of a Python class: existing (real), or made by the captured program (real is None)."""
 
     def __init__(self, cls: type, real: Any = None, source: Source | None = None, born: int = -1) -> None:
         self.cls = cls
         self.real = real
         self.source = source
         self.born = born
-        self.new_args: list[Value] = []  # arguments of object creation beside the class (exceptions, tuples)
+        self.new_args: list[Value] = []  # constructor arguments after the class (exceptions, tuples)
 
     def python_type(self) -> type:
         return self.cls
@@ -115,9 +117,10 @@ class UserObject(Value):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Passed:
-    """An entry of a traceback: a frame of the captured program that the exception passed, and where that was then.
+    """An entry of a traceback: a frame of the captured program that the exception passed, and the position of the frame
+    at that time.
 
-    callers: the frames that led to it, outermost first. It holds them as long as the traceback lives.
+    callers: the callers of the frame, outermost first. The entry holds them as long as the traceback lives.
     """
 
     place: Place
@@ -130,14 +133,15 @@ class Passed:
 
 
 class ExceptionValue(UserObject):
-    """An exception: `args` beside the attributes of any object."""
+    """An exception: an object with `args` and attributes."""
 
     def __init__(self, cls: type, args: list[Value], real: Any = None, source: Source | None = None) -> None:
         super().__init__(cls, real, source)
         self.args = args
         self.new_args = args
         self.context: Value = NONE
-        self.raised_bare = False  # raised where the captured code handles nothing: what its caller handles is the context
+        # Raised while the captured code handled no exception: the context is the exception that its caller handles.
+        self.raised_bare = False
         self.cause: Value = NONE
         self.suppress = False
         self.initialized = True  # whether the __init__ of its C base ran, with `args`
@@ -152,13 +156,13 @@ class ExceptionValue(UserObject):
         return True if not cap.classes.has(self.cls, "__bool__") else super().truth(cap)
 
     def args_tuple(self) -> TupleValue:
-        """Its `args`: the same tuple each time."""
+        """The value of `args`: the same tuple at each read."""
         if self._args is None or self._args.items != self.args:
             self._args = TupleValue(list(self.args))
         return self._args
 
     def traceback(self, born: int = -1) -> Value:
-        """Its present traceback. born: the instruction that reads it."""
+        """The present traceback. born: the instruction that reads it."""
         if not self.passed:
             return NONE
         if self._traceback is None or self._traceback.passed != tuple(self.passed):
@@ -204,7 +208,7 @@ class ExceptionValue(UserObject):
 
 
 class TracebackValue(Value):
-    """The traceback of an exception that the captured program raised. To look into it ends the graph."""
+    """The traceback of an exception that the captured program raised. A read of its attributes breaks the graph."""
 
     def __init__(self, passed: tuple[Passed, ...], born: int) -> None:
         self.passed = passed
@@ -221,7 +225,7 @@ class TracebackValue(Value):
 
 
 class ClassValue(Value):
-    """A class. Always existing: class statements run in plain Python."""
+    """A class. It always exists outside: class statements run in plain Python."""
 
     def __init__(self, cls: type, source: Source) -> None:
         self.cls = cls
@@ -254,7 +258,7 @@ class ClassValue(Value):
         if hasattr(type(self.cls), "__members__"):
             items = [cap.world.wrap_static(m) for m in cap.host(list, self.cls)]
             made = cap.iteration.sequence_iterator(items, self)
-            made.stands_for = "the generator that goes over an enum"
+            made.stands_for = "the generator that iterates over an enum"
             return made
         return super().iterate(cap)
 
@@ -280,7 +284,7 @@ class PythonModule(Value):
 
     @property
     def name(self) -> str:
-        """Its own entry: the class may say something else."""
+        """The entry of the module itself: its class may override it."""
         return str(types.ModuleType.__getattribute__(self.module, "__dict__").get("__name__", "?"))
 
     def describe(self) -> str:
@@ -322,7 +326,7 @@ class SuperValue(Value):
 
 
 class BuiltinValue(Value):
-    """A function or method descriptor of C code, or anything that the builtin table knows by identity."""
+    """A function or method descriptor of C code, or a callable that the builtin table lists by identity."""
 
     def __init__(self, fn: Any, source: Source) -> None:
         self.fn = fn
@@ -362,7 +366,7 @@ class BuiltinValue(Value):
 class BuiltinMethod(Value):
     """A method of a captured container or constant, not yet called: `items.append`.
 
-    is_called: whether only the call that follows sees it, which the interpreter makes without binding the method.
+    is_called: whether only the following call reads the method: the interpreter then calls it without binding.
     """
 
     def __init__(self, owner: Value, name: str) -> None:
@@ -371,7 +375,7 @@ class BuiltinMethod(Value):
         self.is_called = False
 
     def unbound(self) -> Any:
-        """The method that its class has, if the interpreter calls that one; None if not."""
+        """The method of the class, if the interpreter calls this method without binding; None otherwise."""
         found = type_attribute(self.owner.python_type(), self.name, None)
         return found if self.is_called and isinstance(found, types.MethodDescriptorType) else None
 

@@ -1,7 +1,7 @@
 """Captured values, and the machine that runs them: the protocols between the two.
 
-Owns `Value`, the base of all captured values; `Machine`, the protocol by which values, handlers of builtins and the parts of a
-capture reach the capture that they belong to; and a small protocol for each part of it, with the name of the class that implements
+Owns `Value`, the base of all captured values; `Machine`, the protocol by which values, handlers of builtins and the
+parts of a capture reach their capture; and a small protocol for each part, with the name of the class that implements
 it. A protocol has only the members that code below its class uses. This module must not know the layers above it.
 """
 
@@ -38,13 +38,13 @@ class NotConstant(Exception):
 class Value:
     """One value of the captured program.
 
-    source: where it lives, if it exists outside. born: number of the executed instruction that made it, for values
-    that cannot be reconstructed (the graph then breaks there instead).
+    source: its place, if it exists outside. born: number of the executed instruction that made the value. If the value
+    cannot be rebuilt, the graph breaks before that instruction.
     """
 
     source: Source | None = None
     born: int = -1
-    serial: int  # in the order in which values are made
+    serial: int  # in order of creation
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         self = object.__new__(cls)
@@ -69,7 +69,7 @@ class Value:
         return True
 
     def describe(self) -> str:
-        """For messages: kind and where it comes from."""
+        """For messages: the kind of the value and its place."""
         where = f" {self.source.name}" if self.source is not None else ""
         return f"{self.python_type().__qualname__}{where}"
 
@@ -179,7 +179,7 @@ class Machine(Protocol):
     @property
     def origin(self) -> Origin | None: ...
 
-    # -- what everything needs -----------------------------------------------------------------------------------
+    # -- operations for all layers -----------------------------------------------------------------------------------
     def realize(self, value: Value) -> Value:
         """The value behind a lazy value, which the capture depends on from then on. Any other value is returned."""
         ...
@@ -189,7 +189,7 @@ class Machine(Protocol):
         ...
 
     def call(self, value: Value, args: list[Value], kwargs: dict[str, Value], chain: bool = False) -> Value:
-        """value(*args, **kwargs). chain: the result is just pushed by the calling instruction."""
+        """value(*args, **kwargs). chain: the calling instruction only pushes the result."""
         ...
 
     def call_method(self, value: Value, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -257,12 +257,12 @@ class Effects(Protocol):
     def set_attribute(self, obj: Value, name: str, value: Value) -> None: ...
     def delete_attribute(self, obj: Value, name: str) -> None: ...
     def global_write(self, namespace: dict[str, Any], name: str) -> Any: ...
-    def ask_again(self, asked: Any) -> None: ...
+    def repeat_cached_call(self, call: Any) -> None: ...
     def written(self) -> list[Value]: ...
 
 
 class Classes(Protocol):
-    """Look-ups in classes, modules and super(); isinstance(); instances made."""
+    """Look-ups in classes, modules and super(); isinstance(); new instances."""
 
     def has(self, cls: type, name: str) -> bool: ...
     def lookup(self, cls: type, name: str) -> Any: ...
@@ -378,7 +378,7 @@ class Exceptions(Protocol):
 
 
 class Recorder(Protocol):
-    """Calls as nodes of the graph."""
+    """Records calls as nodes of the graph."""
 
     transforming: bool
     inputs: list[Any]
@@ -430,11 +430,11 @@ class SymbolicInputs(Protocol):
 
 
 class DataDependence(Protocol):
-    """Sizes and numbers that data decides."""
+    """Sizes and numbers that depend on data."""
 
     def fresh_size(self) -> Callable[[Any], Any] | None: ...
     def note_call(self, node: Node) -> None: ...
-    def told_by(self, node: Node, result: Tensor) -> None: ...
+    def place_symbols(self, node: Node, result: Tensor) -> None: ...
     def number_of(self, x: Any, kind: type | None = None) -> Value | None: ...
     def list_of(self, x: Any) -> Value | None: ...
     def draw(self, kind: type, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value: ...
@@ -442,7 +442,7 @@ class DataDependence(Protocol):
 
 
 class GatheredItems(Protocol):
-    """Items of tensors at places that data decides."""
+    """Items of tensors at data-dependent places."""
 
     def get(self, x: Any, key: Value) -> Value: ...
     def set(self, x: Any, key: Value, value: Value) -> None: ...

@@ -1,7 +1,7 @@
-"""Lists, tuples (named ones and Size too), deques, ranges and slices.
+"""Lists, tuples (named tuples and Size too), deques, ranges and slices.
 
-List methods run on the host list of values itself, so index arithmetic and errors are Python's own; only what compares
-elements (index, count, remove, sort, in) is written out.
+List methods run on the host list of values, so index arithmetic and errors are Python's; only methods that compare
+elements (index, count, remove, sort, in) are implemented here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Sequence(Value):
 
     def __init__(self, items: list[Value], source: Source | None = None, cls: type | None = None) -> None:
         self.items = items
-        self.owner: Value | None = None  # the instance of a subclass whose contents these are
+        self.owner: Value | None = None  # the instance of a subclass that has these contents
         self.source = source
         if cls is not None:
             self.cls = cls
@@ -70,7 +70,7 @@ class Sequence(Value):
         return found
 
     def like(self, items: list[Value]) -> Value:
-        """A new sequence of the kind that slicing and concatenation give."""
+        """A new sequence of the kind that slicing and concatenation return."""
         raise NotImplementedError
 
     def iterator(self, cg: Writer) -> str:
@@ -102,7 +102,10 @@ class Sequence(Value):
         raise Unsupported(causes.OPAQUE_OBJECT, f"{self.describe()}.{name}()")
 
     def _compared(self, cap: Machine, other: Value, places: Iterable[int] | None = None) -> Iterator[bool]:
-        """Whether the items equal `other`, one after another. An __eq__ may change the sequence meanwhile, which a deque minds."""
+        """Whether the items equal `other`, compared in order.
+
+        An __eq__ may change the sequence meanwhile; a deque then raises.
+        """
         version = getattr(self, "version", 0)
         for i in itertools.count() if places is None else places:
             if i >= len(self.items):
@@ -170,12 +173,12 @@ class TupleValue(Sequence):
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a constant is made of constants all through."""
+    """Whether a constant contains only constants, at every depth."""
     return all(map(_is_plain, value)) if type(value) is tuple else type(value) in CONSTANT_TYPES
 
 
 class ListValue(Sequence):
-    """list or deque. mutated: whether an existing one must be written back."""
+    """list or deque. mutated: whether generated code must update an existing list."""
 
     cls = list
 
@@ -183,7 +186,7 @@ class ListValue(Sequence):
         super().__init__(items, source, cls)
         self.maxlen = maxlen
         self.mutated = False
-        self.version = 0  # counts mutations: a deque's iterators notice them
+        self.version = 0  # counts mutations: a deque's iterators detect them
 
     def like(self, items: list[Value]) -> Value:
         made = ListValue(list(items), None, self.cls, self.maxlen)
@@ -196,7 +199,7 @@ class ListValue(Sequence):
         return super().getattr(cap, name)
 
     def changed(self, cap: Machine) -> None:
-        """Note a mutation that is about to happen."""
+        """Record a mutation that is about to happen."""
         cap.effects.change(self)
         self.mutated = True
         self.version += 1
@@ -249,7 +252,7 @@ class ListValue(Sequence):
         return NONE if found is None else found
 
     def extend(self, cap: Machine, other: Value, left: bool = False) -> None:
-        """Append what iterating `other` gives (one by one, as Python does)."""
+        """Append the items of `other`, one by one, as Python does."""
         other = cap.realize(other)
         iterator = cap.iteration.iter(other)
         if not isinstance(other, Sequence) and any(cap.classes.has(other.python_type(), n) for n in ("__len__", "__length_hint__")):
@@ -268,7 +271,7 @@ class ListValue(Sequence):
     def _set_items(self, cap: Machine, name: str, args: list[Value]) -> Value:
         key = cap.operators.index_constant(args[0])
         if self.cls is not list:
-            cap.host(operator.setitem, collections.deque(self.items), key, None)  # its own errors
+            cap.host(operator.setitem, collections.deque(self.items), key, None)  # raises the errors of the call
         if name == "__delitem__":
             cap.host(operator.delitem, self.items, key)
         elif isinstance(key, slice):
@@ -277,7 +280,7 @@ class ListValue(Sequence):
         else:
             cap.host(operator.setitem, self.items, key, args[1])
             if self.cls is not list:
-                self.version -= 1  # an item replaced does not disturb a deque's iterators
+                self.version -= 1  # a replaced item does not invalidate a deque's iterators
         self.changed(cap)
         return NONE
 
@@ -315,7 +318,7 @@ class ListValue(Sequence):
 
 
 class RangeValue(Value):
-    """A range: a constant in all but the way it is looped over."""
+    """A range: a constant, except for loops over it."""
 
     def __init__(self, value: range, source: Source | None = None) -> None:
         self.value = value

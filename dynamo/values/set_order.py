@@ -1,7 +1,7 @@
-"""How a set came about: the calls that made it, of constants, to be made again.
+"""Histories of sets: the calls on constants that made a set, so that it can be made again.
 
-The order of a set depends on more than its elements: on collisions, on removed elements, on the size of its table.
-A set that is made by the same calls has the same order. It must not know captured values.
+The order of a set depends on more than its elements: on collisions, on removed elements, on the size of its table. A
+set that the same calls make has the same order. This module must not know captured values.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, eq=False)
 class History:
-    """make(*args), then the methods of `calls` on the result. Arguments are constants or histories."""
+    """A history: make(*args), then the methods of `calls` on the result. Arguments are constants or histories."""
 
     make: Callable[..., Any]
     args: tuple[Any, ...] = ()
@@ -28,10 +28,10 @@ class History:
 
 
 def built(arg: Any) -> Any:
-    """An argument as a host object: a history is built again."""
+    """An argument as a host object: a history is built."""
     return arg.build() if isinstance(arg, History) else arg
 
 
 def dict_keys(keys: tuple[Any, ...]) -> Any:
-    """A view of the keys of a dict that has these."""
+    """A view of the keys of a new dict with these keys."""
     return dict.fromkeys(keys).keys()

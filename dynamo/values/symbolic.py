@@ -1,8 +1,7 @@
-"""Numbers that are not one number: sizes of tensors with symbolic shapes, int and float arguments that vary.
+"""Numbers that vary between calls: sizes of tensors with symbolic shapes, int and float arguments.
 
-A `SymbolicValue` is a Constant whose value is known only at a price: whoever asks for `.value` gets the number that it
-is now, and the compiled code is guarded to be used for that number alone. What can compute with the expression uses
-`symbolic` (see `host_value`).
+A `SymbolicValue` is a Constant with an expression. A read of `.value` returns the present number, and adds a guard that
+limits the compiled code to this number. Code that can compute with the expression reads `symbolic` (see `host_value`).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from eager.base.symint import SymInt
 
 
 class SymbolicValue(Constant):
-    """A number known as an expression. kind: its Python type. source: where the very object lives, if it is an argument."""
+    """A number known as an expression. kind: its Python type. source: the place of the object, if it is an argument."""
 
     kind: type
     symbolic: SymInt | SymFloat
@@ -78,7 +77,9 @@ class SymFloatValue(SymbolicValue):
 
 
 class SymbolicText(Constant):
-    """Text with symbolic numbers in it, as the messages of assertions have: the numbers are fixed only for who reads it.
+    """A text that contains symbolic numbers, like the message of an assertion.
+
+    Only code that reads the text fixes the numbers.
 
     parts: pieces of text and numbers, in order.
     """
@@ -107,7 +108,7 @@ class SymbolicText(Constant):
 
 
 def text_parts(value: Value) -> list[str | SymbolicValue]:
-    """The pieces of `value`, which is text."""
+    """The pieces of `value`, which is a text."""
     return value.parts if isinstance(value, SymbolicText) else [value.as_constant()]
 
 

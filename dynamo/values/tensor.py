@@ -1,4 +1,4 @@
-"""Tensors in the graph: a node and a fake that says everything but the data."""
+"""Tensors in the graph: a node, and a fake with everything except the data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NEEDS_ENGINE: Final = frozenset(
     "backward register_hook register_post_accumulate_grad_hook retain_grad detach_ set_ share_memory_ "
     "untyped_storage storage pin_memory".split()
 )
-# Methods by which a tensor takes the geometry of a view of itself -> the methods that give the view
+# Methods by which a tensor takes the geometry of a view of itself -> the methods that return the view
 _VIEWS_IN_PLACE: Final = {f"{name}_": name for name in "as_strided squeeze swapaxes swapdims t transpose unsqueeze".split()}
 _PLAIN_ATTRIBUTES: Final = frozenset(
     "shape dtype device ndim requires_grad is_cuda is_cpu is_meta itemsize nbytes layout is_sparse is_quantized "
@@ -99,7 +99,7 @@ class TensorValue(Value):
         return cap.world.wrap(self.real.grad, AttrSource(self.source, "grad"))
 
     def _history(self, cap: Machine, name: str) -> Value:
-        """x.is_leaf or x.grad_fn. No other guard covers this for a tensor from outside."""
+        """x.is_leaf or x.grad_fn. No other guard covers these for a tensor from outside."""
         is_leaf = self.fake.is_leaf
         if self.source is not None and self.real is not None:
             is_leaf = self.real.is_leaf
@@ -148,12 +148,12 @@ class TensorValue(Value):
         return cap.recorder.method(name, [self, *args], kwargs)
 
     def _is_over_input(self, cap: Machine) -> bool:
-        """Whether the tensor is in memory that comes from outside: where in it, its fake does not know."""
+        """Whether the tensor lies in memory from outside: its fake does not know the address."""
         memory = self.fake.untyped_storage().root
         return any(v.fake.untyped_storage().root is memory for v in cap.recorder.inputs)
 
     def _read(self, cap: Machine, name: str) -> Value | None:
-        """x.item() and its kin as symbols, where they may be."""
+        """x.item() and related methods as symbols, if symbols are allowed."""
         if name == "tolist":
             return cap.data.list_of(self)
         kinds = {"item": None, "__int__": int, "__float__": float}
@@ -171,17 +171,20 @@ class TensorValue(Value):
         return self
 
     def _become(self, cap: Machine, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        """x.unsqueeze_(...) and its like: x becomes the view. A change of a tensor from outside is visible elsewhere: the graph breaks."""
+        """x.unsqueeze_(...) and related methods: x becomes the view.
+
+        The graph breaks for a tensor from outside, where the change would be visible.
+        """
         if self.source is not None or self.is_new_leaf or self.node.graph is not cap.graphs.graph or cap.recorder.transforming:
-            return cap.recorder.method(name, [self, *args], kwargs)  # refused there
+            return cap.recorder.method(name, [self, *args], kwargs)  # the call itself refuses it
         if self.fake.requires_grad and not cap.modes.grad:  # its history does not have the new shape
-            raise Unsupported(causes.AUTOGRAD, f".{name}() of {self.describe()} that wants a gradient, without grad mode")
+            raise Unsupported(causes.AUTOGRAD, f".{name}() of {self.describe()} that requires a gradient, without grad mode")
         view = cap.recorder.method(_VIEWS_IN_PLACE[name], [self, *args], kwargs)
         assert isinstance(view, TensorValue)
         if view is not self:
             cap.effects.change(self)
             known = Became(self.node) if self.fake._base is None else self.became
-            self.became = None  # a view is an output of the graph without further changes
+            self.became = None  # without further changes, the output of the graph is the view
             if known is not None:
                 self.became = Became(known.node, (*known.calls, (name, tuple(args), dict(kwargs))))
                 cap.recorder.became.append(self)
@@ -192,10 +195,12 @@ class TensorValue(Value):
 
     @property
     def is_new_leaf(self) -> bool:
-        """Whether the program made it a leaf that requires a gradient: only a graph break gives it a `.grad` to fill."""
+        """Whether the program made the tensor a leaf that requires a gradient: only a graph break gives it a `.grad` to
+        fill.
+        """
         try:
             return bool(self.fake._requires_grad and self.fake.is_leaf)
-        except RuntimeError:  # a view made without gradients, whose base was written to with them: its history is forbidden
+        except RuntimeError:  # a view made without gradients whose base was written with gradients: a read of its history raises
             return False
 
     def iterate(self, cap: Machine) -> Value:
@@ -221,10 +226,12 @@ class TensorValue(Value):
 
 
 class Became:
-    """How a tensor that is no view came to be a view of itself. Out of the graph comes what it was, and changes again: so it
-    is the `_base` of the views that the program took of it, before and after.
+    """The changes by which a tensor became a view of itself.
 
-    node: what it was. calls: method, arguments of each change.
+    The graph returns the tensor before the changes, and generated code repeats them. So the tensor remains the `_base`
+    of all views that the program took of it, before and after the changes.
+
+    node: the tensor before the changes. calls: method, arguments of each change.
     """
 
     def __init__(self, node: Node, calls: tuple[tuple[str, tuple[Value, ...], dict[str, Value]], ...] = ()) -> None:
@@ -232,7 +239,7 @@ class Became:
         self.calls = calls
 
     def reconstruct(self, cg: Writer, switched_off: bool) -> str:
-        """switched_off: the changes were made in grad mode, and the program is not in it any more."""
+        """switched_off: the changes were made in grad mode, and the program has switched it off since."""
         tensor = cg.assign(cg.graph_output(self.node))
         if switched_off:
             cg.statement(f"{cg.helper('set_grad_enabled')}(True)")
@@ -245,7 +252,7 @@ class Became:
 
 
 class GradFn(Value):
-    """The node that made a tensor, to be passed on or compared with None."""
+    """The grad_fn of a tensor. The program can pass it on or compare it with None."""
 
     def __init__(self, tensor: TensorValue) -> None:
         self.tensor = tensor
@@ -290,13 +297,13 @@ class TensorMethod(Value):
         return f"{cg.value(self.tensor)}.{self.name}"
 
 
-def set_requires_grad(x: Tensor, wanted: bool) -> None:
-    """The target of nodes for x.requires_grad_(wanted)."""
-    x.requires_grad_(wanted)
+def set_requires_grad(x: Tensor, required: bool) -> None:
+    """The target of nodes for x.requires_grad_(required)."""
+    x.requires_grad_(required)
 
 
 def _same_memory(a: Tensor, b: Tensor) -> bool:
-    """Whether two fakes are the same elements of one storage in the same order."""
+    """Whether two fakes have the same elements of one storage in the same order."""
     if a.untyped_storage().root is not b.untyped_storage().root or a.dtype is not b.dtype:
         return False
     return (a.shape, a.stride(), a.storage_offset()) == (b.shape, b.stride(), b.storage_offset())

@@ -1,7 +1,7 @@
 """Trees: nested containers of captured values, and of host objects.
 
-Owns how captured values become host objects, and how a tree is walked and mapped. A tree of host objects is made of tuples, lists,
-dicts (their values) and slices; all other objects are its leaves.
+Owns the conversion of captured values to host objects, and the walk and map of trees. A tree of host objects consists
+of tuples, lists, dicts (their values) and slices; all other objects are its leaves.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ PLAIN: Final = frozenset({list, tuple, dict, slice})
 def to_host(
     cap: Machine, value: Value, containers: frozenset[type] = PLAIN, leaf: Callable[[Value], Any] = lambda value: value.as_constant()
 ) -> Any:
-    """The host object that a captured value stands for.
+    """The host object for a captured value.
 
-    containers: classes of the containers that are rebuilt. leaf: the host object of any other value, realized.
-    Raises: NotConstant if there is no such object, or what `leaf` raises.
+    containers: classes of the containers that are rebuilt. leaf: returns the host object of any other value, realized.
+    Raises: NotConstant if there is no such object, and the errors of `leaf`.
     """
     value = cap.realize(value)
     if isinstance(value, ListValue | TupleValue) and value.cls in containers and value.owner is None:
@@ -70,7 +70,7 @@ def walk_tree(tree: Any, kind: Any) -> Iterator[Any]:
 
 
 def map_tree(tree: Any, kind: Any, fn: Callable[[Any], Any]) -> Any:
-    """The tree with fn(leaf) in the place of each leaf that is an instance of `kind`."""
+    """The tree with fn(leaf) instead of each leaf that is an instance of `kind`."""
     if isinstance(tree, kind):
         return fn(tree)
     if isinstance(tree, tuple | list):

@@ -1,4 +1,4 @@
-"""Plain weak references from outside: while the object lives, calling one gives it."""
+"""Plain weak references from outside: a call returns the object while it lives."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dynamo.values.writer import Writer
 
 
 class WeakReference(Value):
-    """A weak reference that the entry holds. Its referent is looked up at each call; the entry does not keep it alive."""
+    """A weak reference that the entry holds. Each call looks the referent up; the entry does not keep it alive."""
 
     def __init__(self, real: weakref.ref[Any], source: Source) -> None:
         self.real = real
@@ -28,8 +28,8 @@ class WeakReference(Value):
         """reference()"""
         if args or kwargs:
             return super().call(cap, args, kwargs)
-        found = self.real()
-        return NONE if found is None else cap.world.wrap(found, WeakSource(self.real, f"{self.source.name}()"))  # the dead stay dead
+        found = self.real()  # a dead reference stays dead
+        return NONE if found is None else cap.world.wrap(found, WeakSource(self.real, f"{self.source.name}()"))
 
     def reconstruct(self, cg: Writer) -> str:
         return cg.source(self.source)

@@ -20,7 +20,7 @@ def is_known(dtype: np.dtype[Any]) -> bool:
 
 
 def share_memory(a: Tensor, b: Tensor) -> bool:
-    """Whether the memories that two tensors lie in have bytes in common. Each numpy array has a separate storage."""
+    """Whether the memory of two tensors overlaps. Each numpy array has a separate storage."""
     one, other = a.untyped_storage().root, b.untyped_storage().root
     if one is other:
         return True
@@ -28,12 +28,12 @@ def share_memory(a: Tensor, b: Tensor) -> bool:
 
 
 def numpy_scalar(t: Tensor) -> Any:
-    """The number of a tensor without dims, as a numpy scalar."""
+    """The number in a tensor without dims, as a numpy scalar."""
     return t.numpy()[()]
 
 
 def read_only(t: Tensor) -> Any:
-    """An array over the tensor's memory that may not be written through."""
+    """A read-only array over the memory of the tensor."""
     array = t.numpy().view()
     array.flags.writeable = False
     return array

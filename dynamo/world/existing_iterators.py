@@ -1,8 +1,8 @@
 """Iterators that were already advanced when a capture begins: in a loop that a graph break cut, or in a variable.
 
-Owns which of them can be followed: CPython's own over lists, tuples, text, ranges and dicts, and enumerate and zip over
-such. Their position is guarded; what the captured program takes from them is taken from the real ones as well
-(`values.iterators`). An iterator at another position in each compilation is left to the interpreter.
+Decides which of them can be followed: CPython's iterators over lists, tuples, text, ranges and dicts, and enumerate and
+zip over such iterators. Their position is guarded; generated code advances the real iterators by the steps of the
+captured program (`values.iterators`). An iterator with another position at each compilation is left to the interpreter.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ def _position(real: Any) -> tuple[Any, ...] | None:
         plain = type(owner) is Registry or (type(owner) in DICT_TYPES and "__builtins__" not in owner)
         return (len(owner) - state,) if plain else None
     if kind is zip and state:
-        return None  # a strict one complains where it ends
+        return None  # a strict zip raises at its end
     inner = [_position(i) for i in ((owner,) if kind is enumerate else owner)]
     return None if None in inner else (state, *inner)
 
 
 def _rest(state: tuple[range, int | None]) -> range:
-    """The rest of a range."""
+    """The remaining range."""
     return state[0][state[1] or 0 :]
 
 
@@ -90,14 +90,14 @@ def _follow(cap: Machine, real: Any, source: Source) -> Value:
     if kind in _OVER_DICT:
         assert isinstance(container, DictValue)
         if list(container.entries) != [cap.operators.hash_key(cap.world.wrap_static(k)) for k in owner]:
-            return Opaque(real, source)  # the captured program has changed it: a count does not give the position
+            return Opaque(real, source)  # the captured program has changed the object: a count does not give the position
         return DictIterator(container, _OVER_DICT[kind], source, len(container.entries) - state)
     assert isinstance(container, ListValue | TupleValue)
     return SequenceIterator(container.items, container, source, state, len(owner) - state)
 
 
 def _inner(cap: Machine, real: Any, source: Source) -> Value:
-    """As `Capture.wrap`, for an iterator that enumerate or zip goes over: its position is part of theirs."""
+    """As `Capture.wrap`, for an iterator inside enumerate or zip: its position is part of their position."""
     known = cap.world.by_id.get(id(real))
     if known is not None:
         return cap.world.wrap(real, source)

@@ -1,8 +1,8 @@
 """Writes of the captured program to objects that outlive it, until generated code replays them.
 
 Owns the pending writes: attributes (of existing and of new objects), globals, cells, contents of existing containers.
-Nothing outside can watch while the captured part runs, so the state at its end, replayed in order of first write, is
-indistinguishable from the writes one by one.
+No other code can observe the objects while the captured part runs. So a replay of their final state, in order of first
+write, is indistinguishable from the individual writes.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _NOTHING: Final[dict[str, Any]] = {}
 
 
 @dataclass(slots=True, eq=False)
-class Asked:
-    """One call of a function behind functools.lru_cache. ahead: called at capture, on behalf of the compiled code's first run."""
+class CachedCall:
+    """One call of a function behind functools.lru_cache. ahead: the capture made the call of the first run."""
 
     fn: Callable[..., Any]
     args: tuple[Any, ...]
@@ -34,7 +34,7 @@ class Asked:
 
 
 class Effects:
-    """Owns the pending writes, which reads of the captured program see first, and counts what changes.
+    """Owns the pending writes, which reads of the captured program see, and counts changes.
 
     mutations: changes so far. outside: changes among them to objects that the captured program did not make.
     """
@@ -46,21 +46,23 @@ class Effects:
         self._attributes: dict[int, tuple[Value, dict[str, Any]]] = {}
         self._globals: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
         self._order: dict[int, Value] = {}  # existing things written, by first write
-        self._asked: list[Asked] = []
-        self._set_again: set[tuple[int, str]] = set()  # attributes deleted and then set, which moves them to the end
+        self._cached_calls: list[CachedCall] = []
+        self._set_again: set[tuple[int, str]] = set()  # attributes that were deleted and then set: they move to the end
 
     def release(self) -> None:
         """Drop the pending writes."""
         self._attributes.clear()
         self._globals.clear()
         self._order.clear()
-        self._asked.clear()
+        self._cached_calls.clear()
 
     # -- recording ---------------------------------------------------------------------------------------------
     def change(self, value: Value | None) -> None:
-        """`value`, or state without a value (None), is about to change: an instruction that fails after this cannot be undone.
+        """Record that `value`, or state without a value (None), is about to change.
 
-        Raises: Unsupported if the code that is followed runs at another time, and may not change the value.
+        An instruction that fails after the change cannot be undone.
+
+        Raises: Unsupported if the code that is followed runs at another time and must not change the value.
         """
         self.mutations += 1
         if value is None:
@@ -77,7 +79,7 @@ class Effects:
         return _NOTHING if found is None else found[1]
 
     def preset(self, obj: Value, name: str, value: Value) -> None:
-        """An attribute that a new object comes with."""
+        """An attribute that a new object has from the beginning."""
         self._attributes.setdefault(id(obj), (obj, {}))[1][name] = value
 
     def set_attribute(self, obj: Value, name: str, value: Value) -> None:
@@ -89,7 +91,7 @@ class Effects:
         pending[name] = value
 
     def _change_attributes(self, obj: Value) -> None:
-        """An attribute of `obj` is about to change, and with it the dict of its attributes."""
+        """Record that an attribute of `obj` is about to change, and with it the dict of its attributes."""
         if obj.source is not None and getattr(obj, "real", None) is not None:
             self.cap.attributes.meet_namespace(obj)
         self.change(obj)
@@ -111,12 +113,12 @@ class Effects:
         """value: a Value or DELETED."""
         self._globals.setdefault(id(namespace), (namespace, {}))[1][name] = value
 
-    def ask_again(self, asked: Asked) -> None:
-        """Note a call of a cached function, which every run of the compiled code repeats."""
-        self._asked.append(asked)
+    def repeat_cached_call(self, call: CachedCall) -> None:
+        """Record a call of a cached function, which every run of the compiled code repeats."""
+        self._cached_calls.append(call)
 
     def any(self) -> bool:
-        """Whether there is anything to replay."""
+        """Whether a write is pending."""
         return bool(self._order or self._globals)
 
     def written(self) -> list[Value]:
@@ -129,8 +131,8 @@ class Effects:
         moved = [v for v in self.written() if isinstance(v, Iterator)]
         for iterator in sorted(moved, key=lambda v: -v.depth):
             iterator.replay(cg)
-        for asked in self._asked:
-            cg.statement(f"{cg.helper('ask_again')}({cg.bind(asked, asked.fn.__name__)})")
+        for call in self._cached_calls:
+            cg.statement(f"{cg.helper('repeat_cached_call')}({cg.bind(call, call.fn.__name__)})")
         for value in self.written():
             if isinstance(value, ListValue) and value.mutated:
                 cg.statement(_list(cg, value) if value.cls is list else _deque(cg, value))
@@ -170,14 +172,14 @@ def _list(cg: Writer, value: ListValue) -> str:
 
 def _deque(cg: Writer, value: ListValue) -> str:
     new = cg.assign(f"[{', '.join(cg.value(v) for v in value.items)}]")
-    if value.version == 0:  # items were replaced, which leaves the deque's iterators alone
+    if value.version == 0:  # items were replaced: the deque's iterators stay valid
         return f"{cg.helper('deque_replace')}({cg.source_of(value)}, {new})"
     cg.statement(f"{cg.source_of(value)}.clear()")
     return f"{cg.source_of(value)}.extend({new})"
 
 
 def _dict(cg: Writer, value: DictValue) -> None:
-    """Keep the dict, replace its contents: values computed first, since they may be read from it."""
+    """Keep the dict and replace its contents. The new values are computed first: they may be read from the dict."""
     pairs = [(cg.value(k), cg.value(v)) for k, v in value.entries.values()]
     new = cg.assign(f"[{', '.join(f'({k}, {v})' for k, v in pairs)}]")
     cg.statement(f"{cg.helper('dict_replace')}({cg.source_of(value)}, {new})")

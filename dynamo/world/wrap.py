@@ -1,8 +1,8 @@
 """From a real object and its source to a captured value, with guards for the facts that the value depends on.
 
-Owns the table by type. Objects that everything below hangs on (functions, classes, modules, nn.Modules, enum members)
-are guarded by identity and from then on are constants of the compiled entry; data is guarded by type and size, and
-its parts when the program uses them.
+Owns the table by type. Structural objects (functions, classes, modules, nn.Modules, enum members) are guarded by
+identity and are constants of the compiled entry from then on. Data is guarded by type and size; its parts are guarded
+when the program uses them.
 """
 
 from __future__ import annotations
@@ -90,7 +90,9 @@ _NAMED_TUPLE_FILE: Final = collections.namedtuple.__code__.co_filename
 
 
 def is_named_tuple(cls: type) -> bool:
-    """Whether cls was made by namedtuple, and behaves as a tuple does: a class made by typing.NamedTuple may define methods."""
+    """Whether namedtuple made cls, so that it behaves like a tuple: a class made by typing.NamedTuple may define
+    methods.
+    """
     if not (issubclass(cls, tuple) and hasattr(cls, "_fields") and hasattr(cls, "_make") and cls.__bases__ == (tuple,)):
         return False
     return not any(isinstance(v, types.FunctionType) and hasattr(tuple, n) and v.__code__.co_filename != _NAMED_TUPLE_FILE
@@ -98,7 +100,7 @@ def is_named_tuple(cls: type) -> bool:
 
 
 def is_python_class(cls: type) -> bool:
-    """Whether instances of cls behave as Python code says: no C base but object, SimpleNamespace or an exception."""
+    """Whether Python code defines the behaviour of cls: its only C bases are object, SimpleNamespace and exceptions."""
     if not cls.__flags__ & _HEAP_TYPE and cls is not types.SimpleNamespace:
         return False
     for base in cls.__mro__:
@@ -112,14 +114,14 @@ def is_python_class(cls: type) -> bool:
 
 
 def _changes_class(real: Any) -> bool:
-    """Whether __class__ of the object can be set: CPython's own rule (object_set_class in Objects/typeobject.c)."""
+    """Whether __class__ of the object can be set: CPython's rule (object_set_class in Objects/typeobject.c)."""
     return not type(real).__flags__ & _IMMUTABLE_TYPE or issubclass(type(real), types.ModuleType)
 
 
 class World:
-    """Owns the values of real objects, by their ids, and the guards that these need.
+    """Owns the values of real objects, by their ids, and their guards.
 
-    by_id: the value of each real object that was wrapped. keep: these objects, so that no id is used twice.
+    by_id: the value of each real object that was wrapped. keep: these objects, so that no id is reused.
     """
 
     def __init__(self, cap: Machine) -> None:
@@ -135,19 +137,25 @@ class World:
 
     # -- guards ------------------------------------------------------------------------------------------------
     def guard(self, kind: str, sources: Any, *operands: Any) -> None:
-        """Make the compiled entry depend on a fact. Facts about constant objects are watched, not checked."""
+        """Make the compiled entry depend on a fact.
+
+        Facts about constant objects are watched instead of checked at each call.
+        """
         where = (sources,) if isinstance(sources, Source) else tuple(sources)
         first = where[0]
         constant = isinstance(sources, Source) and first.is_constant_rooted
         if constant and isinstance(first, ConstSource) and (kind == "is" or (kind == "type" and not _changes_class(first.value))):
             return
         if not self.guards.new(kind, where, operands):
-            return  # most facts are used many times
+            return  # most facts are recorded many times
         watch, epoch = _watched(kind, first, operands) if constant else (None, False)
         self.guards.append(kind, where, operands, self.cap.origin, watch, epoch)
 
     def tell_apart(self, a: Value, b: Value) -> bool:
-        """`is` between two existing values: each object has one value, so they differ; guard that they go on to."""
+        """`is` between two existing values.
+
+        Each object has one value, so two values are two objects; guard that they stay different.
+        """
         assert a.source is not None and b.source is not None
         if not (a.source.is_constant_rooted and b.source.is_constant_rooted):
             self.guards.add("distinct", (a.source, b.source), origin=self.cap.origin)
@@ -155,11 +163,11 @@ class World:
 
     # -- wrapping ----------------------------------------------------------------------------------------------
     def lazy(self, real: Any, source: Source) -> Value:
-        """A value that is wrapped, and guarded, when the program first uses it."""
+        """A value that is wrapped and guarded when the program first uses it."""
         return Lazy(self.cap, real, source)
 
     def wrap_static(self, real: Any, label: str = "") -> Value:
-        """An object known to the capture itself: nothing to guard."""
+        """An object that the capture itself knows: no guard is needed."""
         return self.wrap(real, ConstSource(real, label or getattr(real, "__name__", type(real).__name__)))
 
     def wrap_new(self, real: Any) -> Value:
@@ -212,7 +220,7 @@ class World:
             return known
         value = self._wrap_object(real, kind, source)
         if isinstance(value, Opaque):
-            self.guard("type", source, kind)  # `is None` and isinstance() answer by it
+            self.guard("type", source, kind)  # isinstance() and `is None` use this type
         self.by_id[id(real)] = value
         self.keep.append(real)
         return value
@@ -232,7 +240,7 @@ class World:
             plain = plain_scalar(real, base)
             self.guard("content_eq", source, plain)
             return Constant(plain)
-        own: Any = base  # not the methods of the instance's class, which are the program's to call
+        own: Any = base  # not by methods of the instance's class, which would run code of the program
         self.guard("len", source, own.__len__(real))
         items = [self.lazy(v, ContentSource(source, i)) for i, v in enumerate(own.__iter__(real))]
         return ListValue(items, source) if base is list else TupleValue(items, source)
@@ -245,7 +253,7 @@ class World:
         return ConstSource(real, source.name, is_module_state(source))
 
     def _tensor_place(self, real: Tensor, source: Source) -> Source:
-        """The source of a tensor: its place, not the object, if the program replaces the tensor there."""
+        """The source of a tensor: the place instead of the object, if the program replaces the tensor there."""
         held = isinstance(source, ConstSource) or not source.is_constant_rooted
         return source if held or self.cap.symbols.dynamic.keeps(hash(source), real) else LiveSource(source)
 
@@ -372,13 +380,13 @@ def _watched(kind: str, source: Source, operands: tuple[Any, ...]) -> tuple[tupl
     if isinstance(source, ConstSource):
         value = source.value
         if is_a(value, collections.OrderedDict) and kind == "dict_keys":
-            return None, False  # its order changes behind the dict's back
+            return None, False  # its order can change without a change of the dict
         if kind in ("len", "dict_keys", "dict_absent") and is_a(value, dict):
             return (value,), is_a(value, Registry)
         if kind in ("type_absent", "plain_new"):
             return (value,), issubclass(value, Module)
         if kind == "no_attr" and isinstance(type_attribute(type(value), operands[0], None), types.MemberDescriptorType):
-            return None, False  # a slot is in no dict that could be watched
+            return None, False  # a slot is not in a dict that could be watched
         if kind == "no_attr":
             return (_namespace(value), type(value)), is_a(value, Module)
         if (kind == "tensor" and isinstance(value, Parameter)) or (kind == "type" and is_a(value, Module)):
@@ -404,7 +412,7 @@ def _watched(kind: str, source: Source, operands: tuple[Any, ...]) -> tuple[tupl
 
 
 def _namespace(owner: Any) -> Any:
-    """What to watch for an object's attributes: the epoch covers that a module's __dict__ stays the same dict."""
+    """The objects to watch for an attribute: the epoch covers that a module's __dict__ stays the same dict."""
     return vars(owner) if is_a(owner, Module) else owner
 
 
@@ -415,7 +423,7 @@ def is_module_state(source: Source) -> bool:
 
 
 def is_exception_class(kind: type) -> bool:
-    """Whether instances of kind can be modelled as class, arguments and attributes."""
+    """Whether class, arguments and attributes describe an instance of kind completely."""
     return issubclass(kind, Exception | GeneratorExit | KeyboardInterrupt | SystemExit) and not issubclass(
         kind, BaseExceptionGroup
     )
@@ -425,7 +433,10 @@ def is_exception_class(kind: type) -> bool:
 
 
 def _part(value: Any, place: ChildSource) -> Source:
-    """Where a part of an immutable object is found: the entry holds the parts of an object that it holds: they need no guard."""
+    """The place of a part of an immutable object.
+
+    An entry that holds the object holds its parts, which need no guard.
+    """
     return ConstSource(value, place.name) if isinstance(place.parent, ConstSource) else place
 
 
@@ -453,7 +464,7 @@ def _deque(cap: Any, real: Any, source: Source) -> Value:
 
 def _dict(cap: Any, real: Any, source: Source) -> Value:
     if type(real) is dict and "__builtins__" in real:
-        return Opaque(real, source)  # globals: they change with every `global` statement
+        return Opaque(real, source)  # namespaces of modules: every `global` statement changes them
     cap.world.guard("type", source, type(real))
     value = DictValue(type(real), source)
     keys = [cap.world.wrap_static(k) for k in real]
@@ -466,7 +477,7 @@ def _dict(cap: Any, real: Any, source: Source) -> Value:
 
 
 def _proxy(cap: Any, real: Any, source: Source) -> Value:
-    behind = gc.get_referents(real)[0]  # the dict behind the proxy: no attribute returns it
+    behind = gc.get_referents(real)[0]  # the dict behind the proxy: no attribute exposes it
     if not isinstance(source, ConstSource) or type(behind) not in DICT_TYPES:
         return Opaque(real, source)
     return ProxyValue(cap.world.wrap(behind, ConstSource(behind, source.name)), source)
@@ -489,7 +500,7 @@ def _set(cap: Any, real: Any, source: Source) -> Value:
     value = SetValue(type(real), source)
     value.entries = {cap.operators.hash_key(c): c for c in map(Constant, real)}
     if type(real) is frozenset:
-        value.made = History(frozenset, (real,))  # itself
+        value.made = History(frozenset, (real,))  # the frozenset itself
     return value
 
 
@@ -571,6 +582,6 @@ BUILTINS_NAMESPACE: Final[dict[str, Any]] = vars(builtins)
 
 
 def refuse_fakes(real: Tensor) -> None:
-    """A compiled function called with fakes (tracing through it) runs plainly."""
+    """A compiled function called with fakes (while it is traced) runs plainly."""
     if real.is_fake:
         raise GiveUp(causes.OPAQUE_OBJECT, "an argument is a fake tensor")

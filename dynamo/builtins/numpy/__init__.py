@@ -1,1 +1,3 @@
-"""numpy under capture: `table` finds a function, `rules` says how tensors compute it, `calls` records the call."""
+"""numpy under capture: `table` finds the rule of a function, `rules` computes the function with tensors, `calls`
+records the call.
+"""

@@ -1,11 +1,12 @@
 """Calls of numpy on arrays of the graph.
 
-numpy itself decides the result of a call: it is called on stand-ins, arrays of zeros with the dtypes, shapes, strides and flags of
-the real arrays. Its result gives dtype, shape and memory order, whether the result is an array or a scalar, whether it is a view
-and of which array, and the exception. A row of `table` computes the same with functions of tensors. Where a row's result differs
-from numpy's in kind, the graph breaks; so a row can be missing, but not differ in kind.
+numpy itself decides the form of a result: the capture calls it on stand-ins, which are arrays of zeros with the dtypes,
+shapes, strides and flags of the real arrays. The result of this call gives dtype, shape and memory order, whether the
+result is an array or a scalar, whether it is a view and of which array, or the exception. A row of `table` computes the
+values with functions of tensors. If the form of a row's result differs from numpy's, the graph breaks; so a row may be
+missing, but its result never has another form.
 
-As in torch, numpy's floating-point warnings (of divisions by zero and the like) are not given by compiled code. Under an
+As in torch, compiled code does not issue numpy's floating-point warnings (of divisions by zero and the like). Under an
 `np.errstate` that raises them, nothing is captured.
 """
 
@@ -41,13 +42,16 @@ Rule: TypeAlias = "Callable[..., Any]"
 _MOST_NUMBERS: Final = 4096  # of a constant array in the graph
 _QUIET: Final[dict[str, Any]] = {"divide": "ignore", "over": "ignore", "under": "ignore", "invalid": "ignore"}
 _CONTAINERS: Final = frozenset({list, tuple, slice, eager.Size})
-_UNUSED: Final = (None, np._NoValue)  # arguments that say nothing
-_error_state: Final = getattr(umath, "_get_extobj_dict", np.geterr)  # the same without Python code
+_UNUSED: Final = (None, np._NoValue)  # numpy's defaults of optional arguments
+_error_state: Final = getattr(umath, "_get_extobj_dict", np.geterr)  # the same as geterr() without Python code
 _signature: Final = functools.lru_cache(maxsize=None)(inspect.signature)
 
 
 class Call:
-    """One call on its way into the graph: what rules are written with. expected: what numpy gave for stand-ins."""
+    """One call that is being recorded into the graph: the interface of rules to the capture.
+
+    expected: numpy's result for the stand-ins.
+    """
 
     def __init__(self, cap: Machine, name: str, expected: Any) -> None:
         self.cap = cap
@@ -60,12 +64,15 @@ class Call:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the result."""
+        """The dtype of the result."""
         found: np.dtype[Any] = (self.expected[0] if isinstance(self.expected, tuple | list) else self.expected).dtype
         return found
 
     def tensor(self, value: Any, dtype: Any = None) -> TensorValue:
-        """An array, or a number, or nested sequences of them, as a tensor; cast to `dtype` first. An array without it is shared."""
+        """A value as a tensor: an array, a number, or nested sequences of them, cast to `dtype` first.
+
+        Without `dtype`, the tensor shares the memory of the array.
+        """
         if isinstance(value, Value):
             value = self.cap.realize(value)
         if isinstance(value, TensorValue):
@@ -81,7 +88,7 @@ class Call:
         try:
             with np.errstate(all="ignore"):
                 rounded = wanted.type(number).item()
-        except OverflowError:  # a comparison with a number that no element is
+        except OverflowError:  # a comparison with a number outside the dtype's range
             self.refuse(f"in {wanted} with {number}")
         return self.op(eager.full, (), rounded, dtype=dtypes.from_numpy(wanted))
 
@@ -90,8 +97,10 @@ class Call:
         return x if x.fake.dtype is wanted else self.method("to", x, wanted)
 
     def op(self, fn: Any, *args: Any, **kwargs: Any) -> Any:
-        """fn(*args, **kwargs) as a node. Arguments: values, or what Python has for them. An array is on the CPU, for any
-        default device."""
+        """fn(*args, **kwargs) as a node.
+
+        Arguments: values or host objects. A new tensor is on the CPU, for any default device.
+        """
         if fn in (eager.full, eager.tensor):
             kwargs["device"] = "cpu"
         named = {k: self._value(v) for k, v in kwargs.items()}
@@ -138,7 +147,7 @@ class Arrays:
         return made
 
     def tensor(self, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        """from_numpy(a), as_tensor(a, ...), asarray(a, ...), tensor(a, ...) for an array or scalar of numpy."""
+        """from_numpy(a), as_tensor(a, ...), asarray(a, ...), tensor(a, ...) for an array or a scalar of numpy."""
         array = self.cap.realize(args[0])
         assert isinstance(array, NdArrayValue)
         named = {k: self.cap.realize(v) for k, v in kwargs.items()}
@@ -147,7 +156,7 @@ class Arrays:
         if len(args) > 2 or not set(named) <= {"dtype"} | {"device" for v in (named.get("device"),) if v is not None and _is_cpu(v)}:
             raise Unsupported(causes.UNKNOWN_CALL, f"{fn.__name__}() of an array with more than a dtype")
         given = named["dtype"].as_constant() if "dtype" in named else None
-        made = self.cap.host(fn, array.stand_in(), **({} if given is None else {"dtype": given}))  # its dtype, or its exception
+        made = self.cap.host(fn, array.stand_in(), **({} if given is None else {"dtype": given}))  # gives the dtype, or the exception
         shares = fn is not eager.tensor and not array.scalar and array.writeable and made.dtype is array.tensor.fake.dtype
         if shares:
             return self.cap.recorder.method("detach", [array.tensor], {})
@@ -155,7 +164,7 @@ class Arrays:
         return copy if made.dtype is array.tensor.fake.dtype else self.cap.recorder.method("to", [copy, Constant(made.dtype)], {})
 
     def number_for_tensor(self, value: Value) -> Value:
-        """The number of a numpy scalar, for a call with tensors. Any other value is returned."""
+        """The number of a numpy scalar, for a call with tensors. Any other value is returned unchanged."""
         if isinstance(value, NdArrayValue) and value.scalar:
             number = self.cap.data.number_of(value.tensor)
             if number is None:
@@ -165,21 +174,22 @@ class Arrays:
 
     # -- calls -------------------------------------------------------------------------------------------------
     def call(self, fn: Any, name: str, rule: Rule, args: list[Any], kwargs: dict[str, Any], run: Any = None) -> Value:
-        """fn(*args, **kwargs) by `rule`, which takes a Call and the arguments: arrays as values, all else as Python has it.
+        """fn(*args, **kwargs) by `rule`, which takes a Call and the arguments: arrays as values, other arguments as
+        host objects.
 
-        run: what to call on the stand-ins, where it is not `fn`.
+        run: the function to call on the stand-ins, if it is not `fn`.
         """
         self._check_errstate(name)
         stands: dict[int, Any] = {}
         given, named = [self._host(a, stands, name) for a in args], {k: self._host(v, stands, name) for k, v in kwargs.items()}
         arrays = [(v, stands[id(v)]) for v in self._arrays((*args, *kwargs.values()))]
         try:
-            expected = self._ask(run or fn, name, given, named)
+            expected = self._call_on_stand_ins(run or fn, name, given, named)
         except Raised:
             if fn in (operator.getitem, operator.setitem) and len(arrays) > 1:
-                raise Unsupported(causes.UNKNOWN_CALL, f"numpy.{name}(), which fails or not as the indices are") from None
+                raise Unsupported(causes.UNKNOWN_CALL, f"numpy.{name}(): whether this raises depends on the index values") from None
             for value, _ in arrays:
-                value.fix_sizes()  # the text of the error has them
+                value.fix_sizes()  # the text of the error contains them
             raise
         call = Call(self.cap, name, expected)
         bound = self._rule_arguments(call, rule, args, kwargs)
@@ -189,14 +199,14 @@ class Arrays:
             raise Unsupported(causes.UNKNOWN_CALL, f"numpy.{name}(): {error.value.describe()} from its rule") from None
 
     def _rule_arguments(self, call: Call, rule: Rule, args: list[Any], kwargs: dict[str, Any]) -> inspect.BoundArguments:
-        """The arguments of a rule, which takes arrays for its first parameter and for parameters annotated as arrays."""
+        """The arguments of a rule. Only its first parameter and parameters annotated as arrays may hold arrays."""
         known = _signature(rule).parameters
         named = {k: self._plain(v) for k, v in kwargs.items()}
         named = {k: v for k, v in named.items() if k in known or not any(v is u for u in _UNUSED)}
         try:
             bound = _signature(rule).bind(call, *(self._plain(a) for a in args), **named)
         except TypeError as error:
-            raise Unsupported(causes.UNKNOWN_CALL, f"numpy.{call.name}() with such arguments: its rule {error}") from None
+            raise Unsupported(causes.UNKNOWN_CALL, f"numpy.{call.name}() with these arguments: its rule {error}") from None
         for parameter, value in list(bound.arguments.items())[2:]:
             if known[parameter].annotation != "Array" and _holds_array(value):
                 call.refuse(f"with an array for {parameter}")
@@ -207,22 +217,22 @@ class Arrays:
             raise Unsupported(causes.UNKNOWN_CALL, f"numpy.{name}() under an errstate that does more than warn")
         self.cap.world.guards.add("call_eq", (), _error_state, _error_state(), origin=self.cap.origin)
 
-    def _ask(self, fn: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def _call_on_stand_ins(self, fn: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """numpy's result for stand-ins."""
 
-        def asked() -> Any:
+        def call() -> Any:
             try:
                 with np.errstate(**_QUIET):
                     return fn(*args, **kwargs)
             except Exception as error:
-                if type(error).__module__ != "builtins":  # they keep what their text is made of
+                if type(error).__module__ != "builtins":  # such an error keeps references to its arguments
                     raise Unsupported(causes.UNKNOWN_CALL, f"numpy.{name}() that raises {type(error).__name__}") from None
                 raise
 
-        return self.cap.host(asked)
+        return self.cap.host(call)
 
     def _host(self, value: Any, stands: dict[int, Any], name: str) -> Any:
-        """The argument that numpy gets for a value; one stand-in for each array."""
+        """The argument of numpy's call for a value; each array has one stand-in."""
 
         def leaf(value: Value) -> Any:
             if isinstance(value, NdArrayValue):
@@ -238,7 +248,7 @@ class Arrays:
         return to_host(self.cap, value, _CONTAINERS, leaf) if isinstance(value, Value) else value
 
     def _plain(self, value: Any) -> Any:
-        """The argument of a rule for a value."""
+        """The argument of the rule's call for a value."""
         if not isinstance(value, Value):
             return value
         value = self.cap.realize(value)
@@ -260,34 +270,34 @@ class Arrays:
     def _settle(self, call: Call, result: Any, expected: Any, arrays: list[tuple[NdArrayValue, Any]]) -> Value:
         """The value of a rule's result, in the form of numpy's result."""
         if expected is None and result is None:
-            return NONE  # it writes
+            return NONE  # the function writes into an argument
         for value, stand in arrays:
             if expected is stand and not value.scalar:
                 return value
         if isinstance(expected, list | tuple):
             parts = result.items if isinstance(result, TupleValue | ListValue) else result
             if len(parts) != len(expected):
-                call.refuse(f"gives {len(expected)} arrays, and its rule {len(parts)}")
+                call.refuse(f"returns {len(expected)} arrays; its rule gives {len(parts)}")
             items = [self._settle(call, r, e, arrays) for r, e in zip(parts, expected, strict=True)]
             return ListValue(items) if type(expected) is list else TupleValue(items, None, type(expected))
         if not isinstance(expected, np.ndarray | np.generic) or type(expected) is np.matrix:
-            call.refuse(f"gives a {type(expected).__name__}")
+            call.refuse(f"returns a {type(expected).__name__}")
         result = self.cap.realize(result)
         assert isinstance(result, TensorValue)
         fake = result.fake
         if fake.dtype.numpy != expected.dtype or tuple(map(hint_of, fake.shape)) != expected.shape:
-            call.refuse(f"gives {expected.dtype}{list(expected.shape)}, and its rule {fake.dtype}{list(fake.shape)}")
-        if isinstance(expected, np.generic):  # a scalar is a copy: its array may be written later
+            call.refuse(f"returns {expected.dtype}{list(expected.shape)}; its rule gives {fake.dtype}{list(fake.shape)}")
+        if isinstance(expected, np.generic):  # a scalar is a copy: the program may write to its array later
             return NdArrayValue(self._apart(call, result, arrays), scalar=True)
         shared = next(((v, s) for v, s in arrays if not v.scalar and _lies_in(expected, s)), None)
         if shared is None:
-            result = self._of_its_own(call, result, expected, arrays)
+            result = self._in_separate_memory(call, result, expected, arrays)
         elif not _same_view(result, expected, *shared):
-            call.refuse("gives a view that no tensor is")
+            call.refuse("returns a view that tensors do not support")
         return NdArrayValue(result, writeable=expected.flags.writeable)
 
-    def _of_its_own(self, call: Call, result: TensorValue, expected: Any, arrays: list[tuple[NdArrayValue, Any]]) -> TensorValue:
-        """`result` in separate memory, in the memory order of numpy's result."""
+    def _in_separate_memory(self, call: Call, result: TensorValue, expected: Any, arrays: list[tuple[NdArrayValue, Any]]) -> TensorValue:
+        """`result` in memory that it shares with no argument, in the memory order of numpy's result."""
         fake = result.fake
         if tuple(map(hint_of, fake.shape)) and not _same_strides(fake, expected):
             order = sorted(range(expected.ndim), key=lambda d: (-expected.strides[d], d))
@@ -298,11 +308,11 @@ class Arrays:
             result = call.method("permute", laid, *back)
         result = self._apart(call, result, arrays)
         if not _same_strides(result.fake, expected):
-            call.refuse(f"gives strides {expected.strides}, and its rule others")
+            call.refuse(f"returns an array with strides {expected.strides}; its rule gives others")
         return result
 
     def _apart(self, call: Call, result: TensorValue, arrays: list[tuple[NdArrayValue, Any]]) -> TensorValue:
-        """`result`, copied where it lies in the memory of an argument."""
+        """`result`, copied if it lies in the memory of an argument."""
         taken = {id(v.tensor.fake.untyped_storage().root) for v, _ in arrays}
         return call.method("clone", result) if id(result.fake.untyped_storage().root) in taken else result
 
@@ -324,22 +334,22 @@ class Arrays:
 
     # -- attributes and methods -------------------------------------------------------------------------------
     def write(self, call: Call, target: NdArrayValue, write: Callable[[TensorValue], Any]) -> None:
-        """A write into the memory of an array.
+        """Record a write into the memory of an array.
 
-        Autograd does not see numpy's writes: a write to memory that autograd may have saved is left to numpy.
+        Autograd does not see writes by numpy. The graph breaks at a write to memory that autograd may have saved.
         """
         storage = target.tensor.fake.untyped_storage().root
         for other in self.cap.recorder.fakes.values():
             if other.fake.untyped_storage().root is storage and other.fake.requires_grad:
-                call.refuse(f"writes to memory of {other.describe()}, which wants a gradient")
+                call.refuse(f"writes to memory of {other.describe()}, which requires a gradient")
         write(target.tensor)
 
     def attribute(self, value: NdArrayValue, name: str) -> Value:
-        """value.name for T, real and their like."""
+        """value.name for the attributes T, mT, real and imag."""
         return self.call(None, f"ndarray.{name}", _ATTRIBUTES[name], [value], {}, operator.attrgetter(name))
 
     def operator(self, fn: Any, *args: Value) -> Value:
-        """fn(*args) for a function of operator."""
+        """fn(*args) for a function of the module operator."""
         name, rule = self.operators[fn]
         return self.call(fn, name, rule, list(args), {})
 
@@ -351,12 +361,12 @@ class Arrays:
         return row(self.cap, [value, *args], kwargs)
 
     def has(self, values: Any) -> bool:
-        """Whether an array is among the values, or in sequences among them."""
+        """Whether one of the values is an array or a sequence that contains one."""
         return next(self._arrays(values), None) is not None
 
 
 def _holds_array(value: Any) -> bool:
-    """Whether what a rule is given for an argument is an array, or has one in it."""
+    """Whether an argument of a rule is an array, or contains one."""
     if isinstance(value, tuple | list):
         return any(map(_holds_array, value))
     if isinstance(value, slice):
@@ -392,7 +402,7 @@ def _address(array: Any) -> int:
 
 
 def _same_view(result: TensorValue, expected: Any, of: NdArrayValue, stand: Any) -> bool:
-    """Whether `result` shows of the memory of `of` what `expected` shows of its stand-in."""
+    """Whether `result` is the same part of the memory of `of` as `expected` is of its stand-in."""
     fake, base = result.fake, of.tensor.fake
     if fake.untyped_storage().root is not base.untyped_storage().root:
         return False
@@ -401,7 +411,7 @@ def _same_view(result: TensorValue, expected: Any, of: NdArrayValue, stand: Any)
 
 
 def _same_strides(fake: Any, expected: Any) -> bool:
-    """Of dims with more than one element."""
+    """Whether the strides are equal in dims with more than one element."""
     if expected.size == 0:
         return True
     pairs = zip(fake.stride(), expected.strides, expected.shape, strict=True)

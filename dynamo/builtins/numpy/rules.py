@@ -1,9 +1,9 @@
-"""With which functions of tensors numpy's functions are computed: one rule each, with numpy's own parameter names.
+"""Rules: numpy's functions computed with functions of tensors, one rule each, with numpy's own parameter names.
 
-A rule takes a `Call` and the arguments (arrays as values, all else as Python has it) and gives a tensor value, or several. What
-dtype, shape and order the result is to have numpy itself has said before (`call.expected`); a rule answers for the values
-alone. It refuses where these would be rounded otherwise: half-precision numbers are not accumulated, as numpy's result
-depends on its blocking.
+A rule takes a `Call` and the arguments (arrays as values, other arguments as host objects) and returns one or several
+tensor values. numpy itself has decided dtype, shape and order of the result (`call.expected`); a rule is responsible
+for the numbers alone. A rule refuses arguments for which it would round differently: it does not accumulate
+half-precision numbers, because numpy's result depends on its blocking.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dynamo.recording.failing_calls import is_handled
 from dynamo.values.ndarray import NdArrayValue
 from dynamo.values.tensor import TensorValue
 
-Array = Any  # an array as a value, a number, or nested sequences of them
+Array = Any  # an array as a value, a number, or nested sequences of arrays and numbers
 INTS: Final = "biu"
 REALS: Final = "biuf"
 ALL: Final = "biufc"
@@ -31,7 +31,7 @@ ALL: Final = "biufc"
 
 
 def loop_dtypes(ufunc: np.ufunc, given: tuple[Any, ...]) -> tuple[np.dtype[Any], ...]:
-    """In which dtypes a ufunc computes: of its inputs and outputs. Python's numbers are weak (NEP 50)."""
+    """The dtypes in which a ufunc computes: of its inputs, then of its outputs. Python's numbers are weak (NEP 50)."""
     kinds = tuple(_kind(v) for v in given)
     return tuple(ufunc.resolve_dtypes((*kinds, *(None,) * ufunc.nout)))
 
@@ -45,11 +45,14 @@ def _kind(value: Any) -> Any:
 
 
 def elementwise(ufunc: np.ufunc, fn: Callable[..., Any], kinds: str = REALS) -> Rule:
-    """A ufunc by a function of tensors that all have the dtype in which the ufunc computes. kinds: dtypes that it is used for."""
+    """The rule of a ufunc.
+
+    fn: takes tensors of the dtype in which the ufunc computes. kinds: the kinds of that dtype that fn supports.
+    """
 
     def rule(call: Call, *given: Array, out: Array = None) -> Any:
         if any(isinstance(v, list | tuple | TensorValue) for v in given) or len(given) != ufunc.nin:
-            call.refuse("of other than arrays and numbers")
+            call.refuse("of a value that is neither an array nor a number")
         loop = loop_dtypes(ufunc, given)
         if any(d.kind not in kinds for d in loop[: ufunc.nin]):
             call.refuse(f"in {loop[0]}")
@@ -64,14 +67,14 @@ def elementwise(ufunc: np.ufunc, fn: Callable[..., Any], kinds: str = REALS) -> 
 
 
 def plain(fn: Any) -> Callable[..., Any]:
-    """A function of tensors without changes."""
+    """The function `fn` of tensors, without changes."""
     return lambda call, *xs: call.op(fn, *xs)
 
 
 def _remainder(call: Call, x: TensorValue, y: TensorValue) -> Any:
     if x.fake.dtype.is_floating_point:
         made = call.op(eager.remainder, x, y)
-        return call.op(eager.where, call.op(operator.eq, made, 0), call.op(eager.copysign, made, y), made)  # zeros have y's sign
+        return call.op(eager.where, call.op(operator.eq, made, 0), call.op(eager.copysign, made, y), made)  # zeros have the sign of y
     return _by_divisor(call, eager.remainder, x, y)
 
 
@@ -82,7 +85,7 @@ def _floor_divide(call: Call, x: TensorValue, y: TensorValue) -> Any:
 
 
 def _by_divisor(call: Call, fn: Any, x: TensorValue, y: TensorValue) -> Any:
-    """Of integers, where division by zero gives 0."""
+    """A division of integers, where division by zero gives 0."""
     zero = call.op(operator.eq, y, 0)
     made = call.op(fn, x, call.op(eager.where, zero, call.op(eager.ones_like, y), y))
     return call.op(eager.where, zero, call.op(eager.zeros_like, made), made)
@@ -103,7 +106,7 @@ def _logical(fn: Any) -> Callable[..., Any]:
 
 
 def _rounded(fn: Any) -> Callable[..., Any]:
-    """Rounding, which does not change integers."""
+    """A function that rounds floats and leaves integers unchanged."""
     return lambda call, x: call.op(fn, x) if x.fake.dtype.is_floating_point else call.method("clone", x)
 
 
@@ -112,7 +115,7 @@ def _none(call: Call, x: TensorValue) -> Any:
     return call.op(eager.zeros_like, x, dtype=eager.bool)
 
 
-def _asked(fn: Any, of_ints: Callable[..., Any]) -> Callable[..., Any]:
+def _float_test(fn: Any, of_ints: Callable[..., Any]) -> Callable[..., Any]:
     return lambda call, x: call.op(fn, x) if x.fake.dtype.is_floating_point or x.fake.dtype.is_complex else of_ints(call, x)
 
 
@@ -143,9 +146,9 @@ UFUNCS: Final[dict[np.ufunc, Rule]] = {
     np.ceil: elementwise(np.ceil, _rounded(eager.ceil), REALS),
     np.trunc: elementwise(np.trunc, _rounded(eager.trunc), REALS),
     np.rint: elementwise(np.rint, plain(eager.round), "f"),
-    np.isnan: elementwise(np.isnan, _asked(eager.isnan, _none), ALL),
-    np.isinf: elementwise(np.isinf, _asked(eager.isinf, _none), ALL),
-    np.isfinite: elementwise(np.isfinite, _asked(eager.isfinite, lambda c, x: c.op(eager.ones_like, x, dtype=eager.bool)), ALL),
+    np.isnan: elementwise(np.isnan, _float_test(eager.isnan, _none), ALL),
+    np.isinf: elementwise(np.isinf, _float_test(eager.isinf, _none), ALL),
+    np.isfinite: elementwise(np.isfinite, _float_test(eager.isfinite, lambda c, x: c.op(eager.ones_like, x, dtype=eager.bool)), ALL),
     np.signbit: elementwise(np.signbit, plain(eager.signbit), "f"),
     np.equal: elementwise(np.equal, plain(operator.eq), ALL),
     np.not_equal: elementwise(np.not_equal, plain(operator.ne), ALL),
@@ -165,15 +168,18 @@ UFUNCS: Final[dict[np.ufunc, Rule]] = {
 
 
 def power(call: Call, x: Array, y: Array) -> Any:
-    """x ** y and power(x, y). Of integers only to a known power: a negative one is an error that data decides about."""
+    """x ** y and power(x, y).
+
+    An integer needs a constant power: a negative power is an error that depends on the data.
+    """
     loop = loop_dtypes(np.power, (x, y))
     if loop[0].kind != "f" and (isinstance(y, NdArrayValue) or loop[0].kind not in "iu"):
-        call.refuse(f"in {loop[0]} to a power that is not known")
+        call.refuse(f"in {loop[0]} to a power that is not constant")
     return call.op(eager.pow, call.tensor(x, loop[0]), call.tensor(y, loop[1]))
 
 
 def _multiplies(call: Call) -> None:
-    """Refuse what tensors do not multiply as matrices as numpy does."""
+    """Refuse dtypes in which the matrix products of tensors and of numpy differ."""
     if call.dtype.kind not in "iuf":
         call.refuse(f"in {call.dtype}")
     _accumulates(call, call.dtype)
@@ -194,13 +200,13 @@ UFUNCS[np.matmul] = matmul
 
 def _dims(call: Call, a: NdArrayValue, axis: Any) -> tuple[int, ...]:
     if axis == ():
-        call.refuse("over no axes")
+        call.refuse("over an empty tuple of axes")
     given = range(a.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     return tuple(operator.index(d) for d in given)
 
 
 def _array(call: Call, a: Array) -> NdArrayValue:
-    return a if isinstance(a, NdArrayValue) else call.refuse("of other than an array")
+    return a if isinstance(a, NdArrayValue) else call.refuse("of an object that is not an array")
 
 
 def _accumulates(call: Call, *dtypes: np.dtype[Any]) -> None:
@@ -209,7 +215,10 @@ def _accumulates(call: Call, *dtypes: np.dtype[Any]) -> None:
 
 
 def reduction(fn: Any, kinds: str = ALL, *, adds: bool = True, cast: bool = True) -> Rule:
-    """fn(x, dim, keepdim). adds: it accumulates. cast: in the dtype of the result."""
+    """The rule of a reduction fn(x, dim, keepdim).
+
+    adds: fn accumulates. cast: fn computes in the dtype of the result.
+    """
 
     def rule(call: Call, a: Array, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
         a = _array(call, a)
@@ -226,7 +235,10 @@ def reduction(fn: Any, kinds: str = ALL, *, adds: bool = True, cast: bool = True
 
 
 def _sums_in(call: Call) -> np.dtype[Any]:
-    """In which dtype tensors add up and multiply: of unsigned numbers the bits are those of signed ones."""
+    """The dtype in which tensors add and multiply.
+
+    Unsigned numbers use the signed dtype: the bits of the results are equal.
+    """
     return np.dtype(np.int64) if call.dtype == np.uint64 else call.dtype
 
 
@@ -244,14 +256,14 @@ def over(fn: Any) -> Callable[..., Any]:
 
 
 def mean(call: Call, x: TensorValue, dims: tuple[int, ...], keep: bool) -> Any:
-    """The sum over the count, in this order."""
+    """The sum divided by the count, as numpy computes it."""
     shape = x.fake.shape
     count = functools.reduce(operator.mul, (shape[d] for d in dims), 1)
     return call.op(operator.truediv, over(eager.sum)(call, x, dims, keep), count)
 
 
 def one_by_one(fn: Any) -> Callable[..., Any]:
-    """A function that takes one dim."""
+    """The rule of any() or all()."""
 
     def several(call: Call, x: TensorValue, dims: tuple[int, ...], keep: bool) -> Any:
         ndim = max(len(x.fake.shape), 1)  # a scalar has an axis 0 to reduce
@@ -262,7 +274,7 @@ def one_by_one(fn: Any) -> Callable[..., Any]:
     return several
 
 
-def asking(fn: Any) -> Rule:
+def truth_reduction(fn: Any) -> Rule:
     """any and all."""
     return reduction(lambda call, x, dims, keep: one_by_one(fn)(call, _truth(call, x), dims, keep), "biuf", adds=False, cast=False)
 
@@ -272,7 +284,7 @@ def extent(call: Call, x: TensorValue, dims: tuple[int, ...], keep: bool) -> Any
 
 
 def spread(root: bool) -> Rule:
-    """var and std."""
+    """The rule of var() or std()."""
 
     def rule(call: Call, a: Array, axis: Any = None, dtype: Any = None, out: None = None, ddof: Any = 0, keepdims: bool = False,
              correction: Any = None) -> Any:  # fmt: skip
@@ -288,7 +300,7 @@ def spread(root: bool) -> Rule:
 
 
 def place(fn: Any) -> Rule:
-    """argmax and argmin."""
+    """The rule of argmax() or argmin()."""
 
     def rule(call: Call, a: Array, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
         a = _array(call, a)
@@ -303,7 +315,7 @@ def place(fn: Any) -> Rule:
 
 
 def scan(fn: Any) -> Rule:
-    """cumsum and cumprod."""
+    """The rule of cumsum() or cumprod()."""
 
     def rule(call: Call, a: Array, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
         a = _array(call, a)
@@ -318,16 +330,16 @@ def scan(fn: Any) -> Rule:
 
 
 def median(call: Call, a: Array, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
-    """The mean of the middle two of the sorted numbers; NaN where one is NaN: it is sorted last."""
+    """The mean of the two middle sorted numbers; NaN if a number is NaN: the sort puts NaN last."""
     a = _array(call, a)
     _accumulates(call, a.dtype, call.dtype)
     if isinstance(axis, tuple) or keepdims or a.dtype.kind == "c" or out is not None or not a.ndim:
-        call.refuse("over several axes, or kept ones")
+        call.refuse("over several axes, with keepdims or out, of complex numbers, or of a scalar")
     x = call.tensor(a, call.dtype)
     x = call.method("reshape", x, -1) if axis is None else call.op(eager.movedim, x, axis, -1)
     n = x.fake.shape[-1]
     if type(n) is not int or n == 0:
-        call.refuse("of a number of numbers that is not known")
+        call.refuse("of an array whose size is not constant, or is 0")
     ordered = call.op(operator.getitem, call.op(eager.sort, x), 0)
     low, high, last = (call.method("select", ordered, -1, i) for i in ((n - 1) // 2, n // 2, n - 1))
     middle = call.op(operator.truediv, call.op(operator.add, low, high), 2)
@@ -335,7 +347,7 @@ def median(call: Call, a: Array, axis: Any = None, out: None = None, overwrite_i
 
 
 def norm(call: Call, x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A002
-    """linalg.norm: of vectors the 1, 2 and inf norms; of everything the root of the sum of squares."""
+    """linalg.norm: the 1, 2 and inf norms of vectors; the root of the sum of squares of any array."""
     x = _array(call, x)
     _accumulates(call, x.dtype)
     vector = isinstance(axis, int) or (axis is None and x.ndim == 1)
@@ -351,14 +363,14 @@ def norm(call: Call, x: Array, ord: Any = None, axis: Any = None, keepdims: bool
 
 
 def reshape(call: Call, a: Array, shape: Any = None, order: str = "C", newshape: Any = None) -> Any:
-    """A view if numpy gives a view."""
+    """Returns a view if numpy returns a view."""
     if order != "C" or newshape is not None:
         call.refuse(f"in the order {order}")
     return call.method("reshape", call.tensor(a), shape)
 
 
 def flat(call: Call, a: Array, order: str = "C") -> Any:
-    """ravel and flatten."""
+    """The rule of ravel() and flatten()."""
     if order != "C":
         call.refuse(f"in the order {order}")
     return call.method("reshape", call.tensor(a), -1)
@@ -384,12 +396,12 @@ def expand_dims(call: Call, a: Array, axis: Any) -> Any:
 
 
 def joined(fn: Any) -> Rule:
-    """concatenate, stack and their like."""
+    """The rule of concatenate(), stack() and related functions."""
     keyword = fn in (eager.cat, eager.stack)
 
     def rule(call: Call, arrays: Array, axis: Any = 0, out: None = None, dtype: Any = None) -> Any:
         if not isinstance(arrays, list | tuple) or out is not None or not (keyword or axis == 0):
-            call.refuse("of other than several arrays")
+            call.refuse("without a sequence of arrays, or with this axis or out")
         tensors = [call.tensor(a, call.dtype) for a in arrays]
         if fn is eager.cat and axis is None:
             tensors, axis = [call.method("reshape", x, -1) for x in tensors], 0
@@ -404,13 +416,13 @@ def split(call: Call, ary: Array, indices_or_sections: Any, axis: int = 0) -> An
 
 
 def at_least(fn: Any) -> Rule:
-    """atleast_1d and its like, of one array."""
+    """The rule of atleast_1d(), atleast_2d() and atleast_3d(), for one array."""
     return lambda call, a: call.op(fn, call.tensor(a))
 
 
 def repeat(call: Call, a: Array, repeats: Any, axis: Any = None) -> Any:
     if type(repeats) is not int:
-        call.refuse("as often as an array says")
+        call.refuse("with a count that is not an int")
     x = call.tensor(a)
     return call.op(eager.repeat_interleave, x if axis is not None else call.method("reshape", x, -1), repeats, dim=axis or 0)
 
@@ -428,7 +440,7 @@ def broadcast_to(call: Call, array: Array, shape: Any) -> Any:
 
 
 def triangle(fn: Any) -> Rule:
-    """tril and triu."""
+    """The rule of tril() or triu()."""
     return lambda call, m, k=0: call.op(fn, call.tensor(_array(call, m)), k)
 
 
@@ -473,7 +485,7 @@ def sort(call: Call, a: Array, axis: Any = -1, kind: Any = None) -> Any:
 
 def argsort(call: Call, a: Array, axis: Any = -1, kind: Any = None, stable: Any = None) -> Any:
     if not stable and kind not in ("stable", "mergesort"):
-        call.refuse("that is not stable: how ties come out depends on the algorithm")
+        call.refuse("that is not stable: the order of equal elements depends on the algorithm")
     x = call.tensor(_array(call, a))
     x, axis = (call.method("reshape", x, -1), 0) if axis is None else (x, axis)
     return call.op(eager.argsort, x, dim=axis, stable=True)
@@ -484,7 +496,7 @@ def argsort(call: Call, a: Array, axis: Any = -1, kind: Any = None, stable: Any 
 
 def where(call: Call, condition: Array, x: Array = None, y: Array = None) -> Any:
     if x is None or y is None:
-        call.refuse("of a condition alone: how many places it gives depends on the data")
+        call.refuse("of a condition alone: the number of elements depends on the data")
     return call.op(eager.where, _truth(call, call.tensor(condition)), call.tensor(x, call.dtype), call.tensor(y, call.dtype))
 
 
@@ -513,10 +525,10 @@ def round_(call: Call, a: Array, decimals: int = 0, out: None = None) -> Any:
 
 
 def dot(call: Call, a: Array, b: Array, out: None = None) -> Any:
-    """dot of vectors and matrices."""
+    """dot() of vectors and matrices."""
     a, b = _array(call, a), _array(call, b)
     if out is not None or not (0 < a.ndim <= 2 and 0 < b.ndim <= 2):
-        call.refuse("of other than vectors and matrices")
+        call.refuse("of an array that is neither a vector nor a matrix")
     return matmul(call, a, b)
 
 
@@ -529,7 +541,7 @@ def outer(call: Call, a: Array, b: Array, out: None = None) -> Any:
 
 def inner(call: Call, a: Array, b: Array) -> Any:
     if _array(call, a).ndim != 1 or _array(call, b).ndim != 1:
-        call.refuse("of other than vectors")
+        call.refuse("of an array that is not a vector")
     return matmul(call, a, b)
 
 
@@ -556,7 +568,10 @@ def meshgrid(call: Call, *xi: Array, indexing: str = "xy") -> Any:
 
 
 def filled(value: Any) -> Rule:
-    """zeros_like and its like; None: with the second argument."""
+    """The rule of zeros_like() and related functions.
+
+    value: None for full_like(), which fills with its second argument.
+    """
 
     def like(call: Call, a: Array, dtype: Any = None, order: Any = "K", subok: Any = True) -> Any:
         return call.op(eager.full, tuple(_array(call, a).tensor.fake.shape), call.dtype.type(value).item(), dtype=_eager(call))
@@ -576,7 +591,10 @@ def copied(call: Call, a: Array, order: Any = "K", subok: Any = False) -> Any:
 
 
 def converted(call: Call, a: Array, dtype: Any = None, *rest: Any, **how: Any) -> Any:
-    """astype, array, asarray. Whether it is a copy numpy has said; how says nothing of the values."""
+    """astype, array, asarray.
+
+    numpy has decided whether the result is a copy; the other parameters do not affect the values.
+    """
     if isinstance(a, NdArrayValue) and a.dtype.kind == "c" != call.dtype.kind:
         call.refuse("of complex numbers as real ones")
     return call.tensor(a, call.dtype)
@@ -591,26 +609,26 @@ def clipped(call: Call, a: Array, min: Array = None, max: Array = None, out: Non
 
 
 def _index(call: Call, key: Any) -> Any:
-    """An index of an array as one of a tensor."""
+    """An index of an array as an index of a tensor."""
     if isinstance(key, NdArrayValue):
         if key.dtype.kind not in INTS:
-            call.refuse("at other than integers")
+            call.refuse("at an array that is not of integers")
         if is_handled(call.cap.frames.running):
-            call.refuse("at places that an array tells, where an IndexError would be caught")
+            call.refuse("at indices in an array, where the program would catch an IndexError")
         return call.tensor(key, None if key.dtype.kind == "b" else np.int64)
     if isinstance(key, tuple):
         parts = [_index(call, k) for k in key]
         if any(isinstance(p, TensorValue | list) for p in parts) and any(isinstance(p, int) for p in parts):
-            call.refuse("at numbers beside arrays")
+            call.refuse("at ints and arrays together")
         return tuple(parts)
     if isinstance(key, np.integer):
         return int(key)
     if isinstance(key, slice) and any(isinstance(part, NdArrayValue) for part in (key.start, key.stop, key.step)):
-        call.refuse("between places that arrays tell")
+        call.refuse("between bounds in arrays")
     if isinstance(key, slice) and isinstance(key.step, int) and key.step < 0:
-        call.refuse("backwards: no tensor is such a view")
+        call.refuse("backwards: tensors have no negative strides")
     if isinstance(key, bool | np.bool_) or (isinstance(key, list) and not all(type(k) is int for k in key)):
-        call.refuse("at truth values or lists of other than numbers")
+        call.refuse("at bools, or at a list that does not contain only ints")
     return key
 
 
@@ -622,7 +640,7 @@ def _has(key: Any, kinds: str, sequences: bool = True) -> bool:
 def getitem(call: Call, a: Array, key: Array) -> Any:
     """a[key]"""
     if _has(key, "b", sequences=False):
-        call.refuse("at truth values: how many places they give depends on the data")
+        call.refuse("at a mask: the number of elements depends on the data")
     return call.cap.operators.getitem(call.tensor(_array(call, a)), call._value(_index(call, key)))
 
 
@@ -630,11 +648,11 @@ def setitem(call: Call, a: Array, key: Array, value: Array) -> Any:
     """a[key] = value"""
     target = _array(call, a)
     if isinstance(value, list | tuple) or (isinstance(value, NdArrayValue) and value.dtype.kind == "c" != target.dtype.kind):
-        call.refuse("of other than arrays and numbers")
+        call.refuse("of a value that is neither an array nor a number")
     if _has(key, "iu", sequences=False):
-        call.refuse("at places that an array tells: whether there are such is for numpy to say")
+        call.refuse("at indices in an array: whether they are in range depends on their values")
     if isinstance(value, NdArrayValue) and value.ndim and _has(key, "b"):
-        call.refuse("of an array at places that an array or list tells")
+        call.refuse("of an array at indices in an array or a list")
     new = call.tensor(value, target.dtype)
     if isinstance(value, NdArrayValue) and value.tensor.fake.untyped_storage().root is target.tensor.fake.untyped_storage().root:
         new = call.method("clone", new)

@@ -1,8 +1,9 @@
-"""numpy's functions and methods, by name: on arrays of the graph by the rules of `numpy_rules`, on constants at once.
+"""The table of numpy's functions and methods, by name: calls on arrays of the graph use `numpy.rules`; calls on
+constants run at capture.
 
-A scalar that numpy makes of constants is a constant; an array is made anew at each call, in the graph. What is not finite ends
-the graph, since numpy warns of it, as does everything that has no row. Part of the builtin table; importing this module adds
-its rows.
+A numpy scalar computed from constants is a constant. An array computed from constants is a node: each call makes a new
+array. The graph breaks at a scalar that is not finite, because numpy may warn about it, and at a function without a
+row. Part of the builtin table; importing this module adds its rows.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from eager.base import dtypes
 
 _sum = rules.reduction(rules.over(eager.sum))
 _max, _min = (rules.without_dtype(rules.reduction(rules.over(fn), "biuf", adds=False)) for fn in (eager.amax, eager.amin))
-_any, _all = (rules.without_dtype(rules.asking(fn)) for fn in (eager.any, eager.all))
-# Functions of numpy and, under the same names, methods of arrays.
+_any, _all = (rules.without_dtype(rules.truth_reduction(fn)) for fn in (eager.any, eager.all))
+# Functions of numpy that are also methods of arrays, under the same names.
 SHARED: Final[dict[str, Rule]] = {
     "sum": _sum,
     "prod": rules.reduction(rules.one_by_one(eager.prod)),
@@ -113,7 +114,7 @@ ONLY_METHODS: Final[dict[str, Rule]] = {
     "__getitem__": rules.getitem,
     "__setitem__": rules.setitem,
 }
-# Functions that are answered on constants, too, or on these alone: what makes arrays, and what asks about dtypes and shapes.
+# Functions that also accept constants, or only constants: constructors of arrays, and queries about dtypes and shapes.
 _OF_CONSTANTS: Final = (
     "zeros ones full empty arange linspace logspace geomspace eye identity tri indices hanning hamming blackman bartlett kaiser "
     "allclose isclose array_equal issubdtype result_type promote_types can_cast broadcast_shapes isscalar"
@@ -130,7 +131,7 @@ OPERATORS: Final[dict[Any, tuple[str, Rule]]] = {
 
 
 def _in_place(rule: Rule) -> Rule:
-    """a op= b: what op gives is written into a."""
+    """a op= b: writes the result of op into a."""
 
     def into(call: Any, a: NdArrayValue, b: Any) -> Any:
         made = rule(call, a, b)
@@ -155,7 +156,7 @@ def _of_arrays(fn: Any, name: str, rule: Rule, of_constants: Row) -> Row:
 
 
 def _of_tensor(fn: Any, name: str, rule: Rule, of_constants: Row) -> Row:
-    """array, asarray and their like of a tensor: of the array that its numpy() gives."""
+    """array(), asarray() and related functions of a tensor: applied to the array that the tensor's numpy() returns."""
     plain = _of_arrays(fn, name, rule, of_constants)
 
     def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
@@ -166,7 +167,7 @@ def _of_tensor(fn: Any, name: str, rule: Rule, of_constants: Row) -> Row:
 
 
 def _method(name: str, rule: Rule) -> Row:
-    spread = name in ("reshape", "transpose")  # which take their axes one by one, too
+    spread = name in ("reshape", "transpose")  # they also take the axes as separate arguments
     run = getattr(operator, name.strip("_")) if name in ("__getitem__", "__setitem__") else operator.methodcaller
 
     def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
@@ -185,13 +186,13 @@ def _of_constants(fn: Any, name: str) -> Row:
         result = cap.realize(plain(cap, args, kwargs))
         if not isinstance(result, Constant) or not isinstance(result.value, np.inexact) or np.isfinite(result.value):
             return result
-        raise Unsupported(causes.UNKNOWN_CALL, f"numpy.{name}() with a result that is no finite number")
+        raise Unsupported(causes.UNKNOWN_CALL, f"numpy.{name}() with a result that is not finite")
 
     return row
 
 
 def _scalar_class(kind: Any) -> Row:
-    """numpy.float32(x) and its like."""
+    """numpy.float32(x) and the other scalar classes."""
     of_constants = _of_constants(kind, kind.__name__)
 
     def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
@@ -227,7 +228,7 @@ METHODS: Final[dict[str, Row]] = {name: _method(name, rule) for name, rule in (S
 
 
 def _attribute(name: str) -> Row:
-    """numpy.shape(a) and its like."""
+    """numpy.shape(a), numpy.ndim(a) and numpy.size(a)."""
     of_constants = _of_constants(getattr(np, name), name)
 
     def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
@@ -243,24 +244,28 @@ ANSWERS[np.dtype] = on_constants(np.dtype)
 
 
 def _with_dtype(cap: Machine, fn: Any, args: Args, kwargs: Kwargs) -> Kwargs:
-    """The keywords, and the dtype of a constant scalar of numpy's: it has one, unlike the number that stands for it in the graph."""
+    """The keywords, with the dtype of a constant numpy scalar: the number that replaces the scalar in the graph has no
+    dtype.
+    """
     given = _host_scalars(cap, args[0]) if args else []
     if not given or "dtype" in kwargs or (len(args) > 1 and fn is not eager.tensor):
         return kwargs
     if not isinstance(cap.realize(args[0]), ListValue | TupleValue):
         return {**kwargs, "dtype": Constant(dtypes.from_numpy(given[0].dtype))}
-    raise Unsupported(causes.UNKNOWN_CALL, f"{fn.__name__}() of scalars of numpy's in a list")
+    raise Unsupported(causes.UNKNOWN_CALL, f"{fn.__name__}() of a list of numpy scalars")
 
 
 def _host_scalars(cap: Machine, value: Value) -> list[np.generic]:
-    """The numpy scalars among the constants of nested lists and tuples. Symbolic numbers stay symbolic: their value is not read."""
+    """The numpy scalars among the constants of nested lists and tuples. The value of a symbolic number is not read."""
     of_numpy = (v for v in walk_values(cap, value) if issubclass(v.python_type(), np.generic))
     found = (v.value if isinstance(v, Constant) else getattr(v, "real", None) for v in of_numpy)
     return [real for real in found if isinstance(real, np.generic)]
 
 
 def _tensor_of(fn: Any) -> None:
-    """from_numpy and its like, of an array; of all else as ever."""
+    """Register from_numpy() or a related function: a call with an array goes to `Arrays.tensor`, any other call to the
+    usual row.
+    """
 
     def row(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
         if args and isinstance(cap.realize(args[0]), NdArrayValue):

@@ -29,7 +29,7 @@ _IMPORT: Final = BUILTINS_NAMESPACE["__import__"]
 
 
 def load_name(frame: Frame, name: str) -> Value:
-    """A global or builtin. Guards that no later entry hides it."""
+    """Push a global or a builtin. The guards ensure that no later entry hides it."""
     cap, namespace = frame.cap, frame.globals
     pending = cap.effects.global_write(namespace, name)
     if pending is not None and pending is not DELETED:
@@ -121,7 +121,7 @@ def load_method(frame: Frame, ins: Instruction) -> None:
 
 
 def push_method(frame: Frame, value: Value) -> None:
-    """The two stack items that a method call starts with. A bound method stays one value: it reconstructs alone."""
+    """The two stack items that begin a method call. A bound method stays one value, which can be rebuilt alone."""
     if isinstance(value, BuiltinMethod | BoundMethod):
         value.is_called = True
     _push_callable(frame, value, True)
@@ -281,8 +281,8 @@ def import_name(frame: Frame, ins: Instruction) -> None:
     module = sys.modules.get(absolute)
     if module is None:
         module = _import_now(frame, absolute)
-    if not is_a(module, ModuleType):  # a stand-in for a module may run the program's code
-        raise Unsupported(causes.IMPORT, f"import {absolute}, which is no module")
+    if not is_a(module, ModuleType):  # a module stand-in may run code of the program
+        raise Unsupported(causes.IMPORT, f"import {absolute}, which is not a module")
     names = fromlist.as_constant() or ()
     missing = [n for n in names if n != "*" and not hasattr(module, n)]
     if missing and hasattr(module, "__path__"):
@@ -297,8 +297,8 @@ def import_name(frame: Frame, ins: Instruction) -> None:
 def _import_now(frame: Frame, name: str) -> ModuleType:
     """Import a module at capture, on behalf of this call: later calls find it imported.
 
-    The module's code must see the state that it would see in the user's program, so nothing may have changed before, unless
-    the module is of this project. A module that cannot be imported ends the graph.
+    The code of the module must see the same state as in eager execution. So the graph breaks if the program has changed
+    anything before, except for a module of this project, and if the module cannot be imported.
     """
     cap = frame.cap
     changed = (cap.effects.outside or cap.recorder.writes_inputs or cap.recorder.effect_nodes) and not callees.is_own_module(name)

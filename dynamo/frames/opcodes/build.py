@@ -155,7 +155,7 @@ def unpack_sequence(frame: Frame, ins: Instruction) -> None:
 
 
 def _take(frame: Frame, value: Value, n: int) -> list[Value]:
-    """n + 1 items at most: what Python takes from an iterator before it complains."""
+    """At most n + 1 items: Python takes as many from an iterator before it reports an error."""
     cap = frame.cap
     iterator = cap.iteration.iter(value)
     items: list[Value] = []
@@ -260,7 +260,7 @@ def call_intrinsic_1(frame: Frame, ins: Instruction) -> None:
         frame.push(frame.cap.operators.unary(operator.pos, frame.pop()))
     elif ins.arg == 6:  # INTRINSIC_LIST_TO_TUPLE
         list_to_tuple(frame, ins)
-    elif ins.arg == 3:  # INTRINSIC_STOPITERATION_ERROR: the generator that runs this frame converts it itself
+    elif ins.arg == 3:  # INTRINSIC_STOPITERATION_ERROR: the generator that runs this frame converts the exception
         return
     else:
         raise Unsupported(causes.INSTRUCTION, f"CALL_INTRINSIC_1 {ins.arg}")

@@ -20,7 +20,9 @@ def kw_names(frame: Frame, ins: Instruction) -> None:
 
 
 def take_callable(frame: Frame, args: list[Value]) -> tuple[Value, list[Value]]:
-    """Pop the two items under the arguments: the callable, and its first argument if it is a split method."""
+    """Pop the two items under the arguments: the callable, and its first argument if the method was loaded in two
+    parts.
+    """
     top, below = frame.pop_raw(), frame.pop_raw()
     if VERSION.callable_first:
         return below, args if top is NULL else [top, *args]

@@ -1,4 +1,7 @@
-"""Raising, handling and the with statement. There is no block stack: handlers come from the exception table."""
+"""Raising and handling of exceptions, and the with statement.
+
+There is no block stack: handlers come from the exception table.
+"""
 
 from __future__ import annotations
 

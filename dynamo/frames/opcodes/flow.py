@@ -77,7 +77,7 @@ def for_iter(frame: Frame, ins: Instruction) -> None:
 
 
 def for_exit(ins: Instruction) -> int:
-    """Where FOR_ITER goes when the iterator ends, the iterator popped."""
+    """The instruction after the loop: FOR_ITER jumps there when the iterator ends, and pops the iterator."""
     return ins.target + VERSION.for_exit_skip
 
 

@@ -15,7 +15,7 @@ from dynamo.values.protocols import Value
 
 @op("RETURN_GENERATOR")
 def return_generator(frame: Frame, ins: Instruction) -> None:
-    # The generator object was made by the call; the first step starts here, with the value sent in.
+    # The call made the generator object; the first step starts here, with the value that send() passed.
     frame.push(NONE)
 
 
@@ -50,7 +50,7 @@ def _step(frame: Frame, receiver: Value, value: Value) -> tuple[Value | None, Va
 
 
 def _finish_send(frame: Frame, returned: Value) -> None:
-    """The delegate is done. 3.11 pops it here; later versions leave that to END_SEND."""
+    """The delegate is exhausted. CPython 3.11 pops it here; later versions pop it in END_SEND."""
     if frame.pops_delegate:
         frame.pop_raw()
     frame.push(returned)

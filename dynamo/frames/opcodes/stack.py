@@ -145,7 +145,7 @@ def cell_at(frame: Frame, slot: int) -> CellValue:
 def _store_cell(frame: Frame, slot: int, value: Value | None) -> None:
     cell = cell_at(frame, slot)
     if cell_drop_is_visible(frame, cell):
-        raise Unsupported(causes.GENERATOR, f"what {cell.name} holds is dropped, which may run code")
+        raise Unsupported(causes.GENERATOR, f"the contents of {cell.name} are dropped, which may run code")
     cell.store(frame.cap, value)
 
 

@@ -87,7 +87,7 @@ def test_every_row_has_samples() -> None:
 
 def test_functions_without_a_row_break_the_graph_and_are_named() -> None:
     for call, name in ((lambda a: np.unique(a), "unique"), (lambda a: np.linalg.svd(a), "svd"), (lambda a: a.nonzero(), "nonzero"),
-                       (lambda a: np.sum(a, where=a > 1), "where"), (lambda a: a[::-1], "backwards"), (lambda a: a[a > 1], "truth values"),
+                       (lambda a: np.sum(a, where=a > 1), "where"), (lambda a: a[::-1], "backwards"), (lambda a: a[a > 1], "at a mask"),
                        (lambda a: np.fft.fft(a), "fft"), (lambda a: a.view(np.int32), "view")):  # fmt: skip
         a = np.ones((2, 2), np.float32)
         with pytest.raises(UnsupportedUnderFullgraph, match=name):

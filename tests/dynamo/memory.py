@@ -1,7 +1,7 @@
 """`python -m tests.dynamo.memory [CYCLES [CALLS]]`: does memory grow over compile-reset cycles, or over warm calls?
 
-Prints the resident size and the number of objects before and after each half of either loop; the second half must add
-nothing that grows with the count. Exit status 1 if it does.
+Prints the resident size and the number of objects before and after each half of either loop; the second half must not
+add memory that grows with the count. Exit status 1 if it does.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import dynamo
 import eager as torch
 
-SLACK_BYTES, SLACK_OBJECTS = 3 << 20, 200  # allocators and caches of the interpreter breathe
+SLACK_BYTES, SLACK_OBJECTS = 3 << 20, 200  # the usage of allocators and caches of the interpreter varies
 
 
 def resident_bytes() -> int:
@@ -33,7 +33,7 @@ class Block(torch.nn.Module):
 
 
 def cycle() -> None:
-    """Compile functions with inlining, a caught exception, a generator, breaks and a module; call them; forget all."""
+    """Compile functions with inlining, a caught exception, a generator, breaks and a module; call them; reset."""
 
     def rows(x):
         try:
@@ -61,7 +61,7 @@ def cycle() -> None:
 
 
 class Twice(torch.autograd.Function):
-    """A backward that is captured into a graph of its own."""
+    """A function whose backward is captured into a separate graph."""
 
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
@@ -98,7 +98,7 @@ def warm_gradients() -> Callable[[], object]:
 
 
 def growth(step: Callable[[], object], count: int) -> tuple[int, int]:
-    """(bytes, objects) that the second half of `count` steps leaves behind."""
+    """The growth over the second half of `count` steps: (bytes, objects)."""
     for _ in range(max(count // 10, 5)):
         step()
     readings = []

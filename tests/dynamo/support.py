@@ -1,6 +1,7 @@
-"""Programs run eager and captured, compared in everything a user can see.
+"""Programs run eager and captured, compared in everything that a user can see.
 
-A program is a function `f(log, *args)`; `log` is a list it appends to, so that the order of effects is compared too.
+A program is a function `f(log, *args)`; `log` is a list to which it appends, so that the order of effects is compared
+too.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ import dynamo
 from eager import Tensor
 from eager.base import settings
 
-_HELD = type | types.ModuleType | types.FunctionType | enum.Enum  # compiled entries hold these by themselves
+_HELD = type | types.ModuleType | types.FunctionType | enum.Enum  # compiled entries hold references to these
 _FOLDER = str(pathlib.Path(__file__).parent)
 
 
 @dataclass(frozen=True)
 class Program:
-    """make(): a fresh function (its closures and classes its own). inputs: argument tuples, called in this order.
+    """make(): returns a fresh function, with fresh closures and classes. inputs: argument tuples, called in this order.
 
-    held: compiled entries are told apart by objects that the program makes at each call (a class, a cache, a key without
-    a value of its own), and keep these, so the reference counts of these objects are not compared.
+    held: at each call, the program makes an object that the guards compare (a class, a cache, a key without a value).
+    Compiled entries hold these objects, so their reference counts are not compared.
     """
 
     name: str
@@ -47,7 +48,7 @@ class Table(list[Program]):
     """Programs of one family, collected by decorators."""
 
     def program(self, *inputs: Callable[[], tuple[Any, ...]], held: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """The decorated function is the program itself (it may not keep state between calls)."""
+        """The decorated function is the program itself (it must not keep state between calls)."""
 
         def register(fn: Callable[..., Any]) -> Callable[..., Any]:
             self.append(Program(fn.__name__, lambda: fn, inputs, held))
@@ -56,7 +57,7 @@ class Table(list[Program]):
         return register
 
     def factory(self, *inputs: Callable[[], tuple[Any, ...]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """The decorated function makes the program, with state of its own."""
+        """The decorated function returns a fresh program, which may keep state."""
 
         def register(fn: Callable[..., Any]) -> Callable[..., Any]:
             self.append(Program(fn.__name__, fn, inputs))
@@ -67,7 +68,7 @@ class Table(list[Program]):
 
 @dataclass
 class Seen:
-    """What one call showed."""
+    """The visible outcome of one call."""
 
     result: Any = None
     error: BaseException | None = None
@@ -87,7 +88,7 @@ def observe(fn: Callable[..., Any], make_args: Callable[[], tuple[Any, ...]]) ->
         seen.error = error
         seen.lines = _lines(error)
     for raised in _exceptions((seen.error, seen.result, log), set()):
-        traceback.clear_frames(raised.__traceback__)  # captured code has fewer frames, which hold what they held
+        traceback.clear_frames(raised.__traceback__)  # captured code has fewer frames, and frames hold their variables
     gc.collect()
     seen.counts = tuple(_counts((log, args), "args", set()))
     return seen
@@ -100,7 +101,7 @@ def _lines(error: BaseException) -> tuple[tuple[str, int], ...]:
 
 
 def _exceptions(value: Any, met: set[int]) -> Iterator[BaseException]:
-    """The exceptions in a result, and those that led to them."""
+    """The exceptions in a result, with their causes and contexts."""
     if id(value) in met:
         return
     met.add(id(value))
@@ -115,7 +116,7 @@ def _exceptions(value: Any, met: set[int]) -> Iterator[BaseException]:
 
 
 def _counts(value: Any, path: str, met: set[int]) -> Iterator[tuple[str, int]]:
-    """How often the mutable objects in what the caller gave are referred to, and those that they hold."""
+    """Reference counts of the mutable objects in the arguments and the log, and of the objects that these hold."""
     if id(value) in met:
         return
     met.add(id(value))

@@ -24,7 +24,7 @@ def x23() -> torch.Tensor:
 
 
 class Recorder:
-    """A backend that runs the graph as it is and keeps it."""
+    """A backend that runs the graph unchanged and records it."""
 
     def __init__(self) -> None:
         self.graphs: list = []
@@ -122,7 +122,7 @@ def test_objects_that_cannot_be_called_are_refused(bad) -> None:
             dynamo.compile(bad)
 
 
-def test_wrong_requests_are_refused_at_once() -> None:
+def test_invalid_arguments_are_refused_at_once() -> None:
     with pytest.raises(RuntimeError, match="Invalid backend: 'nonesuch'"):
         dynamo.compile(lambda x: x, backend="nonesuch")
     with pytest.raises(RuntimeError, match="Unrecognized mode=slow"):
@@ -133,7 +133,7 @@ def test_wrong_requests_are_refused_at_once() -> None:
         dynamo.compile(lambda x: x, backend=3)
 
 
-def test_disable_argument_gives_the_function_back() -> None:
+def test_the_disable_argument_returns_the_function() -> None:
     def f(x):
         return x
 
@@ -204,7 +204,7 @@ def test_changes_of_a_module_are_seen() -> None:
     net.__dict__["p"] = 7.0
     assert same(compiled(x23()), net(x23()))
     with torch.no_grad():
-        net.lin.weight.mul_(2)  # values are no structure: no new graph
+        net.lin.weight.mul_(2)  # a write to a parameter changes no structure: no new graph
     before = len(backend.graphs)
     assert same(compiled(x23()), net(x23()))
     assert len(backend.graphs) == before
@@ -260,7 +260,7 @@ def test_fullgraph_names_the_line_the_cause_and_a_hint() -> None:
     assert "Hint: " in text
 
 
-def test_fullgraph_lets_the_users_own_error_through() -> None:
+def test_fullgraph_propagates_errors_of_the_user() -> None:
     def f(x):
         return x @ x
 
@@ -325,7 +325,7 @@ def test_allow_in_graph_and_constant_results_and_substitutes() -> None:
     with pytest.raises(TypeError, match="Signature mismatch"):
         dynamo.substitute_in_graph(np.polyval)(lambda shape: 1)
 
-    @dynamo.substitute_in_graph(np.polyval, skip_signature_check=True)  # for good: nothing else here calls it
+    @dynamo.substitute_in_graph(np.polyval, skip_signature_check=True)  # the change lasts: no other test calls the function
     def value(shape, x):
         total = 0
         for n in shape:
@@ -354,7 +354,7 @@ def test_disallow_in_graph_ends_the_graph_at_calls(kind: str) -> None:
     try:
         backend = Recorder()
         assert same(dynamo.compile(f, backend=backend)(x23()), f(x23()))
-        assert len(backend.graphs) == (3 if kind == "function" else 2)  # the function is captured by itself
+        assert len(backend.graphs) == (3 if kind == "function" else 2)  # the disabled function has a separate graph
         with pytest.raises(torch._dynamo.exc.Unsupported, match="disallow_in_graph"):
             dynamo.optimize_assert(Recorder())(f)(x23())
     finally:
@@ -472,7 +472,7 @@ def test_counters_count_graphs_calls_and_breaks() -> None:
 
 
 @pytest.mark.parametrize("name", ["unique", "nonzero", "masked_select", "argwhere", "unique_consecutive", "bincount"])
-def test_a_break_where_a_shape_depends_on_the_data_says_so(name: str) -> None:
+def test_a_break_reports_that_a_shape_depends_on_data(name: str) -> None:
     def f(x):
         y = x.long() + 1
         return torch.masked_select(y, y > 1) if name == "masked_select" else getattr(torch, name)(y)
@@ -481,7 +481,7 @@ def test_a_break_where_a_shape_depends_on_the_data_says_so(name: str) -> None:
     assert [b.cause.id for b in found] == ["data-dependent-value"]
 
 
-def test_lines_of_graphs_are_the_users_also_within_our_modules() -> None:
+def test_graphs_record_the_users_lines_within_library_modules() -> None:
     graphs = []
 
     def keep(gm, example_inputs):
@@ -503,7 +503,7 @@ def test_lines_of_graphs_are_the_users_also_within_our_modules() -> None:
     assert len(origins) == 2 and {(o.file, o.line) for o in origins} == {(__file__, line)}
     (text,) = [r.message for r in records if r.name == "graph_code"]
     assert text.startswith(Net.forward.__qualname__)  # not the function of ours that calls the module
-    assert text.count(f"{__file__}:{line}") == 1  # said once for neighbours
+    assert text.count(f"{__file__}:{line}") == 1  # reported once for neighbouring lines
 
 
 def test_a_function_of_the_library_is_a_program_of_one_call() -> None:

@@ -25,7 +25,7 @@ COMPILER_NAMES = (
 
 
 @pytest.mark.parametrize("name", COMPILER_NAMES)
-def test_every_name_of_torch_compiler_is_there(name: str) -> None:
+def test_every_name_of_torch_compiler_exists(name: str) -> None:
     found = getattr(torch.compiler, name)
     if getattr(found, "__name__", "") == "missing":
         with pytest.raises(NotImplementedError, match=f"torch.compiler.{name}: not supported; "):
@@ -53,7 +53,7 @@ def test_the_stance_is_a_context_a_decorator_and_a_call() -> None:
     assert counter.frame_count == 1
 
 
-def test_switches_of_the_stance_that_are_missing_say_so() -> None:
+def test_unsupported_options_of_the_stance_are_refused() -> None:
     for given in ({"skip_guard_eval_unsafe": True}, {"force_backend": "eager"}, {"stance": "aot_eager_then_compile"}):
         with pytest.raises(NotImplementedError, match="set_stance"):
             torch.compiler.set_stance(**given)
@@ -167,7 +167,7 @@ def test_the_config_of_inductor() -> None:
     assert torch._inductor.config is inductor_config
 
 
-def test_options_and_mode_reach_a_backend_of_the_users_as_keywords() -> None:
+def test_a_user_backend_gets_options_and_mode_as_keywords() -> None:
     given = []
 
     def backend(gm, example_inputs, **keywords):
@@ -246,7 +246,7 @@ def test_a_disabled_class_is_made_and_called_uncompiled() -> None:
     assert "it keeps files" in torch._dynamo.explain(f)(x23()).break_reasons[0].reason
 
 
-def test_a_function_left_whole_takes_and_gives_structures() -> None:
+def test_a_nonstrict_function_takes_and_returns_structures() -> None:
     @torch._dynamo.nonstrict_trace
     def opaque(x, d):
         torch._dynamo.graph_break()
@@ -262,7 +262,7 @@ def test_a_function_left_whole_takes_and_gives_structures() -> None:
         assert (y.tolist(), none, keys) == ((x23() * 6).tolist(), None, ["sum", "parts", 2])
 
 
-def test_functions_of_c_are_substituted_and_folded() -> None:
+def test_c_functions_are_substituted_and_folded() -> None:
     @torch.compiler.substitute_in_graph(operator.indexOf, can_constant_fold_through=True)
     def index_of(a, b, /):
         return next(i for i, item in enumerate(a) if item is b)

@@ -70,7 +70,7 @@ def test_an_op_that_writes_its_argument(backend) -> None:
     assert a._version == version + 1
 
 
-def test_an_op_that_writes_and_gives(scale) -> None:
+def test_an_op_that_writes_and_returns(scale) -> None:
     @library.custom_op(_name("both"), mutates_args=("x",))
     def both(x: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
         x.numpy()[...] *= 2
@@ -133,7 +133,7 @@ def test_schemas_are_inferred() -> None:
         library.infer_schema(g)
 
 
-def test_what_is_refused(scale) -> None:
+def test_invalid_ops_are_refused(scale) -> None:
     with pytest.raises(ValueError, match="namespace::name"):
         library.custom_op("nameless", mutates_args=())(lambda x: x)
     with pytest.raises(RuntimeError, match="does not exist"):
@@ -165,7 +165,7 @@ def test_opcheck_compares_the_fake_rule(scale) -> None:
 
 
 class _Kernel:
-    """What a Triton kernel is to its caller; it adds on the host."""
+    """A stand-in for a Triton kernel, with the interface that its caller uses. It adds on the host."""
 
     def __init__(self) -> None:
         self.grids: list[object] = []
@@ -232,7 +232,7 @@ def test_ops_are_differentiated_through_their_parts_or_by_a_registered_function(
         assert y.tolist() == value and torch.autograd.grad(y.sum(), x)[0].tolist() == slope
 
 
-def test_a_key_that_says_nothing_here_is_refused() -> None:
+def test_an_unsupported_dispatch_key_is_refused() -> None:
     lib = library.Library(f"tests_keys_{next(_numbers)}", "DEF")
     lib.define("nothing(Tensor x) -> Tensor")
     with pytest.raises(NotImplementedError, match=r"dispatch key 'Tracer'; supported: .*Autograd"):

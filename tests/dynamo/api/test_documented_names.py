@@ -1,4 +1,4 @@
-"""Programs that use torch._dynamo's, functorch's and torch.export's names as torch's documents show them."""
+"""Programs that use the names of torch._dynamo, functorch and torch.export in the way that torch's documents show."""
 from __future__ import annotations
 
 import copy
@@ -179,15 +179,17 @@ PROGRAM = """
 """
 
 
-def test_imports_as_torch_find_the_names_or_their_reason() -> None:
+def test_imports_as_torch_succeed_or_state_the_reason() -> None:
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(PROGRAM)], capture_output=True, text=True, cwd=Path(__file__).parents[3])
     lines = done.stdout.splitlines()
     assert lines[:2] == ["True True True True", "{'a': [2, (3,)]}"], done.stderr
     assert lines[2:] == ["this is a part of torch's"] * 6, done.stdout
 
 
-def test_export_gives_a_graph_module() -> None:
-    """Its source is read, its graph is edited, and it is called, copied and printed as a GraphModule of torch.fx is."""
+def test_export_returns_a_graph_module() -> None:
+    """The result of export is a GraphModule of torch.fx: its source can be read, its graph edited, and it can be
+    called, copied and printed.
+    """
     def f(x: Any, y: Any) -> dict[str, Any]:
         return {"a": torch.sin(x) * y}
 

@@ -170,7 +170,7 @@ FURTHER = ["[3, 1, 2]", "(1, 2, 3)", "-3", "2.5", "[[1, 2], [3]]", "'abc'", "[Tr
 
 
 def calls(module: str, names: str, draw: random.Random) -> Iterator[tuple[str, str]]:
-    """(the value of `v`, a statement that calls a function of the module with it and with more)."""
+    """(the value of `v`, a statement that calls a function of the module with it and with other values)."""
     for name in names.split():
         called = name if module == "builtins" else f"{module}.{name}"
         for _ in range(14):
@@ -178,7 +178,7 @@ def calls(module: str, names: str, draw: random.Random) -> Iterator[tuple[str, s
             draw.shuffle(given)
             given += [draw.choice(KEYWORDS)] * (draw.random() < 0.2)
             text = f"{called}({', '.join(given)})"
-            forms = ["{}", "{}", "list({})", "tuple(map(type, {}))"]  # a text with an address in it stays whole
+            forms = ["{}", "{}", "list({})", "tuple(map(type, {}))"]  # a text that contains an address is not split
             form = "{}" if name in ("ascii", "format", "repr", "str") else draw.choice(forms)
             yield draw.choice(ARGUMENTS + FURTHER), f"r = {form.format(text)}"
 
@@ -208,14 +208,14 @@ def check(programs: Iterator[tuple[str, str]], draw: random.Random) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("family", VALUES)
-def test_methods_of_builtin_values_are_pythons(family: str) -> None:
+def test_methods_of_builtin_values_agree_with_python(family: str) -> None:
     draw = random.Random(family)
     check(((literal, program) for literal in VALUES[family] for program in programs(literal, draw)), draw)
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("module", FUNCTIONS)
-def test_functions_of_the_library_are_pythons(module: str) -> None:
+def test_functions_of_the_standard_library_agree_with_python(module: str) -> None:
     draw = random.Random(module)
     check(calls(module, FUNCTIONS[module], draw), draw)
 
@@ -255,7 +255,7 @@ def test_an_iterator_over_a_huge_range_has_its_own_methods() -> None:
     assert eager.compile(f, backend="eager")() == f()
 
 
-def test_a_set_made_by_an_operation_has_its_order() -> None:
+def test_a_set_made_by_an_operation_has_the_order_of_python() -> None:
     def combined(n: int) -> Any:
         return {1, 2}.symmetric_difference([("a", n), ("b", n), ("c", n)])
 

@@ -72,7 +72,7 @@ def progress(log, x):
 
 
 class Bar:
-    """As tqdm: an iterator that draws on a stream."""
+    """Like tqdm: an iterator that draws on a stream."""
 
     def __init__(self, items, stream) -> None:
         self.items, self.stream = items, stream
@@ -178,7 +178,7 @@ def files(log, x):
         return x * 2
 
 
-# pytest rewrites the asserts of its modules, so these stand in a text.
+# pytest rewrites the asserts of its modules, so these asserts are in a string.
 ASSERTS = """
 def asserts(log, x):
     assert x.shape[0] == 3, f"shape {x.shape}"
@@ -199,7 +199,7 @@ def raises(log, x):
 
 
 def rearrange(x, pattern: str, **sizes):
-    """As einops: what to do is read off a text."""
+    """Like einops: the operation is parsed from a text."""
     left, right = (side.split() for side in pattern.split("->"))
     known = dict(zip(left, x.shape, strict=True)) | sizes
     return x.reshape([known[n] for n in left]).permute([left.index(n) for n in right])
@@ -241,7 +241,7 @@ def test_effects_and_results_agree_with_eager(fn, capsys, caplog) -> None:
 
 @pytest.mark.parametrize(("fn", "graphs"), [(data_classes, 1), (abstract_classes, 1), (containers, 2), (string_patterns, 1), (prints, 2)],
                          ids=lambda v: getattr(v, "__name__", str(v)))  # fmt: skip
-def test_how_often_they_break(fn, graphs, capsys) -> None:
+def test_the_number_of_graphs_of_a_program(fn, graphs, capsys) -> None:
     assert dynamo.explain(fn, [], torch.tensor([1.0, -2.0, 0.5])).graph_count == graphs
 
 

@@ -1,4 +1,6 @@
-"""numpy in the graph: every row of the table gives what numpy gives, in kind, dtype, shape, memory order and number."""
+"""numpy in the graph: the result of every row of the table equals numpy's in kind, dtype, shape, memory order and
+values.
+"""
 
 from __future__ import annotations
 
@@ -44,15 +46,15 @@ def fresh():
 
 @pytest.mark.parametrize("name", TABLE)
 @pytest.mark.filterwarnings("ignore")
-def test_a_row_gives_what_numpy_gives(name: str) -> None:
-    """In float32 and int64 without a break; in other dtypes it may break, and gives the same."""
+def test_a_row_agrees_with_numpy(name: str) -> None:
+    """In float32 and int64, the row has no break; in other dtypes it may break, and the results agree."""
     every = _all_of([(sample, name in ("fill", "__setitem__")) for sample in TABLE[name]])
-    _compare(every, *(d for d in DTYPES if not (d == "bool" and name in ("ptp", "round"))))  # of which numpy has none
+    _compare(every, *(d for d in DTYPES if not (d == "bool" and name in ("ptp", "round"))))  # numpy has no ptp or round of bools
     _compare(every, "float32", "int64", fullgraph=True)
 
 
 @pytest.mark.parametrize("name", "mean clip where concatenate __getitem__ __setitem__ matmul std argmax median".split())
-def test_compiled_code_gives_what_numpy_gives(name: str) -> None:
+def test_compiled_code_agrees_with_numpy(name: str) -> None:
     _compare(_all_of([(sample, name == "__setitem__") for sample in TABLE[name]]), "float32", "int64", backend="inductor", fullgraph=True)
 
 
@@ -65,8 +67,8 @@ def _attempt(ufunc, *given):
 
 @pytest.mark.parametrize("ufunc", [u for u in UFUNCS if u is not np.matmul], ids=lambda u: u.__name__)
 @pytest.mark.filterwarnings("ignore")
-def test_a_ufunc_gives_what_numpy_gives(ufunc: np.ufunc) -> None:
-    """Of one array and of pairs of all dtypes; beside Python's and numpy's numbers; written into an array."""
+def test_a_ufunc_agrees_with_numpy(ufunc: np.ufunc) -> None:
+    """Of one array and of pairs of all dtypes; with Python's and numpy's numbers; written into an array."""
     others = [arrays(dtype, 1)[1] for dtype in UFUNC_DTYPES]
 
     def unary(a, b, t, v, i):
@@ -96,7 +98,7 @@ def test_functions_without_a_row_break_the_graph_and_are_named() -> None:
         support.same(tuple(want) if isinstance(want, tuple) else want, tuple(got) if isinstance(got, tuple) else got)
 
 
-def test_an_error_that_data_decides_about_is_left_to_numpy() -> None:
+def test_a_data_dependent_error_is_left_to_numpy() -> None:
     def f(a, v, i):
         said = []
         for key, value in ((a > 1, v), (i, 2.0), (i, v)):
@@ -112,7 +114,7 @@ def test_an_error_that_data_decides_about_is_left_to_numpy() -> None:
         support.same((f(*plain), plain), (compiled(*captured), captured))
 
 
-def test_an_array_that_a_parameter_cannot_be_breaks_the_graph() -> None:
+def test_an_array_for_a_parameter_that_takes_none_breaks_the_graph() -> None:
     def f(a, k):
         return a.sum(axis=k.max()), np.roll(a, k[0]), np.split(a, k), np.repeat(a, k.sum()), np.broadcast_to(k.max(), (2, 3))
 
@@ -140,7 +142,7 @@ def test_numbers_at_the_edges() -> None:
                     assert np.array_equal(np.signbit(a), np.signbit(b)), (backend, k, a, b)
 
 
-def test_nothing_is_captured_where_numpy_is_to_raise() -> None:
+def test_no_call_is_captured_under_an_errstate_that_raises() -> None:
     def f(a):
         return 1 / a
 

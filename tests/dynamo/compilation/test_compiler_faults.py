@@ -1,5 +1,6 @@
-"""A fault of the compiler, wherever it is: the results are eager's, the user's state is the user's, and each function says
-it once."""
+"""A fault in any stage of the compiler leaves eager's results and the user's state, and is reported once for each
+function.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +95,7 @@ def _warnings() -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize(("module", "name", "told"), FAULTS, ids=[f"{m}.{n}" for m, n, _ in FAULTS])
-def test_fault_of_any_stage_gives_eager_results_and_one_warning_a_function(
+def test_a_fault_of_any_stage_leaves_eager_results_and_one_warning_a_function(
     monkeypatch: pytest.MonkeyPatch, module: str, name: str, told: str
 ) -> None:
     wanted = _results(step)
@@ -102,11 +103,11 @@ def test_fault_of_any_stage_gives_eager_results_and_one_warning_a_function(
     with _warnings() as warnings:
         _assert_same(_results(torch.compile(step)), wanted)
     assert warnings and all(told in w and "Injected: on purpose (at " in w for w in warnings)
-    assert len(warnings) == len(set(warnings)) <= 2  # the function, and what follows its break
+    assert len(warnings) == len(set(warnings)) <= 2  # the function, and its continuation after the break
     assert all(Path(__file__).name in w for w in warnings)
 
 
-def test_fault_of_a_backward_graph_runs_it_op_by_op(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_faulty_backward_graph_runs_op_by_op(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = _results(step)
     graphs = import_module("inductor.driver.backend")
 

@@ -1,9 +1,9 @@
-"""How many of our files the first call of a compiled softmax passes through.
+"""The number of this project's files that the first call of a compiled softmax passes through.
 
-Counted: calls of Python functions whose code lies in eager, fxir, dynamo or inductor, on the thread of the call, from the call of the
-compiled function to its result. Generators and comprehensions count as functions, C functions do not. A file is passed through if a
-function of it is called; a switch is a pair of consecutive calls in two different files. A call before has loaded the compiler, the
-artifact cache is empty, and the function is new.
+The test counts calls of Python functions whose code lies in eager, fxir, dynamo or inductor, on the thread of the call,
+from the call of the compiled function to its result. Generators and comprehensions count as functions, C functions do
+not. A file is passed through if a function of it is called; a switch is a pair of consecutive calls in two different
+files. Before the count, another call has loaded the compiler; the artifact cache is empty, and the function is new.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ PACKAGES = tuple(f"{ROOT}/{package}/" for package in ("eager", "fxir", "dynamo",
 
 
 def _calls(folder: Path) -> list[str]:
-    """The files of ours, in the order of the calls."""
+    """The files of this project, in the order of the calls."""
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "FRAMEJIT_CACHE_DIR": str(folder / "cache")}
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, env=environment)
     return [line[len(ROOT) + 1 :] for line in done.stdout.splitlines() if line.startswith(PACKAGES)]

@@ -85,7 +85,7 @@ def test_a_function_of_many_breaks_has_the_limit_for_each_part(capfd: pytest.Cap
         compiled(torch.ones(3, dtype=torch.float16))
 
 
-def test_one_part_at_the_limit_stops_the_function_with_one_warning(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_part_at_the_limit_stops_compilation_of_the_function_with_one_warning(capfd: pytest.CaptureFixture[str]) -> None:
     counter = CompileCounter()
 
     def f(x: Any, n: str) -> Any:
@@ -126,7 +126,7 @@ def _recompiled(**config: Any) -> Any:
             compiled(torch.ones(1), k)
 
 
-def test_settings_make_recompiles_and_limits_errors() -> None:
+def test_settings_turn_recompiles_and_limits_into_errors() -> None:
     with pytest.raises(FailOnRecompile, match="error_on_recompile"):
         _recompiled(error_on_recompile=True)
     with pytest.raises(RecompileLimitExceeded, match="recompile_limit"):
@@ -164,7 +164,7 @@ def test_arguments_of_compile_of_a_wrong_type_are_refused(given: dict[str, Any])
     ("reorderable_logging_functions", {print}), ("ignore_logging_functions", {print}), ("allow_unspec_int_on_nn_module", True),
     ("dynamic_shapes", False), ("compiled_autograd", True),
 ])  # fmt: skip
-def test_settings_that_cannot_act_are_refused(name: str, value: Any) -> None:
+def test_settings_without_an_implementation_are_refused(name: str, value: Any) -> None:
     with pytest.raises(NotImplementedError, match=name):
         setattr(torch._dynamo.config, name, value)
 

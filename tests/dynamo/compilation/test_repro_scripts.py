@@ -1,4 +1,6 @@
-"""Scripts that `torch._dynamo.config.repro_after` writes: they rebuild the graph and its inputs, and fail as the program did."""
+"""Scripts that `torch._dynamo.config.repro_after` writes: they rebuild the graph and its inputs, and fail like the
+program.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,7 @@ def train(backend: Any, folder: Path, **flags: Any) -> tuple[Any, list[Path]]:
     ("failing_at_a_call", {"repro_level": 1}, "IndexError: bad kernel"),
     ("wrong", {"repro_level": 4}, "AccuracyError: Bad accuracy detected: output 0 differs"),
 ])  # fmt: skip
-def test_a_failure_of_a_backend_repeats(name: str, flags: Any, message: str, backends: Any, tmp_path: Path) -> None:
+def test_a_repro_script_repeats_the_failure_of_a_backend(name: str, flags: Any, message: str, backends: Any, tmp_path: Path) -> None:
     _, written = train(getattr(backends, name), tmp_path, repro_after="dynamo", **flags)
     (script,) = written
     done = run(script)
@@ -113,7 +115,7 @@ def test_a_graph_that_inductor_cannot_compile_gets_a_script(tmp_path: Path) -> N
     assert run(written[0]).returncode == 0
 
 
-def test_a_program_reads_where_the_script_lies(tmp_path: Path) -> None:
+def test_the_error_names_the_script(tmp_path: Path) -> None:
     (tmp_path / "failing.py").write_text(BACKENDS)
     (tmp_path / "program.py").write_text(textwrap.dedent("""
         import eager as torch, failing

@@ -45,7 +45,7 @@ def _at_once(n: int, work) -> list:
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
-def test_one_function_compiled_by_all(backend) -> None:
+def test_all_threads_compile_one_function(backend) -> None:
     compiled = dynamo.compile(lambda x, k: torch.relu(x * k).sum() + k, backend=backend)
 
     def work(i: int) -> list[float]:
@@ -54,7 +54,7 @@ def test_one_function_compiled_by_all(backend) -> None:
     assert _at_once(N, work) == [[5.0 * (1 + (i + j) % 3) for j in range(6)] for i in range(N)]
 
 
-def test_each_its_own_function_and_module() -> None:
+def test_each_thread_compiles_a_separate_function_and_module() -> None:
     def work(i: int) -> bool:
         torch.manual_seed(i)
         net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
@@ -86,7 +86,7 @@ def test_breaks_and_continuations_in_all_threads() -> None:
 
 
 def test_a_global_that_another_thread_changes() -> None:
-    """What a call gives fits a value that the global had at some time during the call."""
+    """The result of a call corresponds to a value that the global had during the call."""
     global SCALE
     compiled = dynamo.compile(lambda x: x * SCALE, backend="eager")
     stop = threading.Event()
@@ -109,7 +109,7 @@ def test_a_global_that_another_thread_changes() -> None:
     SCALE = 1
 
 
-def test_grad_mode_autocast_and_stances_are_a_threads_own() -> None:
+def test_grad_mode_autocast_and_stances_belong_to_one_thread() -> None:
     w = torch.ones(2, 2, requires_grad=True)
     compiled = dynamo.compile(lambda x: x @ w, backend="eager")
 
@@ -126,7 +126,7 @@ def test_grad_mode_autocast_and_stances_are_a_threads_own() -> None:
         assert _at_once(N, work) == [wanted[i % 2] for i in range(N)]
 
 
-def test_reset_while_others_call() -> None:
+def test_a_reset_while_other_threads_call() -> None:
     compiled = dynamo.compile(lambda x: x * 2 + 1, backend="eager")
 
     def work(i: int) -> bool:
@@ -139,8 +139,8 @@ def test_reset_while_others_call() -> None:
     assert all(_at_once(N, work))
 
 
-def test_a_reset_amid_a_capture(monkeypatch) -> None:
-    """Whatever point of a capture another thread resets at, that capture ends as it would have."""
+def test_a_reset_during_a_capture_in_another_thread(monkeypatch) -> None:
+    """A capture succeeds even if another thread resets the compiler at any point of it."""
     points = [(Dynamic, "see"), (Dynamic, "dims"), (Dynamic, "int_is_symbolic"), (CompiledRegion, "_explain_recompile")]
 
     def then_reset(do):
@@ -218,7 +218,7 @@ print(float(f(torch.arange(6).float())))
     assert len({out for out, _ in found}) == 1
 
 
-def test_a_thread_that_parses_meanwhile_does_not_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_parse_in_another_thread_does_not_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     parse, refusals = ast.parse, [SystemError("AST constructor recursion depth mismatch (before=42, after=36)")]
 
     def once(*args: object, **kwargs: object) -> object:

@@ -1,10 +1,10 @@
-"""Which of CPython's test modules are run, and which of their tests are not, with the reason."""
+"""Which of CPython's test modules run, and which of their tests are excluded, with the reason."""
 
 from __future__ import annotations
 
 from typing import Final
 
-# Together some seconds: what the test suite runs.
+# The modules that the test suite runs: a few seconds together.
 QUICK: Final = (
     "test_with", "test_scope", "test_keywordonlyarg", "test_property", "test_super", "test_contextlib", "test_raise",
     "test_class", "test_named_expressions",
@@ -30,18 +30,18 @@ FULL: Final = (
     "test_memoryview", "test_traceback", "test_statistics",
 )  # fmt: skip
 
-# "module.Class.test", "module.Class" or "module": why it is not run captured.
-_GARBAGE: Final = "when an object dies: values that a graph break hands on live until the frame that hands them on returns"
-_FRAMES: Final = "looks at frame objects; an inlined call has none, and its traceback entry stands for where it was, not where it ended"
+# "module.Class.test", "module.Class" or "module" -> why it does not run captured.
+_GARBAGE: Final = "tests when an object dies: values that a graph break passes on live until the frame that passes them on returns"
+_FRAMES: Final = "reads frame objects; an inlined call has no frame object, and its traceback entry shows where the exception passed"
 _BUILTINS: Final = "replaces a builtin or a module that the compiler itself runs on"
-_SIZES: Final = "sizes of objects and counts of references or of calls of __hash__, which rebuilt containers need not share"
-_DEEP: Final = "recursion of tens of thousands of calls: under the hook each takes C stack, which ends before"
-_DEPTH: Final = "how many calls there are at a RecursionError: inlined ones take none of the interpreter's depth"
-_CALLS_IN_C: Final = "C code of the test sets what a call of one object does, behind its class"
-_HELD: Final = "when a class, function, module or key made in the test dies: compiled code holds those that it was made for"
+_SIZES: Final = "tests sizes of objects, or counts of references or of calls of __hash__: rebuilt containers may differ in these"
+_DEEP: Final = "recurses tens of thousands of times: under the hook each call takes C stack, which is too small"
+_DEPTH: Final = "counts calls until a RecursionError: inlined calls do not count towards the interpreter's limit"
+_CALLS_IN_C: Final = "replaces the call function of one object in C, and not of its class"
+_HELD: Final = "tests when a class, function, module or key of the test dies: compiled code holds the objects that its guards compare"
 _COUNTED: Final = "counts references to constants, which compiled code holds as well"
 _TIME: Final = "measures time, or takes minutes captured: thousands of iterations of plain Python"
-_LINES: Final = "what linecache holds: the capture reads the user's lines through it"
+_LINES: Final = "tests the contents of linecache: the capture reads the user's lines through it"
 EXCLUDED: Final[dict[str, str]] = {
     **dict.fromkeys((
         "test_contextlib.ContextManagerTestCase.test_nokeepref",

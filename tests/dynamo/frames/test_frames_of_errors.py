@@ -27,7 +27,7 @@ class Loud(Exception):
 
 
 def look(frame: types.FrameType | None) -> list[dict[str, Any]]:
-    """Everything that can be read of a frame and of those that it leads back to."""
+    """Read every attribute of a frame and of its callers; return the variables of each."""
     seen = []
     while frame is not None:
         assert repr(frame) and frame.f_lasti >= -1 and (frame.f_lineno is None or frame.f_lineno >= 0)
@@ -38,7 +38,7 @@ def look(frame: types.FrameType | None) -> list[dict[str, Any]]:
 
 
 def frames_of(error: BaseException | None, seen: set[int]) -> Iterator[types.FrameType]:
-    """The frames of an error's traceback and of the tracebacks of what led to it."""
+    """The frames of an error's traceback, and of the tracebacks of its causes and contexts."""
     while error is not None and id(error) not in seen:
         seen.add(id(error))
         entry = error.__traceback__
@@ -270,7 +270,7 @@ def test_every_frame_of_an_error_can_be_read(make: Callable[[], Callable[[Any], 
         assert all(look(f) for f in frames) and "".join(traceback.format_exception(error))
     dynamo.reset()
     gc.collect(0)
-    for error, frames in zip(errors, kept, strict=True):  # what they held may be gone, but they can be asked
+    for error, frames in zip(errors, kept, strict=True):  # the frames may have lost their variables, but they can still be read
         for frame in frames:
             look(frame)
         traceback.clear_frames(error.__traceback__)
@@ -279,7 +279,7 @@ def test_every_frame_of_an_error_can_be_read(make: Callable[[], Callable[[Any], 
 
 
 @pytest.mark.parametrize("force", FORCE)
-def test_frames_kept_from_inside_can_be_read_afterwards(force: str) -> None:
+def test_frames_kept_by_a_callee_can_be_read_afterwards(force: str) -> None:
     kept: list[types.FrameType] = []
 
     def spy(x):
@@ -304,7 +304,7 @@ def test_frames_kept_from_inside_can_be_read_afterwards(force: str) -> None:
         for _ in range(3):
             compiled(torch.arange(3.0))
     names = {frame.f_code.co_name for frame in kept}
-    # A break that is forced in a leaf comes before the question whether the leaf looks at frames.
+    # A break that is forced in a leaf precedes the check whether the leaf inspects frames.
     assert names >= ({"spy", "f"} if force == "leaf" else {"spy", "inner", "f"})
     gc.collect(0)
     dynamo.reset()

@@ -28,7 +28,8 @@ from tests.dynamo.support import same
 
 
 def agree(fn: Callable[..., Any], *changes: Callable[[], Any], graphs: int = 1) -> None:
-    """Assert that fn gives the same compiled as eager, now and after each change, and is captured in so many graphs."""
+    """Assert that compiled fn agrees with eager, now and after each change, and is captured in this number of graphs.
+    """
     x = torch.arange(3.0)
     assert dynamo.explain(fn)(x).graph_count == graphs
     compiled = torch.compile(fn)
@@ -177,7 +178,7 @@ def test_an_import_after_an_effect_waits_for_it(tmp_path: Path, monkeypatch: pyt
 
 
 class Config:
-    """Attribute names are looked up in a map first."""
+    """Attribute names are first looked up in a map."""
 
     aliases: dict[str, str] = {"depth": "layers"}  # noqa: RUF012
 
@@ -199,7 +200,7 @@ class Config:
         super().__setattr__(super().__getattribute__("aliases").get(name, name), value)
 
 
-def test_getattribute_with_a_map_of_names(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_getattribute_looks_names_up_in_a_map(monkeypatch: pytest.MonkeyPatch) -> None:
     config = Config()
 
     def fn(x: Tensor) -> Any:
@@ -247,7 +248,7 @@ def test_generator_left_in_a_try_block() -> None:
     agree(fn)
 
 
-def test_generator_whose_end_shows_is_not_forgotten() -> None:
+def test_a_generator_with_a_visible_end_is_kept() -> None:
     log: list[Any] = []
 
     def numbers() -> Any:
@@ -300,7 +301,7 @@ class Result(Output):
     extra: Any = None
 
 
-def test_outputs_made_in_the_compiled_function() -> None:
+def test_model_outputs_made_in_the_compiled_function() -> None:
     def fn(x: Tensor) -> Any:
         out = Result(last=x + 1, extra=(x, 2))
         out["states"] = x * 2
@@ -314,7 +315,7 @@ def test_outputs_made_in_the_compiled_function() -> None:
     assert made.last is made["last"] and list(made.__dict__) == ["last", "states", "extra"]
 
 
-def test_an_output_goes_through_a_break() -> None:
+def test_a_model_output_survives_a_break() -> None:
     def fn(x: Tensor) -> Any:
         out = Result(last=x + 1)
         sys.stdout.write("")
@@ -352,7 +353,7 @@ def test_a_dict_of_a_user_class(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_a_dict_of_a_user_class_is_written() -> None:
+def test_writes_to_a_dict_of_a_user_class() -> None:
     def fn(x: Tensor) -> Any:
         new = Registry(first=x)
         new[2] = x + 1
@@ -431,8 +432,8 @@ def test_tuples_of_user_classes() -> None:
     agree(fn, lambda: held.__setitem__(0, Point(5, 6)))
 
 
-def test_subclasses_are_listed_again() -> None:
-    """A library that looks for its backends among the subclasses of a base."""
+def test_subclasses_are_listed_at_each_call() -> None:
+    """A library that searches for its backends among the subclasses of a base."""
 
     class Base:
         factor = 1
@@ -468,8 +469,8 @@ def test_a_module_of_this_project_is_imported_at_capture_after_a_change(monkeypa
     assert log == [1]
 
 
-def test_classes_of_functions_and_methods_are_known() -> None:
-    """A library that tells whoever listens which of its functions and classes are used."""
+def test_classes_of_functions_and_methods_are_constants() -> None:
+    """A library that reports which of its functions and classes are used."""
 
     class Point:
         def method(self) -> str:
@@ -505,7 +506,7 @@ def test_a_product_of_unsupported_operands_raises() -> None:
     agree(fn)
 
 
-def test_an_unread_message_fixes_no_size() -> None:
+def test_an_unread_message_does_not_fix_a_size() -> None:
     def fn(x):
         torch._assert(x.dim() == 2, f"a matrix, not {x.shape}, 100% of {x.shape[0]!r} rows of {x.shape[1:]} and {x.shape[0]!s}")
         return x + 1
@@ -543,7 +544,7 @@ def test_a_text_of_a_size_is_a_result_without_fixing_it() -> None:
     assert len(region.statistics.graphs) == 2
 
 
-def test_variables_named_like_builtins_hide_nothing_from_the_generated_code() -> None:
+def test_variables_named_like_builtins_do_not_affect_the_generated_code() -> None:
     def fn(x: Any, iter: Any, list: Any, dict: Any, zip: Any, slice: Any, super: Any, setattr: Any, type: Any, map: Any) -> Any:
         box = SimpleNamespace(n=0)
         box.n = iter
@@ -560,7 +561,7 @@ def test_variables_named_like_builtins_hide_nothing_from_the_generated_code() ->
     assert [*found[2]] == [] and found[3:] == expected[3:]
 
 
-def test_iterators_that_are_through_keep_their_kind() -> None:
+def test_exhausted_iterators_keep_their_kind() -> None:
     def fn(x: Any) -> Any:
         made = [iter([]), iter(()), reversed([]), reversed(()), iter({}), iter({}.values()), iter({}.items())]
         for one in made:

@@ -1,6 +1,7 @@
-"""Python that torch.compile captures whole: each function in one graph, with eager's results for every set of arguments.
+"""Python code that torch.compile captures whole: each function in one graph, with eager's results for every set of
+arguments.
 
-A function is called compiled with all its arguments in turn, so that what a capture relies on is guarded.
+A function is called compiled with all its arguments in turn, so that the facts on which the capture relies are guarded.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Count(int):
         return self // 2
 
     def __index__(self) -> int:
-        raise AssertionError("Python does not ask an int")
+        raise AssertionError("Python does not call __index__ of an int")
 
 
 class Rate(float):
@@ -114,7 +115,7 @@ def _results(fn: Callable[..., Any], calls: list[tuple[Any, ...]]) -> list[Any]:
 
 
 @pytest.mark.parametrize(("fn", "calls"), CASES, ids=range(len(CASES)))
-def test_python_is_captured_in_one_graph(fn: Callable[..., Any], calls: list[tuple[Any, ...]]) -> None:
+def test_a_function_is_captured_in_one_graph(fn: Callable[..., Any], calls: list[tuple[Any, ...]]) -> None:
     expected = _results(fn, calls)
     found = _results(torch.compile(fn, backend="eager", fullgraph=True), calls)
     assert len(found) == len(expected)
@@ -123,7 +124,7 @@ def test_python_is_captured_in_one_graph(fn: Callable[..., Any], calls: list[tup
         assert repr(mine) == repr(theirs)
 
 
-def test_an_item_whose_place_is_data_is_a_view() -> None:
+def test_an_item_at_a_data_dependent_index_is_a_view() -> None:
     def item(x: Any, i: Any) -> Any:
         y = x * 2
         return y, y[i], y[:, i]
@@ -136,7 +137,7 @@ def test_an_item_whose_place_is_data_is_a_view() -> None:
 
 
 @pytest.mark.parametrize("write", ["of the tensor", "of the item"])
-def test_writes_show_through_an_item_whose_place_is_data(write: str) -> None:
+def test_writes_are_visible_through_an_item_at_a_data_dependent_index(write: str) -> None:
     def item(x: Any, i: Any) -> Any:
         y = x * 2
         row = y[i]
@@ -147,7 +148,7 @@ def test_writes_show_through_an_item_whose_place_is_data(write: str) -> None:
     same(torch.compile(item, backend="eager")(x, i), item(x, i))
 
 
-def test_items_are_set_at_places_that_are_data() -> None:
+def test_items_are_set_at_data_dependent_indices() -> None:
     def put(cache: Any, i: Any, value: Any) -> Any:
         cache[:, i] = value
         cache[i] = 7.0
@@ -240,7 +241,7 @@ def test_a_block_holds_for_callees_and_ends_after_a_break_within() -> None:
     compiled = torch.compile(run, backend="eager")
     for _ in range(2):
         same(compiled(_x()), (_x() + 1) * 2)
-    same(torch.compile(callee, backend="eager")(_x()), _x() + 1)  # nothing is left of the block
+    same(torch.compile(callee, backend="eager")(_x()), _x() + 1)  # no setting remains after the block
     with pytest.raises(UnsupportedUnderFullgraph):
         torch.compile(torch._dynamo.error_on_graph_break(True)(callee), backend="eager")(_x())
 
@@ -277,7 +278,7 @@ def test_draws_are_made_again_at_each_call(fn: Callable[..., Any], graphs: int) 
     assert dynamo.explain(fn, _x()).graph_count == graphs
 
 
-def test_a_call_that_raises_has_drawn_once() -> None:
+def test_a_call_that_raises_draws_once() -> None:
     states = []
     for run in (_out_of_range, torch.compile(_out_of_range, backend="aot_eager")):
         random.seed(0)

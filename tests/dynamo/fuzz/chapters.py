@@ -1,5 +1,6 @@
-"""Random groups of statements as users' programs have them: decorators, forwarded arguments, closures that share state,
-pipelines of generators, dataclasses, nested patterns, counters on classes, registries, shapes as text."""
+"""Random groups of statements in the style of users' programs: decorators, forwarded arguments, closures that share
+state, pipelines of generators, dataclasses, nested patterns, counters on classes, registries, shapes as text.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from tests.dynamo.fuzz.words import Scope
 
 
 class Chapters(Paragraphs):
-    """Adds to what a statement can be."""
+    """Adds groups of statements to the choices of `statement`."""
 
     def statement(self, scope: Scope, returns: str | None) -> list[str]:
         if self.budget > 1 and self.chance(0.12):

@@ -1,4 +1,7 @@
-"""Programs that the fuzzer found to differ, made short. Each is a module as `programs.write` gives, without the cast."""
+"""Programs whose difference the fuzzer found, made short.
+
+Each is a module in the form of `programs.write`, without the cast.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ def inputs1():
     return torch.ones(2, 3) * 2, 1
 """
 
-# name: (mode, the main function and what it needs)
+# name: (mode, the main function and its helpers)
 PROGRAMS: Final[dict[str, tuple[str, str]]] = {
     **found_lifetimes.PROGRAMS,
     "a generator dropped inside its try block is closed at once": ("default", """
@@ -45,12 +48,12 @@ def f(log, x, n):
     (lambda: globals())()['G'] = n
     return x, G
 """),
-    "of two equal elements a set keeps the one that Python keeps": ("default", """
+    "a set keeps the element that Python keeps, of two equal elements": ("default", """
 def f(log, x, n):
     v = GT.min().item()
     return {0, 5} & {v, 7.0}, {v} | {0}, {0}.intersection([v])
 """),
-    "a call asks an object for nothing": ("default", """
+    "a call reads no attribute of an object": ("default", """
 class Nosy(Base):
     def __call__(self, n):
         return n
@@ -67,7 +70,7 @@ def f(log, x, n):
 def f(log, x, n):
     return n in Base()
 """),
-    "an iterator over a new mapping goes on after a break": ("default", """
+    "an iterator over a new mapping continues after a break": ("default", """
 def f(log, x, n):
     it = iter(collections.defaultdict(int, a=n, b=2).items())
     note(next(it))
@@ -83,15 +86,15 @@ def f(log, x, n):
     d.move_to_end('b')
     return d, list(d), d | {'z': 1}
 """),
-    "a C class is not taken for one of Python's": ("default", """
+    "a C class is not treated as a Python class": ("default", """
 def f(log, x, n):
     return operator.itemgetter(1)([n, x]), operator.attrgetter('shape')(x), __import__('threading').RLock() is None
 """),
-    "index() of a missing value names it": ("leaf", """
+    "the error of index() names the missing value": ("leaf", """
 def f(log, x, n):
     return GL.index(n + 40)
 """),
-    "a cached function has effects where its cache misses": ("default", """
+    "a cached function has effects only on a cache miss": ("default", """
 @functools.lru_cache
 def cached(n):
     note(n)
@@ -115,7 +118,7 @@ def f(log, x, n):
         Counted(n)
         raise StopIteration
 """),
-    "a real generator is closed when captured code catches what ends its loop": ("default", """
+    "a real generator is closed when captured code catches the exception that ends its loop": ("default", """
 def f(log, x, n):
     try:
         for i in guarded(n):
@@ -128,7 +131,7 @@ def f(log, x, n):
     note('left')
     return x
 """),
-    "an int that became a symbol is what is stored": ("default", """
+    "an int that became a symbol is stored unchanged": ("default", """
 def f(log, x, n):
     with contextlib.suppress(Exception):
         GT[0] = n
@@ -148,7 +151,7 @@ def f(log, x, n):
         note('finally')
     return x
 """),
-    "what is not None is told from None": ("default", """
+    "an object that is not None differs from None": ("default", """
 def f(log, x, n):
     seen = []
     for d in (vars(Base), {}, vars(Base)):
@@ -163,7 +166,7 @@ def f(log, x, n):
     for i in guarded(n):
         assert {n} > {n}, ','.join((str() for i in [n]))
 """),
-    "the order of a set is that of how it was made": ("default", """
+    "the order of a set depends on the calls that made it": ("default", """
 def f(log, x, n):
     made, table = set([13, 5]), dict.fromkeys([40, 8, 16, 24, n - 2])
     other = made ^ {1, 9}
@@ -172,7 +175,7 @@ def f(log, x, n):
     dynamo.graph_break()
     return list(other), list(set(table)), list(made), list(table.keys() - {8}), [i for i in frozenset([13, 5])]
 """),
-    "what a tensor operation raises has a context": ("default", """
+    "the error of a tensor operation has a context": ("default", """
 def f(log, x, n):
     try:
         missing
@@ -194,7 +197,7 @@ def f(log, x, n):
     o.t = x
     return o
 """),
-    "sets and views of dicts give new sets": ("default", """
+    "operators of sets and views of dicts return new sets": ("default", """
 def f(log, x, n):
     table, made = {13: 1, 5: 2}, {5, 1}
     old = made
@@ -215,7 +218,7 @@ class Made(list):
         return super().__new__(cls, *args, **named)
 class Row(tuple):
     pass
-class Told(tuple):
+class Noted(tuple):
     def __init__(self, *args, **named):
         note(sorted(named))
 def made(cls, *args, **named):
@@ -224,7 +227,7 @@ def made(cls, *args, **named):
     except TypeError as error:
         return error.args
 def f(log, x, n):
-    kinds = Plain, Made, Row, Told
+    kinds = Plain, Made, Row, Noted
     return [(made(c, sequence=()), made(c, [n], [n]), made(c, [n], a=n), made(c, n), made(c, [n])) for c in kinds]
 """),
     "a generator that has not begun when the graph breaks keeps the defaults of its function": ("default", """
@@ -237,13 +240,13 @@ def f(log, x, n):
     print(end='')
     return [*first], [*second]
 """),
-    "hooks run for a gradient that nobody uses": ("default", """
+    "hooks run for an unused gradient": ("default", """
 def f(log, x, n):
     v = -x.detach().requires_grad_()
     v.register_hook(lambda g: note(g.shape))
     torch.autograd.grad(v.sum(), v)
 """),
-    "a write to a view of a leaf raises at its own line": ("default", """
+    "a write to a view of a leaf raises at the line of the write": ("default", """
 def f(log, x, n):
     w = x.detach().clone().requires_grad_()
     v = w[0]
@@ -252,7 +255,7 @@ def f(log, x, n):
     note(w)
     return x + 1
 """),
-    "enumerate counts from whole numbers": ("default", """
+    "the start of enumerate is an int": ("default", """
 def f(log, x, n):
     try:
         return [*enumerate(GL, x.sum().item())]
@@ -260,13 +263,13 @@ def f(log, x, n):
         note(error.args)
     return [*enumerate(GL, True)]
 """),
-    "ranges with the same numbers are told apart": ("default", """
+    "ranges with the same numbers and different bounds differ": ("default", """
 def h(x, numbers):
     return x * numbers.stop
 def f(log, x, n):
     return [h(x, numbers) for numbers in (range(0), range(-n), range(0, n, 9), range(0, 1, n))], range(-n).stop
 """),
-    "what shows how long iterators live": ("default", """
+    "iterators of a deque that changed": ("default", """
 def f(log, x, n):
     d = collections.deque([1, 2])
     it = iter(d)
@@ -279,7 +282,7 @@ def f(log, x, n):
         note(error.args)
     return type(backwards)(d).__length_hint__()
 """),
-    **{f"to delete what is not there raises, in a loop over an iterator from outside, {mode}": (mode, """
+    **{f"a deletion of an unbound variable raises, in a loop over an iterator from outside, {mode}": (mode, """
 def h(x):
     for i in reversed(GL):
         del shared
@@ -351,7 +354,7 @@ def f(log, x, n):
         setattr(o, 'n', n)
     return x + n
 """),
-    **{f"what happened before a call that refuses its data, behind a break, {mode}": (mode, """
+    **{f"effects before a call that refuses its data, after a break, {mode}": (mode, """
 def f(log, x, n):
     y = x.clone().t_()
     print(end='')

@@ -1,16 +1,17 @@
-"""Programs that the fuzzer found to differ (see `found`): how long what frames and exceptions hold lives, and who is told."""
+"""Programs whose difference the fuzzer found (see `found`): the lifetimes of objects that frames and exceptions hold.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
-# name: (mode, the main function and what it needs)
+# name: (mode, the main function and its helpers)
 PROGRAMS: Final[dict[str, tuple[str, str]]] = {
     "a nested call at a break keeps its traceback entries": ("default", """
 def f(log, x, n):
     return (lambda q: Base + q)(n)
 """),
-    "an error of an op lets go of a generator, in the first call too": ("default", """
+    "an error of an op releases a generator, in the first call too": ("default", """
 def f(log, x, n):
     try:
         held = guarded(3)
@@ -19,7 +20,7 @@ def f(log, x, n):
     except TypeError:
         pass
 """),
-    "an exception on its way keeps one entry for each frame": ("default", """
+    "a propagating exception keeps one entry for each frame": ("default", """
 class Manager:
     def __enter__(self):
         pass
@@ -29,7 +30,7 @@ def f(log, x, n):
     with Manager():
         Base().n += sorted
 """),
-    "a break in finally leaves the traceback alone": ("default", """
+    "a break in finally does not change the traceback": ("default", """
 class Counting:
     def __init__(self):
         Base.count += 1
@@ -81,7 +82,7 @@ def f(log, x, n):
         for i in guarded(n):
             h()
 """),
-    "what an inlined frame drops dies while the frame goes on": ("leaf", """
+    "an object that an inlined frame drops dies while the frame runs": ("leaf", """
 def h(n):
     for i in range(n + 2):
         next(guarded(G))
@@ -90,7 +91,7 @@ def f(log, x, n):
     h(n)
     return x, [next(guarded(G)) for i in range(n)]
 """),
-    "the line of a frame that is thrown into is that of the instruction, also where no cache follows it": ("default", """
+    "a frame that is thrown into shows the line of its instruction, also without a cache after it": ("default", """
 def f(log, x, n):
     try:
         for i in guarded(4):
@@ -100,7 +101,7 @@ def f(log, x, n):
     except KeyError:
         pass
 """),
-    **{f"a generator that nobody reads any more lives as long as its variable, {mode}": (mode, """
+    **{f"an unread generator lives as long as its variable, {mode}": (mode, """
 def f(log, x, n):
     items = guarded(3)
     note(next(items))
@@ -110,7 +111,7 @@ def f(log, x, n):
         print(end='')
     return y + 1
 """) for mode in ("default", "break", "leaf")},
-    **{f"what the variables of a frame hold lives as long as the traceback, {mode}": (mode, """
+    **{f"objects in the variables of a frame live as long as the traceback, {mode}": (mode, """
 def h(x):
     inner = guarded(n=3)
     next(inner)
@@ -124,7 +125,7 @@ def f(log, x, n):
     note(next(held[0]))
     h(x)
 """) for mode in ("default", "break", "leaf")},
-    **{f"variables that are bound again and deleted let go at once, {mode}": (mode, """
+    **{f"variables that are bound again or deleted release their objects at once, {mode}": (mode, """
 def f(log, x, n):
     def unread():
         return shared
@@ -158,7 +159,7 @@ def f(log, x, n):
         print(end='')
         GL.index(70)
 """) for mode in ("default", "break", "leaf", "settrace")},
-    **{f"an exception on its way out holds the variables of a frame that caught it, {mode}": (mode, """
+    **{f"a propagating exception holds the variables of a frame that caught it, {mode}": (mode, """
 def f(log, x, n):
     try:
         raise KeyError
@@ -194,7 +195,7 @@ def f(log, x, n):
     log[0].__traceback__ = None
     note(n + 2)
 """) for mode in ("default", "break", "leaf")},
-    **{f"what the frames of an exception hold dies with it, {mode}": (mode, """
+    **{f"objects that the frames of an exception hold die with it, {mode}": (mode, """
 def h(x, items):
     next(items)
     raise KeyError(x + 1)
@@ -275,7 +276,7 @@ def f(log, x, n):
         entry = entry.tb_next
     return found[1:]
 """),
-    "a function whose module has an empty tuple stands beside a kept exception": ("default", """
+    "a function of a module with an empty tuple lives next to a kept exception": ("default", """
 empty = ()
 def f(log, x, n):
     def h():

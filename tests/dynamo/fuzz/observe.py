@@ -1,6 +1,6 @@
-"""Runs a program eager or captured, and writes down what happened as plain data.
+"""Runs a program eager or captured, and describes its visible results as plain data.
 
-Mutable objects are numbered in the order in which they are first met, so equal descriptions mean equal sharing.
+Mutable objects are numbered in the order of their first occurrence, so equal descriptions mean equal sharing.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def load(source: str, filename: str) -> dict[str, Any]:
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     namespace: dict[str, Any] = {"__name__": "fuzzed", **_MODULES}
     module = types.ModuleType("fuzzed")
-    sys.modules["fuzzed"] = module  # dataclasses look their module up
+    sys.modules["fuzzed"] = module  # dataclasses look up their module
     cast = CAST if source.startswith(CAST) else ""
     exec(_compiled(cast, filename, 1), namespace)
     exec(_compiled(source[len(cast) :], filename, 1 + cast.count("\n")), namespace)
@@ -125,7 +125,7 @@ class Describer:
     def _lines(self, entry: types.TracebackType | None, unbound: bool) -> Iterator[tuple[str, int]]:
         while entry is not None:
             if entry.tb_frame.f_code.co_filename == self.filename:
-                # CPython's own STORE_FAST__LOAD_FAST, once warm, blames an unbound local on the line before.
+                # CPython's STORE_FAST__LOAD_FAST, once specialised, reports an unbound local on the previous line.
                 blurred = unbound and entry.tb_next is None
                 yield entry.tb_frame.f_code.co_name, 0 if blurred else entry.tb_lineno
             entry = entry.tb_next
@@ -155,20 +155,20 @@ def _call(fn: Callable[..., Any], namespace: dict[str, Any], k: int, filename: s
     error: BaseException | None = None
     try:
         result = fn(log, *args)
-    except Exception as raised:  # noqa: BLE001 - what the program raises is what is compared
+    except Exception as raised:  # noqa: BLE001 - the errors of the two runs are compared
         error = raised
     describe = Describer(filename)
-    state = {name: namespace.get(name, "(gone)") for name in _STATE if name != "Base"}
+    state = {name: namespace.get(name, "(deleted)") for name in _STATE if name != "Base"}
     seen = (("result", describe(result)), ("error", describe(error)), ("log", describe(log)), ("args", describe(kept_args)),
             ("state", describe(state)), ("count", namespace["Base"].count), ("out", namespace["OUT"].getvalue()),
             ("grad_mode", eager.is_grad_enabled()))  # fmt: skip
-    error = None  # its traceback leads to this frame: both die here, and not when cycles are collected
+    error = None  # its traceback holds this frame: both must die here, and not at the next collection of cycles
     return seen
 
 
 @contextlib.contextmanager
-def _own_collections() -> Iterator[Callable[[], object]]:
-    """Garbage in cycles is collected where the result is called, and nowhere else: what dies then may run code."""
+def _explicit_collections() -> Iterator[Callable[[], object]]:
+    """Cyclic garbage is collected only where the yielded function is called: the end of an object may run code."""
     on = gc.isenabled()
     gc.disable()
     try:
@@ -183,7 +183,7 @@ def _tracer(frame: Any, event: str, arg: Any) -> Any:
 
 
 def run(source: str, mode: str, captured: bool, filename: str = "<fuzzed>") -> list[Any]:
-    """What every call of the program shows. Raises: TimeUp."""
+    """The descriptions of all calls of the program. Raises: TimeUp."""
     namespace = load(source, filename)
     fn = namespace["f"]
     if captured:
@@ -192,9 +192,9 @@ def run(source: str, mode: str, captured: bool, filename: str = "<fuzzed>") -> l
     seen = []
     force = MODES[mode] if captured else "none"
     settings = _settings.scope(capture_force_break=force, capture_suppress_errors=False)
-    with settings, _alarm(20.0 if captured else 3.0), _own_collections() as collect:
+    with settings, _alarm(20.0 if captured else 3.0), _explicit_collections() as collect:
         for call, k in enumerate(_CALLS):
-            if mode == "settrace" and call == 2:  # eager, too: tracing keeps frames alive for longer
+            if mode == "settrace" and call == 2:  # in the eager run too: tracing keeps frames alive for longer
                 sys.settrace(_tracer)
             try:
                 seen.append(_call(fn, namespace, k, filename))
@@ -221,7 +221,10 @@ def _alarm(seconds: float) -> Iterator[None]:
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """Where two runs of a program part. call: which one. what: result, error, log, ..."""
+    """The first difference between two runs of a program.
+
+    call: the number of the call. what: result, error, log, ...
+    """
 
     call: int
     what: str
@@ -232,7 +235,10 @@ class Difference:
 
     @property
     def signature(self) -> tuple[str, str, str]:
-        """What a shorter program must still show to be the same finding. error: what eager raises in this call."""
+        """The parts of a difference that a shorter program must share to be the same finding.
+
+        error: the class of eager's error.
+        """
         return self.what, str(self.captured)[:60] if self.what == "crash" else _first(self.eager, self.captured, "")[0][:10], self.error
 
     def __str__(self) -> str:
@@ -250,7 +256,10 @@ def _first(a: Any, b: Any, where: str) -> tuple[str, Any, Any]:
 
 
 def compare(source: str, mode: str) -> Difference | None:
-    """The first difference between eager and captured, or None. Raises: TimeUp, and what the eager run's module raises."""
+    """The first difference between eager and captured, or None.
+
+    Raises: TimeUp, and the errors of the module in the eager run.
+    """
     plain = run(source, mode, captured=False)
     try:
         captured = run(source, mode, captured=True)

@@ -8,7 +8,7 @@ from tests.dynamo.fuzz.words import Scope
 
 
 class Paragraphs(Sentences):
-    """Adds to what a statement can be."""
+    """Adds groups of statements to the choices of `statement`."""
 
     def statement(self, scope: Scope, returns: str | None) -> list[str]:
         if self.budget > 1 and self.chance(0.16):

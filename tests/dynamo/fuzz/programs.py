@@ -359,7 +359,7 @@ class Programs(Chapters):
 
 
 def write(seed: int) -> str:
-    """The program of a seed: the first draft that compiles (a walrus, say, cannot stand everywhere)."""
+    """The program of a seed: the first draft that compiles (a walrus, for example, is not valid everywhere)."""
     for draft in itertools.count():
         text = Programs(f"{seed}.{draft}").program()
         try:

@@ -14,7 +14,7 @@ def indented(lines: list[str]) -> list[str]:
 
 
 class Sentences(Words):
-    """Writes blocks of statements. `budget` counts what is left to write in the function."""
+    """Writes blocks of statements. `budget` counts the statements that the function may still get."""
 
     def __init__(self, rng: random.Random) -> None:
         super().__init__(rng)
@@ -32,7 +32,7 @@ class Sentences(Words):
         return lines or ["pass"]
 
     def inside(self, scope: Scope, returns: str | None) -> list[str]:
-        """A block under a compound statement. What it binds is mostly forgotten after it."""
+        """A block under a compound statement. Most of the names that it binds are removed from the scope after it."""
         inner = scope if self.chance(0.25) else scope.inner()
         return indented(self.block(inner, self.rng.randint(1, 3), returns))
 
@@ -359,7 +359,7 @@ class Sentences(Words):
         inner.add("I", "n")
         loops, self.loops = self.loops, 0
         self.nested += 1
-        # Its own names must not make the outer ones local by accident: it binds fresh ones only.
+        # The nested function binds fresh names only, so that it does not make names of the outer function local.
         visible = {k: list(v) for k, v in inner.names.items()}
         body = indented([*head, *self._reading(inner, visible), f"return {self.expr(kind, inner)}"])
         self.nested -= 1

@@ -14,10 +14,10 @@ _PLAIN = tuple(ast.parse(text, mode="eval").body for text in ("x", "1", "'a'", "
 
 @dataclass(frozen=True)
 class _Step:
-    """One way to make a program shorter, told by the number of a node in `ast.walk`.
+    """One way to make a program shorter. node: its number in `ast.walk`.
 
-    field and at: what to drop from a list of the node; block: put this block of the dropped statement in its place.
-    part: replace the expression by this child expression, or by a plain one.
+    field and at: the item to drop from a list of the node. block: replace the dropped statement by this block of it.
+    part: replace the expression by this child expression, or by a plain expression.
     """
 
     node: int
@@ -70,7 +70,7 @@ def _apply(tree: ast.Module, step: _Step) -> ast.Module:
 
 
 def shrink(source: str, fails: Callable[[str], bool], attempts: int = 3000) -> str:
-    """The shortest program found in so many attempts for which `fails` holds."""
+    """The shortest program for which `fails` holds, found within this number of attempts."""
     best = ast.unparse(ast.parse(source))
     if not fails(best):
         return source

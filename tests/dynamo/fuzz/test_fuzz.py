@@ -25,8 +25,8 @@ def test_random_programs_agree_with_eager(mode: str) -> None:
         assert difference is None, f"python -m tests.dynamo.fuzz --mode {mode} --seed {seed} --programs 1\n{difference}"
 
 
-def test_a_difference_is_seen() -> None:
-    source = found.source("a call asks an object for nothing").replace("return x *", "return BACKEND() + x *")
+def test_a_difference_is_reported() -> None:
+    source = found.source("a call reads no attribute of an object").replace("return x *", "return BACKEND() + x *")
     counts = iter(range(100))
     original, observe._MODULES["BACKEND"] = observe._MODULES.get("BACKEND"), lambda: next(counts)  # type: ignore[index]
     try:
@@ -36,7 +36,7 @@ def test_a_difference_is_seen() -> None:
     assert original is None and difference is not None and difference.what == "result"
 
 
-def test_shrinking_keeps_what_fails_and_drops_the_rest() -> None:
+def test_shrinking_keeps_the_failing_part_only() -> None:
     source = "a = 1\nif a:\n    b = [2, len('keep')]\n    c = 3\nd = 4\n"
     short = shrink(source, lambda text: "len('keep')" in ast.unparse(ast.parse(text)))
     assert short == "len('keep')" or short == "b = len('keep')"

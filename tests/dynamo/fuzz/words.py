@@ -1,8 +1,8 @@
-"""Random expressions of a wanted kind, over the variables in scope.
+"""Random expressions of a given kind, over the variables in scope.
 
-Kinds: T a (2, 3) tensor, Z a 0-d tensor, I an int, F a float, S a str, B a bool, L a list of ints, LT a list of tensors,
-D a dict from str to int, U a tuple (int, str), E a set of ints, O an object of the program's classes.
-Tensors hold small whole numbers, so that every order of evaluation gives the same bits.
+Kinds: T a (2, 3) tensor, Z a 0-d tensor, I an int, F a float, S a str, B a bool, L a list of ints, LT a list of
+tensors, D a dict from str to int, U a tuple (int, str), E a set of ints, O an object of the program's classes. Tensors
+hold small whole numbers, so that every order of evaluation gives the same bits.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ KINDS = ("T", "Z", "I", "F", "S", "B", "L", "LT", "D", "U", "E", "O")
 
 @dataclass
 class Scope:
-    """Names that hold a value of a kind, and what the function may do. data: branches on tensor values are allowed."""
+    """The names that hold a value of each kind, and permissions of the function.
+
+    data: branches on tensor values are allowed.
+    """
 
     names: dict[str, list[str]] = field(default_factory=lambda: {k: [] for k in KINDS})
     functions: dict[str, list[str]] = field(default_factory=lambda: {k: [] for k in KINDS})
@@ -26,7 +29,7 @@ class Scope:
     nonlocals: list[str] = field(default_factory=list)
 
     def inner(self) -> Scope:
-        """The scope of a nested function: it sees everything, and its own additions stay its own."""
+        """The scope of a nested function: it sees all names, and names added to it are not visible outside."""
         return Scope({k: list(v) for k, v in self.names.items()}, {k: list(v) for k, v in self.functions.items()},
                      self.data, self.counter, list(self.globals))  # fmt: skip
 

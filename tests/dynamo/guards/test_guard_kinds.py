@@ -17,9 +17,9 @@ from eager import _native, nn
 from eager.amp import autocast_mode
 from tests.dynamo.guards.states import STATES
 
-# Questions about the process that only Python code of this project answers; functions that ask them are rare.
-PYTHON_QUESTIONS = {torch.get_num_threads, torch.get_num_interop_threads, autocast_mode.default_dtypes}
-OF_THE_CALL = {"grad_mode", "ambient", "same", "distinct", "alias", "not_alias", "shape"}  # not of one line
+# Queries about the process that only Python code of this project answers; few programs make them.
+PYTHON_QUERIES = {torch.get_num_threads, torch.get_num_interop_threads, autocast_mode.default_dtypes}
+OF_THE_CALL = {"grad_mode", "ambient", "same", "distinct", "alias", "not_alias", "shape"}  # these do not belong to one line
 
 
 def test_the_native_header_and_the_stub_come_from_the_table() -> None:
@@ -39,7 +39,7 @@ def test_every_kind_is_run_by_the_native_code() -> None:
     assert [kind.name for kind in KINDS.values() if f"case {kind.c_name}:" not in source] == []
 
 
-def test_every_kind_that_a_guard_may_have_has_words() -> None:
+def test_every_kind_of_a_guard_has_words() -> None:
     native_only = {"held_type", "function_is"}  # the builder chooses these for guards of kinds "type" and "is"
     checks = [kind for kind in KINDS.values() if kind.phase in (Phase.CHECK, Phase.RELATION) and kind.name not in native_only]
     assert [kind.name for kind in checks if not kind.words and kind.fact is None] == []
@@ -71,7 +71,7 @@ def test_guards_run_no_python_code_and_name_their_line() -> None:
     for g in guards:
         if g.kind == "call_eq":
             asked = g.operands[0].func if isinstance(g.operands[0], functools.partial) else g.operands[0]
-            assert isinstance(asked, types.BuiltinFunctionType) or asked in PYTHON_QUESTIONS, g.note
+            assert isinstance(asked, types.BuiltinFunctionType) or asked in PYTHON_QUERIES, g.note
         assert g.origin is not None or g.kind in OF_THE_CALL, g.note
         assert g.note
 

@@ -63,7 +63,7 @@ def test_an_instance_attribute_that_begins_to_shadow_a_class_attribute(monkeypat
     check_change(lambda x: x * CONFIG.width, (x23(),), lambda: monkeypatch.setattr(CONFIG, "width", 9, raising=False))
 
 
-def test_a_builtin_shadowed_by_a_global_and_freed_again(monkeypatch) -> None:
+def test_a_builtin_shadowed_by_a_global_that_is_deleted_again(monkeypatch) -> None:
     def f(x):
         return x * max(1, 2)
 
@@ -75,7 +75,7 @@ def test_a_builtin_shadowed_by_a_global_and_freed_again(monkeypatch) -> None:
     assert same(compiled(x23()), x23() * 2)
 
 
-def test_an_unrelated_global_costs_nothing(monkeypatch) -> None:
+def test_an_unrelated_global_does_not_recompile(monkeypatch) -> None:
     check_change(lambda x: x * SCALE, (x23(),), lambda: monkeypatch.setitem(globals(), "OTHER", 1), expect_new=False)
 
 
@@ -112,7 +112,7 @@ def test_defaults_and_code_of_a_callee() -> None:
         check_change(f, (x23(),), change)
 
 
-def test_own_defaults() -> None:
+def test_defaults_of_the_compiled_function() -> None:
     def f(x, n=2):
         return x * n
 
@@ -247,7 +247,7 @@ def test_the_recompile_limit_runs_eagerly_with_one_warning() -> None:
     warnings = [r for r in records if "limit" in r.message]
     assert len(warnings) == 1
     assert "int_eq" in warnings[0].message
-    assert same(compiled(x23(), 3), x23() * 3)  # what is compiled is still used
+    assert same(compiled(x23(), 3), x23() * 3)  # compiled variants are still used
     strict = dynamo.compile(lambda x, n: x * n, backend="eager", fullgraph=True, dynamic=False)
     with pytest.raises(RecompileLimitExceeded):
         for n in range(12):
@@ -333,21 +333,21 @@ def test_explain_guards_names_each_guard_its_line_and_its_cost() -> None:
 
 
 class Mute:
-    """A key whose text is nobody's business."""
+    """A key without a repr."""
 
     def __repr__(self) -> str:
-        raise AssertionError("the capture wrote out an object of the user's")
+        raise AssertionError("the capture called __repr__ of an object of the user")
 
 
 class Tone(enum.Enum):
     LOW = 1
 
     def __repr__(self) -> str:
-        raise AssertionError("the capture wrote out an object of the user's")
+        raise AssertionError("the capture called __repr__ of an object of the user")
 
 
 @pytest.mark.parametrize("logged", [False, True])
-def test_naming_what_a_variant_depends_on_runs_no_code_of_the_users_and_takes_any_number(logged: bool) -> None:
+def test_reports_of_guards_run_no_user_code_and_print_any_number(logged: bool) -> None:
     mute, huge = Mute(), 10**5000
 
     def f(x, table, n):

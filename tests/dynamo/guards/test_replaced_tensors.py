@@ -1,4 +1,4 @@
-"""Tensors that a program replaces at each call, in any kind of place: the results of eager, and few variants."""
+"""Tensors that a program replaces at each call, in all kinds of places: the results are eager's, with few variants."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BOX = Box()
 
 
 class Net(nn.Module):
-    """Every kind of place a tensor can stand at in a module."""
+    """A module with a tensor in every kind of place."""
 
     def __init__(self, step: Step) -> None:
         super().__init__()
@@ -48,7 +48,10 @@ STEPS: dict[str, tuple[Step, int]] = {}
 
 
 def step(variants: int = 2) -> Callable[[Step], Step]:
-    """A program that may need so many variants over six calls: one that holds the first tensor, and one that holds none."""
+    """Register a program with its limit of variants over six calls.
+
+    With two variants, the first holds the first tensor, and the second reads the tensor from its place.
+    """
 
     def note(fn: Step) -> Step:
         STEPS[fn.__name__] = fn, variants
@@ -253,7 +256,7 @@ def test_tensors_that_the_caller_replaces(kind: str) -> None:
 
 
 def test_each_instance_keeps_its_own_weights() -> None:
-    """That another instance has other tensors is no replacement: each is bound to its own."""
+    """Different tensors in different instances are not a replacement: each instance has a separate guard."""
     nets = [Net(_reads("parameter")) for _ in range(3)]
     step_of = dynamo.compile(lambda m, x: m(x), backend="aot_eager")
     for _ in range(2):
@@ -264,7 +267,7 @@ def test_each_instance_keeps_its_own_weights() -> None:
     assert counters["stats"]["unique_graphs"] == 3
 
 
-def test_gradients_that_each_step_makes_again() -> None:
+def test_gradients_that_each_step_replaces() -> None:
     net = Net(lambda m, x, s: x if m.w.grad is None else x + m.w.grad)
     call = dynamo.compile(net, backend="aot_eager")
     for i in range(6):
@@ -273,7 +276,7 @@ def test_gradients_that_each_step_makes_again() -> None:
     assert counters["stats"]["unique_graphs"] == 2
 
 
-def test_other_than_tensors_are_refused_as_buffers() -> None:
+def test_only_tensors_are_accepted_as_buffers() -> None:
     def put(m: Net, x: Any, s: Any) -> Any:
         m.buf = "text"
         return x

@@ -1,4 +1,5 @@
-"""Whatever state a function reads may change between calls: the compiled function gives what eager gives, each time."""
+"""Any state that a function reads may change between calls: after each change, the compiled function agrees with eager.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ def _itself(fn):
 
 
 def _through_a_global(fn):
-    """What `fn` reads is then reached from an object that the compiled entry holds, not from the call."""
+    """A function that calls `fn` as a global: its state is reached from an object that the compiled entry holds, not
+    from the call.
+    """
     namespace = {"fn": fn}
     exec("def call(x): return fn(x)", namespace)
     return namespace["call"]

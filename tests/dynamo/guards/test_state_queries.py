@@ -158,7 +158,7 @@ def _with(x: Any, change: Callable[[Any], Any]) -> Any:
 
 
 class Sub(torch.Tensor):
-    """A subclass without a dispatch of its own."""
+    """A subclass that does not define __torch_function__."""
 
 
 def _leaf() -> Any:

@@ -145,7 +145,7 @@ def test_entries_are_chosen_by_guards_and_the_last_hit_moves_to_the_front() -> N
     assert cf.entries() == [] and cf(3) == ("original", 3)
 
 
-def test_miss_chooses_what_runs() -> None:
+def test_the_result_of_miss_decides_which_code_runs() -> None:
     outcomes: dict[int, Any] = {0: None, 1: lambda x, y: ("target", x, y), 3: 7,
                                 2: Entry(None, lambda x, y, fn: ("entry", x, y, fn), pass_function=True), 4: Entry(None, None)}
     seen = []
@@ -312,7 +312,7 @@ def documented(a: int, b: int = 2) -> int:
 original_documented, documented = documented, compiled(documented, lambda a, b: a + b)
 
 
-def test_it_looks_like_the_function() -> None:
+def test_a_compiled_function_has_the_attributes_of_the_function() -> None:
     cf, fn = documented, original_documented
     for name in ("__name__", "__qualname__", "__doc__", "__module__", "__defaults__", "__kwdefaults__", "__code__", "__globals__",
                  "__annotations__", "__closure__"):
@@ -333,7 +333,7 @@ def test_it_looks_like_the_function() -> None:
     assert weakref.ref(cf)() is cf
 
 
-def test_it_binds_as_a_method() -> None:
+def test_a_compiled_function_binds_as_a_method() -> None:
     class C:
         def method(self, x, y=1):
             return "original", x, y

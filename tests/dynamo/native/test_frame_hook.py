@@ -1,4 +1,4 @@
-"""The frame hook: installed only while needed, harmless to everything it does not replace."""
+"""The frame hook: installed only while it is needed, and without effect on frames that it does not replace."""
 from __future__ import annotations
 
 import asyncio
@@ -33,7 +33,7 @@ def run(region: Region | None, fn: Callable[..., Any], *args: Any, **kwargs: Any
 
 
 def replacing(make: Callable[[types.FunctionType], Any], *names: str) -> Region:
-    """A region that replaces frames of functions of these names by what make(func) gives."""
+    """A region that replaces frames of functions with these names by the result of make(func)."""
     def miss(code: types.CodeType, func: types.FunctionType, slots: tuple) -> Any:
         return make(func) if code.co_name in names else None
     return Region(miss)
@@ -196,7 +196,7 @@ def test_run_only_uses_entries_and_never_captures() -> None:
     assert seen == []
 
 
-def test_entries_and_nothing_are_outcomes() -> None:
+def test_miss_may_return_an_entry_or_none() -> None:
     def f(a): return "original", a
     original = ("original", 1)
     for outcome, want in [(Entry(None, lambda a, fn: fn, pass_function=True), f), (Entry(None, None), original), (None, original)]:
@@ -395,7 +395,7 @@ def test_the_handled_exception_is_seen_through_the_hook() -> None:
     assert run(replacing(lambda func: lambda: sys.exc_info()[1], "f"), caller)
 
 
-def test_wrong_arity_is_pythons_error() -> None:
+def test_a_wrong_number_of_arguments_raises_pythons_error() -> None:
     def f(a): return a
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'a'"):
         run(replacing(lambda func: lambda a: 1, "f"), lambda: f())  # type: ignore[call-arg]
@@ -470,7 +470,7 @@ def test_large_and_deep_frames() -> None:
         assert run(Region(), recurse, n) == (0, {"z": 0}, 299)
 
 
-def test_a_miss_that_changes_the_region_while_it_runs() -> None:
+def test_a_miss_callback_may_change_the_region() -> None:
     def f(a): return "original", a
     def miss(code, func, slots):
         region.clear()
@@ -482,7 +482,7 @@ def test_a_miss_that_changes_the_region_while_it_runs() -> None:
 
 
 def test_the_hook_under_much_ordinary_code() -> None:
-    """A library's own paths (regular expressions, json, decimal, dataclasses), each frame looked at."""
+    """Ordinary library code (regular expressions, json, decimal, dataclasses); the hook sees each of its frames."""
     import dataclasses
     import decimal
     import json
@@ -514,7 +514,7 @@ void *counting(void *ts, void *frame, int throwflag) { count++; return next(ts, 
 
 
 class OtherHook:
-    """A frame evaluation function of someone else, that counts and chains."""
+    """A frame evaluation function of another extension, which counts frames and chains."""
 
     def __init__(self, folder: Any) -> None:
         source, library = folder / "other.c", folder / "other.so"
@@ -553,7 +553,7 @@ def other_hook(tmp_path_factory: pytest.TempPathFactory) -> OtherHook:
     return OtherHook(tmp_path_factory.mktemp("hook"))
 
 
-def test_a_hook_that_was_there_before_is_chained_to_and_put_back(other_hook: OtherHook) -> None:
+def test_a_previous_hook_is_chained_to_and_restored(other_hook: OtherHook) -> None:
     def f(): return "original"
     seen: list[str] = []
     other_hook.install()
@@ -566,7 +566,7 @@ def test_a_hook_that_was_there_before_is_chained_to_and_put_back(other_hook: Oth
         other_hook.remove()
 
 
-def test_a_hook_put_over_ours_stays_and_makes_no_circle(other_hook: OtherHook) -> None:
+def test_a_later_hook_stays_installed_without_a_cycle(other_hook: OtherHook) -> None:
     def f(): return "original"
     region = replacing(lambda func: lambda: "replaced", "f")
     token = _native.enter_region(region)
@@ -576,7 +576,7 @@ def test_a_hook_put_over_ours_stays_and_makes_no_circle(other_hook: OtherHook) -
     assert run(region, lambda: f()) == "replaced"
     assert run(region, lambda: run(region, lambda: f())) == "replaced"
     assert other_hook.is_installed and f() == "original"
-    other_hook.remove()         # puts back what it found: ours, though no region is active
+    other_hook.remove()         # restores the function that it found: ours, though no region is active
     assert _native.hook_installed() and f() == "original"
     assert run(region, lambda: f()) == "replaced"
     assert not _native.hook_installed()

@@ -66,7 +66,7 @@ def outer_function(a: int) -> types.FunctionType:
 
 
 def class_that_had_a_new() -> type:
-    """CPython keeps the slot, and then refuses arguments that it took before."""
+    """CPython keeps the slot, and then refuses arguments that it accepted before."""
     made = type("Had", (), {})
     made.__new__ = lambda cls: None  # type: ignore[method-assign, assignment]
     del made.__new__
@@ -74,7 +74,7 @@ def class_that_had_a_new() -> type:
 
 
 class Text(str):
-    """One that equals nothing: a guard is to look at what it is."""
+    """A text that equals no object: a guard must compare the stored text."""
 
     def __eq__(self, other: object) -> bool:
         return False
@@ -148,7 +148,8 @@ def test_check_admits_only_the_named_values(name: str, operation: tuple, admitte
 
 
 FETCHES: list[tuple[str, list[tuple[Any, ...]], Any, Any]] = [
-    # id, instructions from slot 0 to temporary 1, a value with which 1 is reached, one where the fetch fails
+    # id, instructions from slot 0 to temporary 1, a value from which the fetch gives 1, a value for which the fetch
+    # fails
     ("attr", [("attr", 0, "x", 1)], POINT, 3),
     ("attr_raises", [("attr", 0, "boom", 1)], types.SimpleNamespace(boom=1), POINT),
     ("attr_dynamic", [("attr", 0, "made", 1)], types.SimpleNamespace(made=1), Point()),
@@ -306,7 +307,7 @@ SIZES = (8, 3), (3,)
     (("const", -7, "const", 3, "mod", "const", 2, "eq"), True),
     (("const", 7, "const", -3, "mod", "const", -2, "eq"), True),
     (("const", 3, "const", 5, "min", "const", 4, "max", "const", 4, "eq"), True),
-    (("const", 1, "const", 0, "floordiv", "const", 1, "ne"), False),  # what has no value does not hold
+    (("const", 1, "const", 0, "floordiv", "const", 1, "ne"), False),  # a relation without a value does not hold
     (("const", 1 << 62, "const", 2, "mul", "const", 0, "ne"), False),
     (("const", -(1 << 63), "const", -1, "floordiv", "const", 0, "ne"), False),
     (("const", (1 << 63) - 1, "const", 1, "add", "const", 0, "ne"), False),
@@ -354,7 +355,7 @@ def test_distinct_over_many_slots() -> None:
 
 # --- blocks -----------------------------------------------------------------------------------------
 class Counting:
-    """A callable that says how often the full checks ran."""
+    """A callable that reports how often the full checks ran."""
 
     def __init__(self) -> None:
         self.n = 0
@@ -397,7 +398,7 @@ def test_block_is_free_until_its_dict_is_written(op: str, write: Any) -> None:
 
 
 @pytest.mark.parametrize("how", ["setattr", "dict", "delattr", "object_setattr", "exec"])
-def test_block_sees_writes_to_an_instance(how: str) -> None:
+def test_a_block_detects_writes_to_an_instance(how: str) -> None:
     runs, point = Counting(), Point()
     program = GuardProgram([("watch", (point,), (("call_eq", runs, 0), ("const", point, 0), ("attr", 0, "x", 1), ("int_eq", 1, 1)))], 0)
     for _ in range(200):                 # the write below is specialised by then
@@ -432,7 +433,7 @@ def test_watching_an_instance_does_not_change_it(attributes: dict[str, int]) -> 
     assert namespace["late"] == 1 and list(namespace) == [*attributes, "late"]
 
 
-def test_block_sees_specialised_attribute_writes() -> None:
+def test_a_block_detects_specialised_attribute_writes() -> None:
     point = Point()
     program = GuardProgram([("watch", (point,), (("const", point, 0), ("attr", 0, "x", 1), ("int_eq", 1, 1)))], 0)
 
@@ -445,7 +446,7 @@ def test_block_sees_specialised_attribute_writes() -> None:
         assert not program.check([])
 
 
-def test_block_sees_globals_written_by_store_global() -> None:
+def test_a_block_detects_globals_written_by_store_global() -> None:
     namespace: dict[str, Any] = {"flag": 1}
     exec("def set_flag(v):\n    global flag\n    flag = v", namespace)
     program = GuardProgram([("watch", (namespace,), (("global", namespace, "flag", 0), ("int_eq", 0, 1)))], 0)
@@ -456,7 +457,7 @@ def test_block_sees_globals_written_by_store_global() -> None:
         assert not program.check([])
 
 
-def test_block_sees_class_changes_along_the_mro() -> None:
+def test_a_block_detects_class_changes_along_the_mro() -> None:
     class Base:
         def method(self) -> int:
             return 1
@@ -480,7 +481,7 @@ def test_block_sees_class_changes_along_the_mro() -> None:
     assert program.check([]) and runs.n == before
 
 
-def test_writes_to_one_dict_leave_other_blocks_alone() -> None:
+def test_a_write_to_one_dict_does_not_affect_other_blocks() -> None:
     first, second, runs = {"k": 1}, {"k": 1}, Counting()
     GuardProgram([("watch", (first,), (("global", first, "k", 0),))], 0).check([])
     program = GuardProgram([("watch", (second,), (("call_eq", runs, 0),))], 0)
@@ -490,7 +491,7 @@ def test_writes_to_one_dict_leave_other_blocks_alone() -> None:
     assert runs.n == 1
 
 
-def test_epoch_block_sees_the_epoch_and_watch_does_not() -> None:
+def test_an_epoch_block_detects_the_epoch_and_a_watch_block_does_not() -> None:
     from eager import _native as eager_native
     runs: dict[str, Counting] = {"epoch": Counting(), "watch": Counting()}
     programs = {op: GuardProgram([(op, (), (("call_eq", runs[op], 0),))], 0) for op in runs}
@@ -529,8 +530,8 @@ def test_a_write_during_the_checks_is_not_lost() -> None:
             d["k"] = 2
         return 0
     program = GuardProgram([("watch", (d,), (("global", d, "k", 0), ("int_eq", 0, 1), ("call_eq", touch, 0)))], 0)
-    assert program.check([])             # k was 1 when it was compared
-    assert not program.check([])         # what touch() wrote counts
+    assert program.check([])             # k was 1 at the comparison
+    assert not program.check([])         # the write by touch() counts
 
 
 def test_blocks_survive_the_death_of_other_programs() -> None:
@@ -689,7 +690,7 @@ print("done")
 """
 
 
-def test_the_interpreter_ends_with_everything_live() -> None:
+def test_the_interpreter_ends_while_all_objects_live() -> None:
     done = subprocess.run([sys.executable, "-c", LIVE_AT_EXIT], capture_output=True, text=True, timeout=60,
                           cwd=Path(_native.__file__).parent.parent)
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")

@@ -23,7 +23,7 @@ LOG: list[Any] = []
 
 
 class Abort(BaseException):
-    """Ends a run at the instruction it was photographed at."""
+    """Ends a run at the instruction of a snapshot."""
 
 
 class Context:
@@ -265,7 +265,7 @@ def stack_depths(code: types.CodeType) -> dict[int, int]:
 
 
 class Stop:
-    """Calls `photograph(frame, offset)` before the k-th instruction of fn, whatever the version's means."""
+    """Calls `photograph(frame, offset)` before the k-th instruction of fn, by the means of each Python version."""
 
     def __init__(self, fn: types.FunctionType, k: int, photograph: Callable[[types.FrameType, int], None]) -> None:
         self.code, self.k, self.n, self.photograph = fn.__code__, k, 0, photograph
@@ -316,7 +316,7 @@ def photograph(fn: types.FunctionType, args: tuple, k: int, depths: dict[int, in
             taken.append((opname, None, 0))
             return
         offset, locals_, stack, handled = snapshot(frame, depths[offset])
-        if fn is s_groups:      # `except*` keeps a list of what its clauses raise: the Abort below goes there too
+        if fn is s_groups:      # `except*` collects the exceptions of its clauses in a list: the Abort below is appended too
             stack = tuple(list(item) if type(item) is list and item is not LOG else item for item in stack)
         taken.append((opname, (offset, locals_, stack, handled), len(LOG)))
         if sys.version_info < (3, 12):
@@ -326,7 +326,7 @@ def photograph(fn: types.FunctionType, args: tuple, k: int, depths: dict[int, in
     LOG.clear()
     stop = Stop(fn, k, take)
     def apart() -> Iterator[None]:
-        # Aborted between instructions, a frame may leave sys.exc_info() set: a generator has its own.
+        # A frame aborted between instructions may leave sys.exc_info() set: a generator has a separate one.
         with stop.installed():
             fn(*args)
         yield
@@ -382,7 +382,7 @@ def raiser(*args: Any) -> Any:
 
 
 def call_offset(fn: types.FunctionType, line: int) -> int:
-    """Of the (first) call on that line, counted from the function's first."""
+    """Of the first call on that line, counted from the first line of the function."""
     first = fn.__code__.co_firstlineno
     return next(i.offset for i in dis.get_instructions(fn) if i.opname.startswith("CALL") and i.positions
                 and i.positions.lineno == first + line and i.opname != "CALL_INTRINSIC_1")
@@ -399,7 +399,7 @@ def catcher(a, b):
     return x
 
 
-def test_an_exception_meets_the_handlers_of_the_frame() -> None:
+def test_the_handlers_of_the_frame_catch_an_exception() -> None:
     def stack() -> tuple:
         manager = Context("T")
         manager.__enter__()
@@ -428,7 +428,7 @@ def outer_unpacked(a):
 
 
 @pytest.mark.parametrize("fn, line", [(outer, 2), (outer_unpacked, 2)])
-def test_the_traceback_has_the_frames_line_and_keeps_the_rest(fn: Any, line: int) -> None:
+def test_the_traceback_gets_the_line_of_the_frame(fn: Any, line: int) -> None:
     def inner() -> None:
         try:
             {}["missing"]
@@ -443,7 +443,7 @@ def test_the_traceback_has_the_frames_line_and_keeps_the_rest(fn: Any, line: int
         resume(fn, call_offset(fn, line), (1, 1), (), thrown)
     assert caught.value is thrown and thrown.__context__ is context and isinstance(context, KeyError)
     frames = [(f.name, f.lineno) for f in traceback.extract_tb(thrown.__traceback__)]
-    assert [name for name, _ in frames][-3:] == [fn.__name__, "test_the_traceback_has_the_frames_line_and_keeps_the_rest", "inner"]
+    assert [name for name, _ in frames][-3:] == [fn.__name__, "test_the_traceback_gets_the_line_of_the_frame", "inner"]
     assert dict(frames)[fn.__name__] == fn.__code__.co_firstlineno + line
 
 
@@ -456,8 +456,8 @@ def deleter(a, b):
         return "caught"
 
 
-def test_the_line_is_the_instructions_where_no_cache_follows_it() -> None:
-    # From 3.13 the interpreter reads the line one unit after the one whose handler it takes.
+def test_a_thrown_exception_shows_the_line_of_the_instruction() -> None:
+    # From 3.13 the interpreter reads the line one unit after the unit whose handler it takes.
     offset = next(i.offset for i in dis.get_instructions(deleter) if i.opname == "DELETE_SUBSCR")
     with pytest.raises(IndexError) as caught:
         resume(deleter, offset, ([], []), ([], 0), IndexError())
@@ -473,13 +473,13 @@ def handler(a):
         return x, sys.exc_info()[1]
 
 
-def test_the_handled_exception_is_restored_in_and_out() -> None:
+def test_the_handled_exception_is_restored_on_entry_and_exit() -> None:
     error, ours = ValueError("handled"), KeyError("ours")
     offset = next(i.offset for i in dis.get_instructions(handler) if i.opname == "STORE_FAST" and i.argval == "x")
     try:
         raise ours
     except KeyError:
-        # Inside the handler the stack holds what exc_info is to go back to, then the value to store.
+        # Inside the handler, the stack holds the exception that exc_info returns to, then the value to store.
         assert resume(handler, offset, (5, NULL), (None, (1,)), None, error) == ((1,), error)
         assert sys.exc_info()[1] is ours
     assert resume(handler, offset, (5, NULL), (None, (1,)), None, None)[1] is None
@@ -566,7 +566,7 @@ def test_arguments_are_checked() -> None:
     assert not _native.hook_installed()
 
 
-def test_null_is_one_object() -> None:
+def test_null_is_a_singleton() -> None:
     import copy
     import pickle
     assert repr(NULL) == "NULL" and copy.deepcopy(NULL) is NULL and pickle.loads(pickle.dumps(NULL)) is NULL

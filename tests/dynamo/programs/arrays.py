@@ -1,4 +1,6 @@
-"""numpy's arrays in captured programs: of tensors, as arguments, from outside; views, writes, scalars, errors, breaks."""
+"""numpy's arrays in captured programs: from tensors, as arguments, from outside; views, writes, scalars, errors,
+breaks.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The object model's corners: descriptors, metaclasses, special methods with effects, protocols."""
+"""Corner cases of the object model: descriptors, metaclasses, special methods with effects, protocols."""
 # ruff: noqa: B905, C400, C405, C408, C409, C416, F821, F841, PIE804, RET503, RET504, UP031, SIM105, RUF005, RUF012, B015, UP032 - odd code is the point
 
 from __future__ import annotations
@@ -438,7 +438,7 @@ class ShadowsType:
 
 
 @PROGRAMS.program(lambda: (x23(),))
-def attributes_that_classes_have_of_type(log, x):
+def attributes_of_classes_that_type_defines(log, x):
     log.append((ShadowsType.__flags__ == 3, type(type.__dictoffset__), type(int.__basicsize__)))
     log.append([getattr(c, "__abstractmethods__", "none") for c in (type, int, ShadowsType)])
     log.append([getattr(c, "__type_params__", "none") for c in (type, int, ShadowsType)])
@@ -446,7 +446,7 @@ def attributes_that_classes_have_of_type(log, x):
 
 
 class Wrapping:
-    """Class methods of what is no plain function: before CPython 3.13 a descriptor in one is asked in turn."""
+    """Class methods of descriptors: before CPython 3.13, a classmethod calls `__get__` of the descriptor in it."""
 
     seen: typing.ClassVar[list] = []
 
@@ -481,7 +481,7 @@ class WrappingToo(Wrapping):
 
 
 @PROGRAMS.program(lambda: (x23(),))
-def class_methods_of_what_is_no_function(log, x):
+def class_methods_of_descriptors(log, x):
     Wrapping.seen.clear()
     for look in (lambda: Wrapping.twice(), lambda: Wrapping().twice(), lambda: WrappingToo.twice(), lambda: Wrapping.named,
                  lambda: Wrapping.unbound(1), lambda: WrappingToo().unbound(2), lambda: Wrapping.cached(3), lambda: WrappingToo().cached(3),

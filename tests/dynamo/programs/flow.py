@@ -241,7 +241,7 @@ def asserts(log, x):
         return x, str(error)
 
 
-# --- a loop that a graph break cut: what is left of it, over every kind of iterator ---------------------------------
+# --- a loop that a graph break cut: the remaining iterations, over every kind of iterator -----------------------------
 
 
 @PROGRAMS.program(lambda: (x23(), [1, 2, 3, 4, 5]), lambda: (x23(), [1, 2]), lambda: (x23(), []))

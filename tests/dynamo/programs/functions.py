@@ -184,7 +184,7 @@ def partials_of_partials(log, x, given):
     outer = functools.partial(given, 7, j=1)
     given.keywords["later"] = 5
     log.append((outer(), outer.args, sorted(outer.keywords), given(), functools.partial(functools.partial(given, 8), 9)()))
-    given.__dict__  # noqa: B018 - to look for it makes it
+    given.__dict__  # noqa: B018 - the read creates it
     return functools.partial(given, 8).func is given, x + 1
 
 

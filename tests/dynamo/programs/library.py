@@ -118,7 +118,7 @@ def deques_extended_by_themselves(log, x):
 
 
 class Clearing:
-    """Comparing with it empties what holds it."""
+    """A comparison with it empties its container."""
 
     def __init__(self, held):
         self.held = held

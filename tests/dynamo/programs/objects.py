@@ -373,7 +373,7 @@ def copy_of_an_object(log, x, config):
 
 
 @PROGRAMS.program(lambda: (x23(),))
-def deepcopy_asks_what_the_class_answers(log, x):
+def deepcopy_reads_attributes_that_the_class_computes(log, x):
     config = _Renamed()
     config.asked.clear()
     d = copy.deepcopy(config)
@@ -384,7 +384,7 @@ def deepcopy_asks_what_the_class_answers(log, x):
 
 
 @PROGRAMS.program(lambda: (x23(), _Layout.COLUMNS), lambda: (x23(), _Layout.ROWS))
-def members_compare_as_what_they_are(log, x, layout):
+def enum_members_compare_by_their_data(log, x, layout):
     log.append((layout == _Layout.ROWS, "rows" == layout, layout != "rows", layout == 3, layout < "m"))
     log.append((_Level.LOW < _Level.HIGH, _Level.HIGH == 2, 1 < _Level.HIGH, _Level.LOW == "x", _Level.LOW != 1))
     return x + 1 if layout == _Layout.ROWS else x - 1
@@ -395,34 +395,34 @@ _LEVELS = {_Level.LOW: 4.5, 2: 5.5}
 
 
 @PROGRAMS.program(lambda: (x23(), _Layout.COLUMNS, _Level.HIGH), lambda: (x23(), _Layout.ROWS, _Level.LOW))
-def members_are_found_as_what_they_are(log, x, layout, level):
+def enum_members_are_found_by_their_data(log, x, layout, level):
     made = {layout: x, level: x + 1}
     log.append((list(_PLACES), _PLACES["rows"], "columns" in {layout}, layout in ("rows", 3), _LEVELS.get(1), made.get("rows") is None))
     log.append((hash(layout) == hash(str.__str__(layout)), _Layout("rows") in _PLACES, len({layout, layout.value, level, int(level)})))
     return sum(v * (_PLACES.get(k) or _LEVELS[k]) for k, v in made.items()) + _PLACES[layout] + _LEVELS[level]
 
 
-class TellsWhatItIsAsked:
+class RecordsAttributeReads:
     asked: list = []
 
     def __init__(self):
         object.__setattr__(self, "v", 3)
 
     def __getattribute__(self, name):
-        TellsWhatItIsAsked.asked.append(name)
+        RecordsAttributeReads.asked.append(name)
         return object.__getattribute__(self, name)
 
 
-@PROGRAMS.program(lambda: (x23(), TellsWhatItIsAsked()))
-def objects_are_asked_for_nothing_else(log, x, given):
-    TellsWhatItIsAsked.asked.clear()
-    local = TellsWhatItIsAsked()
+@PROGRAMS.program(lambda: (x23(), RecordsAttributeReads()))
+def no_other_attribute_of_objects_is_read(log, x, given):
+    RecordsAttributeReads.asked.clear()
+    local = RecordsAttributeReads()
     print(end="")
     y = x * given.v
     pair = [given, local]
     print(end="")
     local = pair = None
-    return y + given.v, list(TellsWhatItIsAsked.asked)
+    return y + given.v, list(RecordsAttributeReads.asked)
 
 
 class Plain:

@@ -256,7 +256,7 @@ def a_weak_proxy_outlives_its_object(log, x):
 
 
 @PROGRAMS.program(lambda: (x23(), Short()))
-def what_a_weak_reference_may_see_lives_as_long_as_its_variable(log, x, given):
+def referents_of_weak_references_live_as_long_as_their_variable(log, x, given):
     short, parts = Short(), [Short()]
     ref, part = weakref.ref(short), weakref.ref(parts[0])
     print(end="")
@@ -288,7 +288,7 @@ def _held_by_keys():
 
 
 @PROGRAMS.program(lambda: (x23(),))
-def what_an_inlined_function_made_dies_with_its_variables(log, x):
+def objects_of_an_inlined_function_die_with_its_variables(log, x):
     log.append(_held_by_keys())
     return x + 1
 
@@ -337,5 +337,5 @@ exec("def made(names):\n    return collections.namedtuple('Made', names).__modul
 
 
 @PROGRAMS.program(lambda: (x23(),))
-def a_callee_asks_for_the_module_that_calls_it(log, x):
+def a_callee_reads_the_module_of_its_caller(log, x):
     return x + 1, _elsewhere["made"]("a b"), collections.namedtuple("Here", "a").__module__ == __name__

@@ -325,7 +325,7 @@ def texts_and_numbers(log, x):
 
 
 @PROGRAMS.program(x, x)
-def errors_of_the_library_know_what_they_know(log, x):
+def errors_of_the_library_have_their_attributes(log, x):
     for pattern in ("(a", "[b", "c(?P<d"):
         try:
             re.compile(pattern)
@@ -339,7 +339,7 @@ def errors_of_the_library_know_what_they_know(log, x):
 
 
 @PROGRAMS.program(x, x)
-def what_warns_or_prints_does_so_at_each_call(log, x):
+def calls_that_warn_or_print_repeat_at_each_call(log, x):
     re.purge()
     with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(io.StringIO()) as printed:
         warnings.simplefilter("always")
@@ -348,7 +348,7 @@ def what_warns_or_prints_does_so_at_each_call(log, x):
 
 
 class _Odd(int):
-    """What C code asks of it is not what it keeps."""
+    """An int whose methods, when C code calls them, return other values than the int."""
 
     def __mul__(self, other):
         return _Odd(int(other) + 100)
@@ -396,7 +396,7 @@ class _Level(enum.IntEnum):
 
 
 @PROGRAMS.program(lambda: (*x(), _Odd(3), _Loud("ab")), lambda: (*x(), _Odd(2), _Loud("c")))
-def numbers_and_texts_of_a_kind_of_their_own(log, x, odd, loud):
+def number_and_text_subclasses(log, x, odd, loud):
     log.append((math.floor(odd), math.sqrt(odd), math.pow(odd, 2), round(odd), pow(2, odd), divmod(odd, 2), [1] * odd, ascii(odd)))
     log.append(("%s" % odd, "%5s" % loud, f"{loud:>5}", "{}".format(loud), loud + "x", "x" + loud, os.path.join("a", loud)))
     log.append((Fraction(odd, 2).numerator, PurePosixPath(loud).name, ascii(_Level.HIGH), complex(odd), loud[0], [1, 2, 3, 4][odd]))
@@ -408,7 +408,7 @@ class _Degree(int, enum.Enum):
 
 
 @PROGRAMS.program(*(lambda v=v: (*x(), v) for v in (2, 2.0, 2 + 0j, True, None, "a")))
-def equality_of_numbers_of_a_kind_of_their_own(log, x, value):
+def equality_of_number_subclasses(log, x, value):
     for kind in (_Degree.LOW, _Level.HIGH, _Plain("a")):
         for compare in (operator.eq, operator.ne, operator.lt):
             for a, b in ((value, kind), (kind, value)):
@@ -461,7 +461,7 @@ def counters_that_hold_zeros(log, x):
 
 
 @PROGRAMS.program(lambda: (*x(), _Plain("ab")))
-def what_may_come_back_keeps_its_kind(log, x, text):
+def methods_that_return_the_same_text_keep_its_class(log, x, text):
     kinds = [os.path.join(text), os.path.splitext(text)[0], re.match("a", text).string, re.compile(text).pattern, text.upper()]
     log.append([type(kind).__name__ for kind in kinds])
     try:
@@ -472,7 +472,7 @@ def what_may_come_back_keeps_its_kind(log, x, text):
 
 
 @PROGRAMS.program(x)
-def an_interrupt_leaves_what_was_done(log, x):
+def an_interrupt_keeps_earlier_effects(log, x):
     state = {"n": 0}
     try:
         for i in range(3):
@@ -495,7 +495,7 @@ if sys.version_info >= (3, 12):
         return _GENERIC["first"]([x, 1]), _GENERIC["Box"](x).v + 1
 
 
-class StandsIn:
+class ReplacesModule:
     def __init__(self, log):
         self.log = log
 
@@ -507,10 +507,10 @@ class StandsIn:
 
 
 @PROGRAMS.program(lambda: (x23(),))
-def an_object_that_stands_in_for_a_module(log, x):
-    sys.modules["stands_in"] = StandsIn(log)
+def an_object_replaces_a_module(log, x):
+    sys.modules["replacement_module"] = ReplacesModule(log)
     try:
-        from stands_in import something
+        from replacement_module import something
     finally:
-        del sys.modules["stands_in"]
+        del sys.modules["replacement_module"]
     return something, x + 1

@@ -26,7 +26,10 @@ PROGRAMS = [pytest.param(p, id=f"{t.__name__.rpartition('.')[2]}-{p.name}") for 
 @pytest.mark.parametrize("mode", ["none", "call", "leaf", "traced"])
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_captured_program_agrees_with_eager(program: support.Program, mode: str) -> None:
-    """none: broken where it must be. call, leaf: at every call, in every inlined callee. traced: settrace comes on later."""
+    """none: only the necessary breaks.
+
+    call, leaf: at every call, in every inlined callee. traced: settrace starts later.
+    """
     support.check(program, "none" if mode == "traced" else mode, traced=mode == "traced")
 
 

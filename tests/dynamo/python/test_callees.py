@@ -1,4 +1,4 @@
-"""One record says how a capture treats a callee; trees of host objects are walked and mapped in one place."""
+"""One record states how a capture treats a callee; one module walks and maps trees of host objects."""
 
 from __future__ import annotations
 
@@ -56,18 +56,18 @@ def test_the_record_of_a_callee_has_one_action(target: Any, action: Action) -> N
         (logging.warning, (), False), (logging.warning, ("stacklevel",), True), (print, (), False), (len, (), False),
     ],
 )  # fmt: skip
-def test_a_callee_that_looks_at_frames_is_known(target: Any, keywords: tuple[str, ...], looks: bool) -> None:
+def test_a_callee_that_inspects_frames_is_marked(target: Any, keywords: tuple[str, ...], looks: bool) -> None:
     assert resolve(target, keywords).looks_at_frames is looks
 
 
-def test_an_answer_has_bounds_for_its_arguments() -> None:
+def test_a_row_has_bounds_for_its_arguments() -> None:
     assert resolve(len).takes(1, {})
     assert not resolve(len).takes(2, {})
     assert resolve(sorted).takes(1, {"key": None})
     assert not resolve(sorted).takes(1, {"by": None})
 
 
-def test_marks_and_lists_of_the_user_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_marks_and_lists_of_the_user_take_precedence(monkeypatch: pytest.MonkeyPatch) -> None:
     disabled = torch.compiler.disable(lambda x: x, reason="a test")
     assert resolve(disabled).cause is causes.DISABLED_CALL
     assert resolve(disabled).detail.endswith("is marked with disable (a test)")

@@ -66,7 +66,7 @@ def error_of_a_statement():
     return type(held)
 
 
-def goes_on_after_a_break():
+def continues_after_a_break():
     held = begun()
     keeps()
     print(end="")
@@ -117,13 +117,13 @@ def in_a_loop():
         LOG.append(i)
 
 
-PROGRAMS = (error_of_an_operator, error_of_a_statement, goes_on_after_a_break, caller_has_returned,
+PROGRAMS = (error_of_an_operator, error_of_a_statement, continues_after_a_break, caller_has_returned,
             caller_has_returned_before_a_break, the_caller_has_the_error, variable_is_emptied,
             variable_is_emptied_after_a_break, in_a_loop)  # fmt: skip
 
 
 def logged(fn: Callable[[], Any]) -> list[list[str]]:
-    """What stands in the log after the call, when its exceptions are dropped, and when garbage has been collected."""
+    """The entries of the log after the call, after its exceptions are dropped, and after a collection of garbage."""
     seen = []
     LOG.clear()
     fn()
@@ -134,7 +134,7 @@ def logged(fn: Callable[[], Any]) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
-def test_variables_of_the_frames_that_led_to_a_kept_exception_live_as_long_as_it(program: Callable[[], Any]) -> None:
+def test_a_kept_exception_keeps_the_variables_of_its_frames_and_callers(program: Callable[[], Any]) -> None:
     gc.collect()
     gc.disable()
     try:

@@ -29,7 +29,7 @@ USES: dict[str, tuple[Callable[[Any], Any], ...]] = {
 }  # fmt: skip
 
 
-def _told(found: Any) -> Any:
+def _described(found: Any) -> Any:
     if isinstance(found, Exception):
         return type(found).__name__, str(found)
     text = repr(found) if type(found).__repr__ is not object.__repr__ else ""
@@ -48,7 +48,7 @@ def test_results_of_special_methods_are_checked(method: str) -> None:
             y = x + 1
             try:
                 return y, use(object.__new__(cls))
-            except Exception as error:  # noqa: BLE001 - whatever Python says of it
+            except Exception as error:  # noqa: BLE001 - the error is compared
                 return y, error
 
-        assert _told(dynamo.compile(program, backend="eager")(torch.ones(2))[1]) == _told(program(torch.ones(2))[1]), (given, use)
+        assert _described(dynamo.compile(program, backend="eager")(torch.ones(2))[1]) == _described(program(torch.ones(2))[1]), (given, use)

@@ -24,7 +24,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("of_input", [True, False])
-def test_a_shape_that_changes_in_place_is_seen(name: str, of_input: bool) -> None:
+def test_a_shape_that_changes_in_place_agrees_with_eager(name: str, of_input: bool) -> None:
     def fn(x: Any) -> Any:
         y = x if of_input else x + 1
         z = CALLS[name](y)
@@ -38,7 +38,7 @@ def test_a_shape_that_changes_in_place_is_seen(name: str, of_input: bool) -> Non
     assert found[2] and expected[2]
 
 
-def test_a_graph_in_one_piece_is_refused() -> None:
+def test_fullgraph_refuses_a_change_of_shape() -> None:
     with pytest.raises(Exception, match="in place while it is traced"):
         dynamo.compile(lambda x: x.t_() * 2, fullgraph=True)(torch.ones(2, 3))
 
@@ -74,7 +74,7 @@ def test_a_tensor_that_became_a_view_is_the_base_of_its_views(requires_grad: boo
 
 
 @pytest.mark.parametrize("through_view", [False, True])
-def test_a_write_after_the_change_of_shape_has_eagers_history(through_view: bool) -> None:
+def test_a_write_after_a_change_of_shape_has_the_history_of_eager(through_view: bool) -> None:
     def fn(x: Any) -> Any:
         y = x.clone()
         view = y.view_as(y)
@@ -93,8 +93,8 @@ def test_a_write_after_the_change_of_shape_has_eagers_history(through_view: bool
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-def test_history_is_kept_where_grad_mode_is_switched_off(backend: str) -> None:
-    """A shape that changes without grad mode leaves the history as it is; one that changed before is in it."""
+def test_a_change_of_shape_without_grad_mode_keeps_the_history(backend: str) -> None:
+    """A shape that changes without grad mode does not change the history; an earlier change is part of it."""
 
     def after(x: Any) -> Any:
         y = x.view(3, 1)

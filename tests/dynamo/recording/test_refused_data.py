@@ -1,4 +1,4 @@
-"""Calls whose data eager refuses, compiled: the same error, in the same `except`, also if the result is unread.
+"""Calls with data that eager refuses, compiled: the same error, in the same `except`, even if the result is unread.
 
 `try: cholesky(m); return True` is how programs check whether a matrix is positive definite.
 """
@@ -45,7 +45,7 @@ CASES: dict[str, Callable[[], Any]] = {
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("backend", ["inductor", "eager"])
 @pytest.mark.parametrize("name", CASES)
-def test_the_error_is_eagers(name: str, backend: str) -> None:
+def test_the_error_agrees_with_eager(name: str, backend: str) -> None:
     call = CASES[name]
 
     def read() -> Any:
@@ -64,7 +64,7 @@ def test_the_error_is_eagers(name: str, backend: str) -> None:
         log.append(2)
         return True
 
-    with pytest.raises(Exception) as expected:  # noqa: PT011 - whatever eager raises
+    with pytest.raises(Exception) as expected:  # noqa: PT011 - the class of eager's error varies
         call()
     for fn in (read, unread):
         with pytest.raises(expected.type) as found:
@@ -105,8 +105,9 @@ def _as_captured(gm: Any, example_inputs: Any) -> Any:
 @pytest.mark.parametrize("backend", ["inductor", "aot_eager", "eager", _as_captured])
 @pytest.mark.parametrize(("grad", "i"), [(g, i) for g in (False, True) for i in ([0, 9], [0, 3], [0, 1])])
 def test_writes_before_a_refusal_have_happened(backend: str, grad: bool, i: list[int]) -> None:
-    """The graph writes to its inputs at its end, or its writes are undone: after a call that is refused the program runs once
-    more."""
+    """The graph writes to its inputs at its end, or its writes are undone: after a refused call, the program runs a
+    second time.
+    """
 
     def outcome(fn: Callable[..., Any]) -> Any:
         net = torch.nn.BatchNorm1d(3)
@@ -254,7 +255,7 @@ def test_numbers_drawn_before_a_refusal_are_drawn_once(backend: str, writes: boo
     assert draws(dynamo.compile(program, backend=backend)) == draws(program)
 
 
-def test_a_call_kept_for_its_refusal_has_no_gradient() -> None:
+def test_a_call_kept_for_its_error_has_no_gradient() -> None:
     def fn(w: Any, i: Any) -> Any:
         w[i]
         w.gather(0, i)
@@ -302,14 +303,14 @@ def _fails(fn: Callable[[], Any]) -> bool:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_ops_whose_kernels_refuse_data_say_so() -> None:
-    """Which of them do is found by trying: data out of every range, of a shape that the meta rule takes."""
+def test_ops_whose_kernels_refuse_data_are_marked_fallible() -> None:
+    """Whether an op refuses data is found by trial: data out of every range, of a shape that the meta rule accepts."""
     refusing = set()
     for name, op in OPS.items():
         if op.fallible or op.samples is None or op.dynamic_output or op.kind is Kind.INPLACE or name.endswith("_backward"):
             continue
         for args in list(samples_of(op))[:3]:
-            for i in range(op.schema.params[0].name == "state", len(args)):  # a generator's state is nobody's data
+            for i in range(op.schema.params[0].name == "state", len(args)):  # a generator's state is not data of the user
                 for value in range(3):
                     bad = [_spoilt(a, value) if k == i else a for k, a in enumerate(args)]
                     if _fails(lambda bad=bad, op=op: op(*bad)) and not _fails(lambda bad=bad, op=op: op.infer(*map(_faked, bad))):

@@ -16,7 +16,7 @@ from eager.base import logs as _logging
 
 @torch.compiler.allow_in_graph
 def fails_without_data(x: Any) -> Any:
-    """As an op does whose shape rule is wrong."""
+    """Raises like an op with a wrong shape rule."""
     if x.is_fake:
         raise ValueError("the rule is wrong")
     return x * 2
@@ -45,7 +45,7 @@ def test_a_fault_of_a_shape_rule_does_not_reach_the_users_handler(monkeypatch: p
     lambda x: x.reshape(7), lambda x: x @ torch.ones(5, 2), lambda x: torch.cat([x, torch.ones(2, 2)]), lambda x: x.sum(4),
     lambda x: torch.nn.functional.conv2d(x, x), lambda x: x.view(torch.int64), lambda x: x[9],
 ])  # fmt: skip
-def test_errors_of_the_user_are_eagers_and_caught(wrong: Any) -> None:
+def test_errors_of_the_user_agree_with_eager_and_are_caught(wrong: Any) -> None:
     def run(x: Any) -> Any:
         before = torch.rand(2)
         try:

@@ -1,7 +1,7 @@
-"""An error in the user's code that this library calls shows the user's frames, and none of this library's.
+"""An error in the user's code that this library calls shows the user's frames, and no frame of this library.
 
-Each mistake below has the names of the frames that its traceback holds, from the call on. Backends, fake kernels, hooks,
-custom functions, modes, data loaders, export, tracing and interpreters call the user's code in different ways.
+Each mistake below has the names of the frames that its traceback holds, from the call on. Backends, fake kernels,
+hooks, custom functions, modes, data loaders, export, tracing and interpreters call the user's code in different ways.
 """
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_the_users_frames_only(name: str) -> None:
+def test_a_traceback_holds_the_users_frames_only(name: str) -> None:
     call, inner = MISTAKES[name]
     torch._dynamo.reset()
     names = functions(raised(call))
@@ -259,14 +259,14 @@ def test_the_text_of_an_error_in_a_worker_holds_the_users_frames_only() -> None:
     assert "in __getitem__" in text and "in fails" in text and os.path.join(str(_ROOT), "eager") not in text
 
 
-def test_the_message_of_a_failed_backend_is_torchs() -> None:
+def test_the_message_of_a_failed_backend_agrees_with_torch() -> None:
     error = raised(lambda: whole(steps, backend)(torch.ones(3)))
     assert type(error) is torch._dynamo.exc.BackendCompilerFailed and isinstance(error.inner_exception, Mistake)
     assert str(error).startswith("backend='backend' raised:\nMistake: user's\n\nwhile compiling steps (")
     assert "dynamo" not in str(error).replace("tests/dynamo", "") and error.backend_name == "backend"
 
 
-def test_the_warning_about_a_failed_backend_names_the_users_line_or_none(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_warning_about_a_failed_backend_names_no_line_of_the_library(caplog: pytest.LogCaptureFixture) -> None:
     for wrong in (backend, lambda: 0):
         with settings.scope(capture_suppress_errors=True):
             torch.compile(steps, backend=wrong)(torch.ones(3))

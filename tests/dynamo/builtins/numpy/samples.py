@@ -1,6 +1,7 @@
-"""Calls of numpy's functions and methods on arrays, several for each row of the table of `dynamo.builtins.numpy.table`.
+"""Calls of numpy's functions and methods on arrays, several for each row of `dynamo.builtins.numpy.table`.
 
-a, b: (3, 4); t: a transposed, not contiguous; v: (4,); i: indices within 3. Each gives an array, a scalar or several of them.
+a, b: (3, 4); t: a transposed, not contiguous; v: (4,); i: indices below 3. Each call returns an array, a scalar or
+several of them.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ for _part in (METHODS_TOO, KEEPING, SHAPES, NUMBERS, MAKING, ITEMS):
         TABLE.setdefault(_name, []).extend(_samples)
 
 DTYPES = ("float32", "float64", "int64", "int32", "uint8", "bool", "float16", "complex64")
-# numbers that a ufunc meets beside an array
+# numbers that a ufunc takes together with an array
 NUMBERS_BESIDE = (2, 0.5, True, np.float32(1.5), np.float64(2.5), np.int8(3))
 
 

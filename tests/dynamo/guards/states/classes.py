@@ -1,4 +1,4 @@
-"""Special methods, abstract classes, dataclasses, enums and what else classes do."""
+"""Special methods, abstract classes, dataclasses, enums and other features of classes."""
 
 from __future__ import annotations
 

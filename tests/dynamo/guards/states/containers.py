@@ -1,4 +1,4 @@
-"""Lists, dicts, sets and their kin."""
+"""Lists, dicts, sets and other containers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a compiled entry holds by identity: its class may change under it, and so may what its parts refer to."""
+"""Objects that a compiled entry holds by identity.
+
+Their classes may change, and so may the objects that their parts refer to.
+"""
 
 from __future__ import annotations
 
@@ -97,14 +100,14 @@ def class_of_a_named_tuple() -> State:
     changes = [setter(names["point"], "__class__", cls) for cls in (Other, Point)]
     try:
         changes[0]()
-    except TypeError:  # newer versions refuse it: then there is nothing to change
+    except TypeError:  # newer versions refuse the change: no change to test
         changes = []
     return State(names["read"], (*changes, lambda: names.update(point=Point(5, 3))))
 
 
 @state
 def class_of_a_registry() -> State:
-    """No instance of Registry changes class; another dict in its place, or a write past it, is seen."""
+    """No instance of Registry can change its class; another dict that replaces it, and a write to it, are noticed."""
 
     class Loud(dict[Any, Any]):
         def __len__(self) -> int:
@@ -134,7 +137,7 @@ def class_of_a_registry() -> State:
 
 @state
 def items_of_a_held_tuple() -> State:
-    """The tuple keeps its items; what they hold is theirs to change."""
+    """The tuple keeps its items; the contents of the items may change."""
 
     class Box:
         def __init__(self, k: float) -> None:
@@ -187,7 +190,7 @@ def parts_of_a_held_method() -> State:
 
 @state
 def fields_of_a_held_function() -> State:
-    """Code and defaults, among them those that become none and come back."""
+    """Code and defaults, also defaults that become None and return."""
 
     def inner(x: Any, a: int = 1, *, b: int = 2) -> Any:
         return x * a + b
@@ -224,7 +227,7 @@ def held_slice() -> State:
 
 @state
 def class_of_an_imported_module() -> State:
-    """A module that its own code gives a class, as modules with properties do."""
+    """A module that changes its class, like modules with properties."""
     name = "framejit_module_of_a_test"
     module = types.ModuleType(name)
     module.__dict__["k"] = 1

@@ -1,7 +1,7 @@
 """State that a function may read, and changes of this state between two calls.
 
-Each entry makes a fresh `State`: a function over one tensor, and the changes of its state. The tests call the
-function compiled and eagerly after every change, in several orders (tests/dynamo/guards/test_stale_state.py).
+Each entry makes a fresh `State`: a function over one tensor, and the changes of its state. The tests call the function
+compiled and eagerly after every change, in several orders (tests/dynamo/guards/test_stale_state.py).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import eager as torch
 
 
 class State(NamedTuple):
-    """read: what is compiled. changes: each may be applied at any time, any number of times, in any order.
+    """read: the compiled function. changes: each may be applied at any time, any number of times, in any order.
 
-    close: puts back what belongs to the process.
+    close: restores the state of the process.
     """
 
     read: Callable[..., Any]
@@ -33,7 +33,7 @@ def state(make: Callable[[], State]) -> Callable[[], State]:
 
 
 def namespace(source: str, **names: Any) -> dict[str, Any]:
-    """Globals of a module of its own, in which `source` was run."""
+    """The globals of a separate module in which `source` has run."""
     made: dict[str, Any] = {"torch": torch, "__name__": "state_of_a_test", **names}
     exec(compile(source, "<state>", "exec"), made)
     return made

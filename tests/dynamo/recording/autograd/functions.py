@@ -21,11 +21,11 @@ class Square(Function):
     @staticmethod
     def backward(ctx: Any, g: Any) -> Any:
         (x,) = ctx.saved_tensors
-        return g * 3 * x  # wrong on purpose: it must be this that runs
+        return g * 3 * x  # wrong on purpose: the test sees whether this code runs
 
 
 class Scaled(Function):
-    """Attributes on ctx, arguments that are no tensors, needs_input_grad."""
+    """Attributes on ctx, arguments that are not tensors, needs_input_grad."""
 
     @staticmethod
     def forward(ctx: Any, x: Any, w: Any, scale: float, name: str = "s") -> Any:
@@ -129,7 +129,7 @@ class InPlace(Function):
 
 
 class Returned(Function):
-    """Gives its input back as it is."""
+    """Returns its input unchanged."""
 
     @staticmethod
     def forward(ctx: Any, x: Any, factor: float) -> Any:

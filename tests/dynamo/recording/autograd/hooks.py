@@ -249,8 +249,8 @@ def autograd_grad_of_an_intermediate(compile: Compile) -> Any:
 
 
 @PROGRAMS.add(whole=True)
-def autograd_grad_of_an_intermediate_of_what_was_computed_outside(compile: Compile) -> Any:
-    """The history of the input leads away from what is differentiated by; its hooks are not asked."""
+def autograd_grad_of_an_intermediate_of_a_tensor_with_a_history(compile: Compile) -> Any:
+    """The differentiated tensor does not depend on the history of the input; hooks in that history do not run."""
     seen = []
 
     def f(x: Any) -> Any:

@@ -17,7 +17,7 @@ PROGRAMS = Programs()
 
 
 class Recompute(Function):
-    """A checkpoint as people write it."""
+    """A checkpoint as users implement it."""
 
     @staticmethod
     def forward(ctx: Any, fn: Any, x: Any) -> Any:
@@ -65,7 +65,7 @@ class Quantise(Function):
 
 
 class Attention(Function):
-    """Two outputs, one only for the backward; gradients not filled up."""
+    """Two outputs, one for the backward only; missing gradients are not materialized."""
 
     @staticmethod
     def forward(ctx: Any, q: Any, k: Any, v: Any, scale: Any = None) -> Any:

@@ -39,7 +39,8 @@ def _views(layer: Any, x: Any) -> Any:
 
 
 def _over_all(see: Callable[[Any, Any, list[Any]], Any]) -> Callable[[Compile], Any]:
-    """What `see(results, x, seen)` gives of each of these functions, then all gradients of a loss of all results."""
+    """The results of `see(results, x, seen)` for each of these functions, then all gradients of a loss of all results.
+    """
 
     def run(compile: Compile) -> Any:
         found = []
@@ -184,7 +185,7 @@ def begun_without_grad_mode(compile: Compile) -> Any:
 
 @PROGRAMS.add()
 def hooks_of_the_node_are_run_as_well(compile: Compile) -> Any:
-    """How many times: a compiled function has one node, which has gradients of its own."""
+    """Counts the runs: a compiled function has one node, which receives gradients of the whole function."""
     x, seen = leaf(3), []
     h, z = compile(_of_one)(x)
     h.register_hook(lambda g: g * 2)

@@ -14,7 +14,7 @@ PROGRAMS = Programs()
 
 
 @PROGRAMS.add(whole=True, native=True)
-def unused_outputs_give_none(compile: Compile) -> Any:
+def unused_outputs_have_none_gradients(compile: Compile) -> Any:
     f = compile(lambda x, y, z: (x.sin(), y.exp() * x, z * 2))
     x, y, z = leaf(3), leaf(3), leaf(3)
     seen = []
@@ -59,7 +59,7 @@ def value_not_used_after_a_break(compile: Compile) -> Any:
 
 
 @PROGRAMS.add(whole=True)
-def gradient_that_is_zero_but_there(compile: Compile) -> Any:
+def gradient_that_is_zero_but_not_none(compile: Compile) -> Any:
     f = compile(lambda x: (x.sign() * 3 + x.floor()).sum() + (x * 0).sum())
     g = compile(lambda x: x.sign().sum())
     x = leaf(3)
@@ -404,7 +404,7 @@ def requires_grad_set_inside(compile: Compile) -> Any:
 
 
 @PROGRAMS.add(whole=True)
-def asks_about_gradients(compile: Compile) -> Any:
+def queries_about_gradients(compile: Compile) -> Any:
     def f(x: Any, y: Any) -> Any:
         z = x * y
         if z.requires_grad and not z.is_leaf and x.is_leaf:
@@ -415,7 +415,7 @@ def asks_about_gradients(compile: Compile) -> Any:
 
 
 @PROGRAMS.add(whole=True)
-def asks_an_input_whether_it_is_a_leaf(compile: Compile) -> Any:
+def is_leaf_of_an_input(compile: Compile) -> Any:
     f = compile(lambda x: x * 2 if x.is_leaf else x * 3)
     g = compile(lambda x: x * 2 if x.grad_fn is None else x * 3)
     x = leaf(3)

@@ -24,8 +24,11 @@ BACKENDS = ("eager", "aot_eager")
 
 @dataclass(frozen=True)
 class Program:
-    """whole: every compiled function of it must be one graph. backends: those it is run with (all programs agree with
-    the native one too, but compiling takes its time)."""
+    """whole: every compiled function of the program must be one graph.
+
+    backends: the backends of the test (all programs also agree with the native backend, but its compilation takes
+    long).
+    """
 
     name: str
     run: Callable[[Compile], Any]
@@ -45,13 +48,13 @@ class Programs(list[Program]):
 
 
 def leaf(*shape: int, start: float = 0.3, dtype: Any = torch.float64) -> Tensor:
-    """A tensor of distinct values that wants a gradient."""
+    """A tensor of distinct values that requires a gradient."""
     n = math.prod(shape)
     return (torch.arange(n, dtype=dtype).reshape(shape) * 0.37 + start).requires_grad_()
 
 
 def error(fn: Callable[[], Any]) -> Any:
-    """What `fn` gives, or the class and text of what it raises."""
+    """The result of `fn`, or the class and text of its error."""
     try:
         return fn()
     except Exception as e:
@@ -59,7 +62,7 @@ def error(fn: Callable[[], Any]) -> Any:
 
 
 def grads(output: Tensor, *inputs: Tensor, **options: Any) -> tuple[Any, ...]:
-    """d(sum of output * weights)/d(inputs), None where there is none."""
+    """d(sum of output * weights)/d(inputs); None for an unused input."""
     weights = torch.arange(output.numel(), dtype=output.dtype).reshape(output.shape) * 0.11 + 1
     return torch.autograd.grad((output * weights).sum(), inputs, allow_unused=True, **options)
 
@@ -94,12 +97,12 @@ def same(a: Any, b: Any, path: str = "seen") -> None:
 
 
 def plainly(fn: Any = None, **options: Any) -> Any:
-    """`compile` that does nothing."""
+    """A `compile` without effect."""
     return (lambda f: f) if fn is None else fn
 
 
 def check(program: Program, backend: str) -> None:
-    """Run `program` plainly and compiled by `backend`, and compare what it sees."""
+    """Run `program` plainly and compiled by `backend`, and compare the results."""
     dynamo.reset()
 
     def compiled(fn: Any = None, **options: Any) -> Any:
@@ -116,7 +119,7 @@ def check(program: Program, backend: str) -> None:
 
 
 def _detached(seen: Any) -> Any:
-    """Tensors with a history as leaves that want gradients: what is compared of them, and can be copied."""
+    """Tensors with a history as leaves that require gradients, which can be copied and compared."""
     if isinstance(seen, Tensor):
         return seen.detach().requires_grad_(seen.requires_grad) if seen.requires_grad else seen
     if isinstance(seen, tuple | list):

@@ -104,7 +104,7 @@ def numpy_shares_memory(compile: Compile) -> Any:
 
 
 @PROGRAMS.add()
-def numpy_of_what_needs_gradients(compile: Compile) -> Any:
+def numpy_of_tensors_that_require_gradients(compile: Compile) -> Any:
     def f(x: Any) -> Any:
         return (x * 2).numpy()
 
@@ -198,7 +198,9 @@ def scaled_step_inside(compile: Compile) -> Any:
 
 
 def _exact(net: Any) -> Any:
-    """Weights that bfloat16 holds, sums of a few of which it holds too: rounding is the same wherever it happens."""
+    """Weights that bfloat16 represents exactly, as well as sums of a few of them: rounding does not depend on its
+    place.
+    """
     with torch.no_grad():
         for p in net.parameters():
             p.copy_((torch.arange(p.numel()) % 3 - 1).reshape(p.shape) * 0.5)

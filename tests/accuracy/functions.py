@@ -1,8 +1,8 @@
 """Errors of elementary and special functions in units in the last place, by dtype.
 
-The exact values are stored in tests/data/functions_reference.xz. The error of a result is |result - exact| over the distance
-of adjacent numbers of the dtype at the exact value. Rows leave out results that the dtype cannot hold; whether these are
-zeros, infinities or nan as torch's is compared by `test_functions.py`.
+The exact values are stored in tests/data/functions_reference.xz. The error of a result is |result - exact| divided by the
+distance between adjacent numbers of the dtype at the exact value. Rows leave out exact values beyond the dtype's range;
+`test_functions.py` compares the zeros, infinities and nan of those results with torch's.
 """
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def measure(torch: Any, mode: str) -> dict[str, float]:
 
 
 def values(torch: Any, f: Function, dtype: str, mode: str, keep: np.ndarray) -> np.ndarray | None:
-    """The function at those of its points that `keep` selects, as float64. None if it does not support the dtype."""
+    """Values of the function at the points that `keep` selects, as float64. None if the function lacks the dtype."""
     inputs = [torch.tensor(x[keep].tolist(), dtype=torch.float64).to(getattr(torch, dtype)) for x in f.inputs]
     run = functools.partial(f.call, torch)
     if mode == "compiled":
@@ -62,13 +62,16 @@ def values(torch: Any, f: Function, dtype: str, mode: str, keep: np.ndarray) -> 
 
 
 def representable(f: Function, dtype: str) -> np.ndarray:
-    """Which points the dtype represents."""
+    """Mask of the points that the dtype represents exactly."""
     return functools.reduce(np.logical_and, (fits(x, dtype) for x in f.inputs))
 
 
 def ulp_errors(got: np.ndarray, exact: np.ndarray, dtype: str, f: Function, keep: np.ndarray) -> np.ndarray:
-    """The errors of results in units in the last place, where the exact value is one of the dtype's range. A result that is
-    nan or infinite there has an infinite error. Units are those of `f.amplitude` where |x| > 1/4 and the value is smaller."""
+    """Errors in units in the last place of the results whose exact values are finite and within the dtype's range.
+
+    A result that is nan or infinite at such a point has an infinite error. Where |x| > 1/4 and the exact value is smaller
+    than `f.amplitude`, the unit in the last place is taken at `f.amplitude`.
+    """
     with np.errstate(all="ignore"):
         held = np.isfinite(exact) & (np.abs(exact) < _LARGEST[dtype])
         got, exact, x = got[held], exact[held], f.inputs[0][keep][held]
@@ -79,7 +82,7 @@ def ulp_errors(got: np.ndarray, exact: np.ndarray, dtype: str, f: Function, keep
 
 
 def classes(got: np.ndarray | None) -> np.ndarray:
-    """What each result is: 0 positive, 1 negative, 2 zero, 3 negative zero, 4 infinite, 5 negative infinite, 6 nan."""
+    """Class of each result: 0 positive, 1 negative, 2 zero, 3 negative zero, 4 infinite, 5 negative infinite, 6 nan."""
     if got is None:
         return np.zeros(0, np.uint8)
     kind = np.where(np.isnan(got), 6, np.where(np.isinf(got), 4, np.where(got == 0, 2, 0)))
@@ -102,7 +105,7 @@ def reference() -> dict[str, np.ndarray]:
 
 
 def store(parts: dict[str, np.ndarray]) -> None:
-    """Write the file that `reference` reads: a line per array, then the arrays, bytes of equal significance together."""
+    """Write the file that `reference` reads: one line an array, then the arrays with bytes of equal significance grouped."""
     lines = "\n".join(f"{name} {a.dtype.str} {a.size}" for name, a in parts.items())
     body = b"".join(np.ascontiguousarray(a.view(np.uint8).reshape(-1, a.itemsize).T).tobytes() for a in parts.values())
     PATH.write_bytes(lzma.compress(lines.encode() + b"\n\n" + body, preset=9 | lzma.PRESET_EXTREME))

@@ -1,4 +1,4 @@
-"""Where functions are sampled: the same points on every machine, from a rule.
+"""Points at which functions are sampled. A rule generates them, so that every machine samples the same points.
 
 Every point is a float64. A point serves each dtype that represents it exactly, so that one exact value of the function
 serves all dtypes.
@@ -20,7 +20,7 @@ PAIR_SPECIAL: Final = (0.0, -0.0, INF, -INF, NAN, 1.0, -1.0, 2.0, -2.0, 3.0, -3.
 
 
 def rounded(x: np.ndarray, bits: int) -> np.ndarray:
-    """x with mantissas of at most `bits` bits (subnormals of float64 as they are)."""
+    """x rounded to mantissas of at most `bits` bits. Subnormals of float64 keep their value."""
     fraction, exponent = np.frexp(np.asarray(x, np.float64))
     return np.ldexp(np.rint(np.ldexp(fraction, bits)), exponent - bits)
 
@@ -31,7 +31,7 @@ def spread(low: float, high: float, count: int, bits: int = 24) -> np.ndarray:
 
 
 def fits(x: np.ndarray, dtype: str) -> np.ndarray:
-    """Which points the dtype represents exactly; specials always."""
+    """Mask of the points that the dtype represents exactly. Zeros, infinities and nan always count."""
     with np.errstate(all="ignore"):
         fraction, exponent = np.frexp(x)
         bits = np.minimum(MANTISSA_BITS[dtype], exponent - _LOWEST[dtype])

@@ -1,7 +1,7 @@
 """Errors of reductions, scans and statistics of float32, forward and backward, by layout and size.
 
-The reference is the same function of the same inputs in float64. The error of a result is max|result - reference| over
-max|reference|; that of several results is the largest. Imports neither torch nor eager.
+The reference is the same function of the same inputs in float64. The error of a result is max|result - reference| divided
+by max|reference|. The error of a case with several results is the largest of their errors. Imports neither torch nor eager.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Function = Callable[..., Any]  # (torch, *tensors) -> tensor, or tuple of them
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One row of the table: `fn` of inputs that `make` gives. backward: the gradients of all inputs are results too."""
+    """One row of the table: `fn` applied to the inputs that `make` returns. backward: the gradients count as results too."""
 
     labels: tuple[str, ...]
     fn: Function

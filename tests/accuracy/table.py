@@ -1,6 +1,6 @@
-"""Rows of an accuracy table: what they hold, which of them are too large, how they print.
+"""Rows of an accuracy table: their fields, the limit on their errors, and their printed form.
 
-Knows nothing of what was measured, nor of torch beyond its figures.
+This module does not depend on the functions that are measured. It reads only figures of torch.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Figures = dict[str, float]  # key of a row -> error
 
 
 class Half(Protocol):
-    """One table. HEADERS: names of the labels that a key joins with `SEPARATOR`. UNIT: of the errors. FLOOR: errors up
-    to this are never too large. measure: the errors of the given torch-like module, "eager" or "compiled"."""
+    """One table. HEADERS: names of the labels that a key joins with `SEPARATOR`. UNIT: unit of the errors.
+    FLOOR: errors up to this limit always pass. measure: errors of the module `torch` in `mode`, "eager" or "compiled"."""
 
     TITLE: str
     HEADERS: tuple[str, ...]
@@ -50,7 +50,7 @@ class Row:
 
 
 def rows(ours: Mapping[str, Figures], torch: Figures) -> list[Row]:
-    """The rows of both modes, each key's modes together. ours: by mode."""
+    """Rows of all modes, grouped by key. ours: figures by mode."""
     keys = list(dict.fromkeys(key for figures in ours.values() for key in figures))
     return [Row(tuple(key.split(SEPARATOR)), mode, ours[mode][key], torch.get(key))
             for key in keys for mode in ours if key in ours[mode]]  # fmt: skip
@@ -89,6 +89,6 @@ def stored_figures() -> dict[str, Figures]:
 
 
 def store_figures(figures: Mapping[str, Figures]) -> None:
-    """Write torch's errors, two digits each; tables that were not measured stay."""
+    """Write torch's errors with two digits each. Tables that were not measured keep their stored figures."""
     rounded = {name: {key: float(f"{error:.2g}") for key, error in half.items()} for name, half in figures.items()}
     STORED.write_text(json.dumps({**stored_figures(), **rounded}, indent=0, sort_keys=True) + "\n")

@@ -1,4 +1,4 @@
-"""Our errors stay within twice torch's, whose figures are stored: a fast selection of the rows of the accuracy table."""
+"""Our errors are at most twice torch's stored errors, for a fast selection of the rows of the accuracy table."""
 
 from __future__ import annotations
 

@@ -13,19 +13,20 @@ from tests.accuracy.table import ALLOWED, stored_figures
 
 # Where a result's class is not torch's, each with its reason.
 DIFFERENT = {
-    "modified_bessel_k1": "torch's is nan where it is subnormal",
-    "scaled_modified_bessel_k1": "torch's is nan where x is subnormal",
-    "polygamma(1)": "torch's sine of a multiple of pi is rounded: its poles below -1 are large numbers, ours infinite",
-    "gelu": "torch's at inf is nan in float32 and bfloat16, inf in float64; ours is inf in all",
-    "pow(0.5)": "torch's is a root in all dtypes but float16; ours in all", "pow(-0.5)": "as pow(0.5)",
-    "legendre_polynomial_p": "torch's of nan is 0 for some degrees", "laguerre_polynomial_l": "torch's of nan is 0 for some degrees",
-    "fmax": "of 0 and -0 torch's takes the first, in bfloat16 the second; ours the first", "fmin": "as fmax",
+    "modified_bessel_k1": "torch returns nan where the result is subnormal",
+    "scaled_modified_bessel_k1": "torch returns nan where x is subnormal",
+    "polygamma(1)": "torch rounds the sine of a multiple of pi: its poles below -1 are large numbers, ours are infinite",
+    "gelu": "at inf torch returns nan in float32 and bfloat16, inf in float64; ours returns inf in every dtype",
+    "pow(0.5)": "torch computes a square root in every dtype except float16; ours in every dtype", "pow(-0.5)": "as pow(0.5)",
+    "legendre_polynomial_p": "torch returns 0 for nan in some degrees",
+    "laguerre_polynomial_l": "torch returns 0 for nan in some degrees",
+    "fmax": "of 0 and -0 torch returns the first, in bfloat16 the second; ours returns the first", "fmin": "as fmax",
     "copysign": "the sign of a bfloat16 nan", "logaddexp2": "the sign of a zero that is a rounding",
 }  # fmt: skip
 
 
 def exact_classes(name: str, dtype: str, keep: np.ndarray) -> np.ndarray:
-    """The classes of the exact values, rounded to the dtype; 255 where there is none."""
+    """Classes of the exact values after rounding to the dtype; 255 if the exact value is not finite or not stored."""
     if name not in reference():
         return np.full(int(keep.sum()), 255, np.uint8)
     with np.errstate(all="ignore"):
@@ -73,7 +74,7 @@ COMPILED = "exp exp2 expm1 log log2 log10 log1p sin tan asin atan sinh tanh acos
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_compiled_errors_are_at_most_twice_torchs(dtype: str) -> None:
-    """Several functions in one graph; most have a form of their own in compiled code."""
+    """One graph computes all the functions. Compiled code evaluates most of them by different formulas than eager kernels."""
     kept = [representable(FUNCTIONS[n], dtype) for n in COMPILED]
     points = [FUNCTIONS[n].inputs[0][k].tolist() for n, k in zip(COMPILED, kept, strict=True)]
     given = [torch.tensor(x, dtype=torch.float64).to(getattr(torch, dtype)) for x in points]

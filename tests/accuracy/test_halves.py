@@ -13,7 +13,7 @@ import eager.nn.functional as F
 
 EPSILON = {torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}  # half a unit in the last place of 1
 SAMPLES = np.random.default_rng(0).standard_normal(2000)
-LARGE: dict[str, Callable[[Any], Any]] = {  # whose sums are beyond float16
+LARGE: dict[str, Callable[[Any], Any]] = {  # functions whose intermediate sums exceed the range of float16
     "mean": lambda x: x.mean(), "mean of columns": lambda x: x.mean(0), "mean to a dtype": lambda x: x.mean(0, dtype=x.dtype),
     "var": lambda x: (x * SIGNS.to(x.dtype)).var(), "std": lambda x: (x * SIGNS.to(x.dtype)).std(0),
     "norm": lambda x: x.norm(), "norm 3": lambda x: torch.linalg.vector_norm(x, 3), "logsumexp": lambda x: x.logsumexp(0),

@@ -32,7 +32,7 @@ def w() -> torch.Tensor:
 
 
 def low() -> torch.Tensor:
-    """What a product gives: in the low precision."""
+    """A matrix product, which autocast computes in its low precision."""
     return a() @ w()
 
 
@@ -146,7 +146,7 @@ def test_ops_run_in_the_precision_of_torchs_cuda_lists(name: str) -> None:
     try:
         assert torch.is_autocast_enabled() and torch.get_autocast_dtype("cuda") is torch.float16
         assert call(on_cuda(3, 3)).dtype is expected
-        assert (a() @ w()).dtype is torch.float32  # CPU tensors are none of its business
+        assert (a() @ w()).dtype is torch.float32  # autocast for cuda leaves CPU tensors alone
     finally:
         torch.set_autocast_enabled("cuda", False)
 
@@ -180,11 +180,11 @@ def test_a_weight_is_cast_once_per_block() -> None:
         with torch.autocast("cpu"):
             assert (a() @ weight).grad_fn.next_functions[1][0] is first
         with torch.no_grad():
-            a() @ w()  # no history: a cast that must not serve later
+            a() @ w()  # this cast has no history and must not enter the cache
         assert len(autocast.cache.casts) == 1
         with torch.no_grad():
             weight.mul_(2)
-        assert torch.equal(a() @ weight, a().bfloat16() @ weight.bfloat16())  # a write is seen
+        assert torch.equal(a() @ weight, a().bfloat16() @ weight.bfloat16())  # a write to the weight invalidates the cached cast
     with torch.autocast("cpu", cache_enabled=False):
         assert (a() @ weight).grad_fn.next_functions[1][0] is not (a() @ weight).grad_fn.next_functions[1][0]
 
@@ -206,7 +206,7 @@ def test_blocks_nest_and_restore() -> None:
         assert low().dtype is torch.float32
 
 
-def test_it_decorates_functions() -> None:
+def test_autocast_decorates_functions() -> None:
     @torch.autocast(device_type="cpu")
     def f(x: torch.Tensor) -> torch.Tensor:
         """doc"""
@@ -215,7 +215,7 @@ def test_it_decorates_functions() -> None:
     assert f(a()).dtype is torch.bfloat16 and f.__name__ == "f" and f.__doc__ == "doc" and low().dtype is torch.float32
 
 
-def test_it_belongs_to_the_thread() -> None:
+def test_autocast_is_local_to_the_thread() -> None:
     seen = []
     with torch.autocast("cpu"):
         thread = threading.Thread(target=lambda: seen.append(low().dtype))
@@ -224,7 +224,7 @@ def test_it_belongs_to_the_thread() -> None:
     assert seen == [torch.float32]
 
 
-def test_what_is_not_possible_is_told_and_off() -> None:
+def test_an_unsupported_autocast_warns_and_is_disabled_or_raises() -> None:
     with pytest.warns(UserWarning, match="the target dtype is not supported. Disabling autocast"):
         context = torch.autocast("cpu", dtype=torch.float32)
     with context:

@@ -1,4 +1,4 @@
-"""Autocast and compiled code: on around it, on inside it, and both."""
+"""Autocast and compiled code: blocks of autocast around a compiled call, inside a compiled function, and both."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ def test_autocast_turned_off_inside_a_compiled_function() -> None:
 
 
 def test_casts_are_not_applied_again_where_a_float32_op_is_made_of_products() -> None:
-    """cdist is on the float32 list and made of products, which are on the other: compiled, it must stay exact."""
+    """cdist is on the float32 list but decomposes into products, which are on the low-precision list. Compiled code must
+    compute it in float32."""
     def f(x: torch.Tensor) -> torch.Tensor:
         return torch.cdist(x, x)
 

@@ -84,7 +84,7 @@ def test_the_scale_does_not_grow_out_of_float32() -> None:
     assert s.get_scale() == 2.0**127
 
 
-def test_gradients_can_be_clipped_between() -> None:
+def test_gradients_can_be_clipped_between_unscale_and_step() -> None:
     p = parameter()
     optimizer = torch.optim.SGD([p], lr=1.0)
     s = scaler()
@@ -140,7 +140,7 @@ def test_nested_outputs_keep_their_containers() -> None:
     assert [scaled[0].item(), scaled[1][0].item(), scaled[1][1].item()] == [4.0, 4.0, 8.0]
 
 
-def test_disabled_passes_through() -> None:
+def test_a_disabled_scaler_passes_values_through() -> None:
     p = parameter()
     optimizer = torch.optim.SGD([p], lr=1.0)
     s = scaler(enabled=False)
@@ -153,7 +153,7 @@ def test_disabled_passes_through() -> None:
     assert p.tolist() == [-math.inf, 0.0, 0.0]
 
 
-def test_state_goes_round() -> None:
+def test_the_state_dict_round_trips() -> None:
     s = scaler(growth_interval=7)
     s.scale(torch.ones(()))
     s.update(new_scale=32.0)
@@ -175,7 +175,7 @@ def test_cuda_without_a_gpu_warns_and_is_off() -> None:
 
 
 def test_float16_training_converges_with_scaling() -> None:
-    """Gradients of 1e-8 vanish in float16; scaled they train."""
+    """Gradients of 1e-8 underflow to zero in float16. With scaling the parameters converge."""
     torch.manual_seed(0)
     x = torch.randn(32, 4)
     target = x @ torch.tensor([1.0, -2.0, 3.0, 0.5])

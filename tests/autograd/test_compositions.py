@@ -1,4 +1,4 @@
-"""Random functions under every order of transforms: all give the Jacobian and the Hessian that plain autograd gives."""
+"""Every order of transforms of random functions computes the Jacobian and the Hessian that plain autograd computes."""
 from __future__ import annotations
 
 import random

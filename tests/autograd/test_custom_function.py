@@ -28,7 +28,7 @@ class Square(Function):
 
 
 class Product(Function):
-    """The other style, with every staticmethod."""
+    """A function with a separate `setup_context` and every optional staticmethod."""
 
     @staticmethod
     def forward(x, y, scale=1.0):

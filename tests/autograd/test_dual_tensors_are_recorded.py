@@ -1,4 +1,4 @@
-"""Inside a `dual_level` autograd records what is done to dual tensors, as in torch."""
+"""Inside a `dual_level` autograd records operations on dual tensors, as in torch."""
 from __future__ import annotations
 
 from typing import Any
@@ -43,7 +43,7 @@ def test_a_parameter_made_dual(p: Any) -> None:
         assert torch.autograd.grad(primal.sum(), p)[0].tolist() == [12.0, 27.0]
 
 
-def test_the_gradient_of_a_dual_itself_is_refused_rather_than_left_without_its_tangent(p: Any) -> None:
+def test_the_gradient_of_a_dual_tensor_is_refused_because_it_would_lose_the_tangent(p: Any) -> None:
     with forward_ad.dual_level():
         y = (forward_ad.make_dual(p, V) ** 3).sum()
         with pytest.raises(NotImplementedError, match="unpack_dual"):

@@ -1,4 +1,4 @@
-"""backward and grad: what is delivered where, hooks and their order, and texts of errors."""
+"""backward and grad: which tensors receive gradients, the order of hooks, and the texts of errors."""
 from __future__ import annotations
 
 import gc
@@ -27,7 +27,7 @@ def leaf(*values):
 # ---- grad and backward ----
 
 
-def test_equal_inputs_get_equal_gradients_and_others_are_left_alone():
+def test_grad_returns_a_gradient_for_each_input_and_sets_no_grad_attribute():
     x, w = leaf(1.0, 2.0), leaf(3.0, 4.0)
     y = (x * w).sum()
     a, b, c = torch.autograd.grad(y, [x, w, x])
@@ -48,7 +48,7 @@ def test_unused_inputs_raise_or_are_none_or_zeros():
         torch.autograd.grad(y, x, allow_unused=False, materialize_grads=True)
 
 
-def test_batched_gradients_are_those_of_each_row():
+def test_batched_gradients_equal_the_gradients_of_the_rows():
     x = leaf(1.0, 2.0, 3.0)
     y = x * x
     (rows,) = torch.autograd.grad(y, x, torch.eye(3), is_grads_batched=True)
@@ -67,7 +67,7 @@ def test_batched_gradients_are_those_of_each_row():
     (lambda x: (x * 1j).sum().backward(), "grad can be implicitly created only for real scalar outputs but got torch.complex64"),
     (lambda x: (x * 2).backward(torch.ones(3) * 1j), "both grad_output and output are required to have the same dtype"),
 ])  # fmt: skip
-def test_refusals(run, text):
+def test_refused_arguments_of_backward_and_grad(run, text):
     with pytest.raises(RuntimeError, match=text):
         run(leaf(1.0, 2.0, 3.0))
 
@@ -137,7 +137,7 @@ def test_create_graph_accumulates_out_of_place():
     assert g.item() == 14.0
 
 
-def test_gradients_lie_in_memory_as_their_leaves_do():
+def test_gradients_have_the_strides_of_their_leaves():
     w = torch.randn(3, 4, requires_grad=True)
     (torch.randn(5, 4) @ w.t()).sum().backward()
     assert w.grad.view(-1).shape == (12,)
@@ -201,7 +201,7 @@ def test_the_result_of_a_hook_is_checked(hook, error, text):
         y.sum().backward()
 
 
-def test_hooks_of_the_value_before_a_write_and_retain_grad_of_the_tensor():
+def test_a_hook_sees_the_value_before_a_write_and_retain_grad_the_value_after_it():
     x = leaf(3.0)
     y = x * 2
     seen = []
@@ -210,7 +210,7 @@ def test_hooks_of_the_value_before_a_write_and_retain_grad_of_the_tensor():
     y.mul_(5)
     y.backward()
     assert seen == [5.0]  # gradient of the value before the write
-    assert y.grad.item() == 1.0  # gradient of the tensor as it is now
+    assert y.grad.item() == 1.0  # gradient of the value after the write
 
 
 def test_post_accumulate_hooks_belong_to_leaves():
@@ -311,7 +311,7 @@ def test_writes_to_views_that_history_cannot_follow_are_refused():
     y = leaf(1.0, 2.0, 3.0, 4.0) * 1
     with torch.no_grad():
         view = y.view(2, 2)
-        view.add_(0)  # inside the block it is a write like any other
+        view.add_(0)  # allowed inside the no_grad block
     with pytest.raises(RuntimeError, match="A view was created in no_grad mode and is being modified inplace with grad mode enabled"):
         view.mul_(2)
     for parts, name in ((y.unbind(), "Unbind"), (y.split(2), "Split"), (y.chunk(2), "Split"), (y.split([1, 3]), "SplitWithSizes")):
@@ -320,7 +320,7 @@ def test_writes_to_views_that_history_cannot_follow_are_refused():
             parts[0].mul_(2)
     buffer = torch.zeros(4)
     for i, part in enumerate(buffer.unbind()):
-        part.fill_(i)  # nothing wants a gradient
+        part.fill_(i)  # allowed: no tensor requires grad
     assert buffer.tolist() == [0.0, 1.0, 2.0, 3.0]
 
 
@@ -345,7 +345,7 @@ def test_detach_in_place_and_data():
     with pytest.raises(RuntimeError, match=r"Can't detach views in-place\. Use detach\(\) instead"):
         (x * 1).view(2).detach_()
     z = (x * x).sum()
-    x.data.mul_(10)  # unseen: its version counter is another
+    x.data.mul_(10)  # autograd cannot detect the write: `x.data` has a separate version counter
     z.backward()
     assert x.grad.tolist() == [20.0, 40.0]
 
@@ -353,7 +353,7 @@ def test_detach_in_place_and_data():
 # ---- saved tensors ----
 
 
-def test_pack_and_unpack_hooks_see_what_is_saved():
+def test_pack_and_unpack_hooks_receive_the_saved_tensors():
     x = leaf(1.0, 2.0)
     packed = []
 
@@ -368,7 +368,7 @@ def test_pack_and_unpack_hooks_see_what_is_saved():
     assert x.grad.tolist() == [12.0, 12.0]
 
 
-def test_hooks_keep_second_derivatives():
+def test_second_derivatives_flow_through_saved_tensor_hooks():
     x = leaf(2.0)
     with saved_tensors_hooks(lambda t: t.detach().numpy().copy(), torch.from_numpy):
         y = x**3
@@ -379,7 +379,7 @@ def test_hooks_keep_second_derivatives():
     assert torch.autograd.grad(g, x)[0].item() == pytest.approx(7.389056)
 
 
-def test_bad_hooks_are_refused():
+def test_invalid_saved_tensor_hooks_are_refused():
     x = leaf(1.0)
     with saved_tensors_hooks(lambda t: 3, lambda v: v):
         y = x * x
@@ -392,7 +392,7 @@ def test_bad_hooks_are_refused():
     assert x.grad.item() == 2.0
 
 
-def test_save_on_cpu_and_mutation_of_what_is_saved():
+def test_save_on_cpu_and_mutation_of_saved_tensors():
     x = leaf(3.0)
     with save_on_cpu():
         y = x * x * x
@@ -448,7 +448,7 @@ def test_modes_as_contexts_decorators_and_on_generators():
     torch.set_grad_enabled(True)
 
 
-def test_inference_tensors_never_take_part():
+def test_inference_tensors_are_not_recorded_by_autograd():
     x = leaf(1.0, 2.0)
     with torch.inference_mode():
         t = torch.ones(2) * 2

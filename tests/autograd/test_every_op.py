@@ -1,6 +1,6 @@
 """Generated from the op table: gradcheck in reverse and forward mode, and vmap, of every op.
 
-Second order in reverse is held against differences in tests/ops/test_gradients.py.
+tests/ops/test_gradients.py compares second derivatives in reverse mode with finite differences.
 """
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ DIFFERENTIABLE = sorted(name for name, op in OPS.items() if is_differentiable(op
 MAPPED = sorted(name for name, op in OPS.items() if op.samples is not None and not op.mutates and not op.dynamic_output
                 and op.kind not in (Kind.CREATION, Kind.EFFECT, Kind.RANDOM))  # fmt: skip
 ROW_BY_ROW = {  # no batching rule: run once per row, with a warning
-    "as_strided_backward": "its strides are of one row's memory", "as_strided_scatter": "its strides are of one row's memory",
+    "as_strided_backward": "its strides describe the memory of one row",
+    "as_strided_scatter": "its strides describe the memory of one row",
 }  # fmt: skip
 
 
@@ -35,14 +36,14 @@ def test_gradients_agree_with_finite_differences_in_both_modes(name: str) -> Non
 
 
 def _rows(t: Any, name: str) -> list[Any]:
-    """Two different tensors for the place of one: itself and its mirror image, where values may be any."""
+    """Two tensors to stack for `t`: a copy and its mirror image, or two copies if the op restricts the values."""
     if t.dtype.category < 2 or t.ndim == 0 or name in ("cholesky", "cholesky_status", "eigh"):
         return [t.clone(), t.clone()]
     return [t.clone(), eager.flip(t, (t.ndim - 1,))]
 
 
 def _masks(count: int) -> list[tuple[bool, ...]]:
-    """Which of the tensors are mapped over: all, and each one alone."""
+    """Which of `count` tensors are mapped over: all of them, and each of them alone."""
     alone = [tuple(i == j for j in range(count)) for i in range(count)] if count > 1 else []
     return [(True,) * count, *alone]
 
@@ -64,7 +65,7 @@ def test_vmap_agrees_with_a_loop(name: str) -> None:
                 actual = vmap(lambda *xs, args=args: tuple(flat(op(*with_tensors(args, iter(xs))))),
                               in_dims=tuple(0 if m else None for m in mask))(*mapped)  # fmt: skip
             if name in ROW_BY_ROW:
-                continue  # what it gives depends on the memory of its input, which stacking changes
+                continue  # the result depends on the strides of the input, which stacking changes
             for k, y in enumerate(actual):
                 for i in range(2):
                     _assert_close(y[i], expected[i][k], f"{name}, output {k}, mapped {mask}")

@@ -1,4 +1,4 @@
-"""Gradients where tensors that share memory take other geometries in place."""
+"""Gradients of tensors that share memory, after in-place changes of their shapes and strides."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ VIEWS = [lambda b: b.view(-1), lambda b: b[0], lambda b: b.t(), lambda b: b.view
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("of_base", [True, False])
-def test_gradients_where_a_base_or_a_view_takes_another_geometry(change: str, view: Any, of_base: bool) -> None:
-    """The same by positions in memory: element k of the base is 2 x[k], whatever shapes it and its views have."""
+def test_gradients_after_an_in_place_change_of_shape_or_strides(change: str, view: Any, of_base: bool) -> None:
+    """The expected values follow from positions in memory: element k of the base is 2 x[k], regardless of the shapes and
+    strides of the base and its views."""
     x = torch.arange(6.0).reshape(2, 3).requires_grad_()
     base = (x * 2).clone()
     seen = view(base)

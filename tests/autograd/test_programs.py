@@ -1,4 +1,7 @@
-"""Random programs of views, writes and no_grad blocks do what torch does with them (stored: no torch is needed)."""
+"""Random programs of views, writes and no_grad blocks have the results that torch gave them.
+
+The file stores torch's results, so that the tests need no torch.
+"""
 from __future__ import annotations
 
 import json

@@ -207,7 +207,7 @@ def test_vmap_of_vmap_and_grad_of_vmap():
     assert_close(vmap(lambda x: vmap(lambda a: a * x.sum())(x))(x), x.numpy() * x.numpy().sum(1, keepdims=True))
 
 
-def test_gradients_flow_to_what_the_function_closes_over():
+def test_gradients_flow_to_captured_tensors():
     w = torch.tensor([2.0, 3.0], requires_grad=True)
     x = torch.tensor([1.0, 5.0])
     g = grad(lambda x: (x**2 * w).sum())(x)  # 2 x w
@@ -230,7 +230,7 @@ def test_an_input_with_history_is_differentiated_outside_too():
     assert g.item() == 72.0
 
 
-def test_no_grad_inside_stops_and_outside_does_not_stop_a_transform():
+def test_no_grad_stops_a_transform_only_inside_of_it():
     def f(x):
         with torch.no_grad():
             c = x * x
@@ -243,7 +243,7 @@ def test_no_grad_inside_stops_and_outside_does_not_stop_a_transform():
     assert not g.requires_grad
 
 
-def test_data_may_be_looked_at_under_grad_and_jvp():
+def test_grad_and_jvp_allow_branches_on_values():
     def f(x):
         return (x * 2).sum() if x.sum().item() > 0 and bool(x[0] > 0) else (x * 5).sum()
 
@@ -293,7 +293,7 @@ def test_random_numbers_are_the_same_or_differ_or_are_refused():
     assert len({tuple(row.tolist()) for row in dropped}) > 10
 
 
-def test_promotion_of_single_numbers_is_that_of_a_row():
+def test_zero_dim_rows_promote_as_zero_dim_tensors():
     i = torch.arange(3)
     assert vmap(lambda a: a + torch.ones(2))(i).dtype is torch.float32
     d = torch.ones(3, dtype=torch.float64)
@@ -335,7 +335,7 @@ def test_dims_that_do_not_fit_are_refused(call, text):
     assert text in str(e.value)
 
 
-def test_a_row_may_be_indexed_by_a_row_and_rows_made_like_it_are_its_own():
+def test_a_row_accepts_a_mapped_index_and_like_functions_make_mapped_tensors():
     v, i = torch.arange(15.0).reshape(3, 5), torch.tensor([0, 3, 1])
     assert vmap(lambda t, i: t[i])(v, i).tolist() == [0.0, 8.0, 11.0]
 
@@ -371,7 +371,7 @@ def test_writes_into_rows_reach_the_caller_as_a_loop_would():
     assert_close(x, np.array([[0, i, i, 0] for i in range(3)]))
 
 
-def test_values_are_shown_through_the_levels():
+def test_repr_shows_the_transform_level_and_the_value():
     shown = []
     vmap(lambda x: shown.append(repr(x)) or x)(torch.ones(2))
     grad(lambda x: shown.append(repr(x)) or x.sum())(torch.ones(2))
@@ -395,14 +395,15 @@ def test_values_are_shown_through_the_levels():
     (lambda: vjp(lambda x: (x, x), torch.ones(3))[1](torch.ones(3)), RuntimeError, "cotangents: *, primal output: (*, *)"),
     (lambda: vjp(lambda x: x, torch.ones(3))[1](torch.ones(2)), RuntimeError, "Mismatch in shape: grad_output[0] has a shape of"),
     (lambda: jvp(lambda x: x, torch.ones(3), torch.ones(3)), RuntimeError, "Expected primals to be a tuple"),
-    (lambda: jvp(lambda x: x, (torch.ones(3),), (torch.ones(2),)), RuntimeError, "has a different size than that of the original"),
+    (lambda: jvp(lambda x: x, (torch.ones(3),), (torch.ones(2),)), RuntimeError,
+     "has a different size than that of the original Tensor"),
     (lambda: jacrev(lambda x: x * 1j)(torch.ones(2)), RuntimeError, "jacrev: Expected all outputs to be real"),
     (lambda: jacrev(abs, chunk_size=0), ValueError, "jacrev: `chunk_size` should be greater than 0."),
     (lambda: stack_module_state([]), RuntimeError, "stack_module_state: Expected at least one model, got 0."),
     (lambda: stack_module_state([torch.nn.ReLU(), torch.nn.Tanh()]), RuntimeError, "Expected all models to be of the same class."),
     (lambda: functionalize(abs), NotImplementedError, "functionalize"),
 ])  # fmt: skip
-def test_refusals(call, error, text):
+def test_refused_arguments_of_transforms(call, error, text):
     with pytest.raises(error) as e:
         call()
     assert text in str(e.value)

@@ -9,7 +9,8 @@ from eager.optable.registry import Kind
 from eager.optable.samples import samples_of
 from eager.optable.table import OPS, Op
 
-SYMMETRIC = {"cholesky", "cholesky_status", "eigh"}  # they read one triangle: differentiated as functions of symmetric matrices
+# These ops read one triangle of the matrix: the tests differentiate them as functions of symmetric matrices.
+SYMMETRIC = {"cholesky", "cholesky_status", "eigh"}
 
 
 def tensors(a: Any) -> list[Any]:
@@ -36,8 +37,11 @@ def flat(result: Any) -> list[Any]:
 
 
 def as_function(name: str, args: tuple[Any, ...]) -> tuple[Callable[..., Any], list[Any]] | None:
-    """(function of the double tensors among `args`, those tensors); None for a sample that has none, has one twice,
-    has one that overlaps itself, or has results too coarse for finite differences."""
+    """The sample as a function of the double tensors among `args`, and these tensors.
+
+    None if the sample contains no double tensor, repeats one, contains a tensor that overlaps itself, or has results of
+    a precision too low for finite differences.
+    """
     op = OPS[name]
     given = tensors(args)
     leaves = [t for t in given if t.dtype in (eager.float64, eager.complex128)]

@@ -1,4 +1,4 @@
-"""What has no derivative, or is written into `out=`: the result may not lose a gradient that is wanted without a word."""
+"""Functions without a derivative, and functions with `out=`, raise an error instead of silently dropping a gradient."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ UNDERIVED: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", UNDERIVED)
-def test_the_result_wants_a_gradient_and_backward_says_that_there_is_none(name: str) -> None:
+def test_the_result_requires_grad_and_its_backward_raises(name: str) -> None:
     x = torch.tensor([1.0, -2.0, 0.0, 3.0], requires_grad=True)
     y = UNDERIVED[name](x)
     assert y.requires_grad and not y.is_leaf
@@ -38,7 +38,7 @@ def test_the_result_wants_a_gradient_and_backward_says_that_there_is_none(name: 
 
 
 @pytest.mark.parametrize("name", UNDERIVED)
-def test_compiled_backward_says_so_too(name: str) -> None:
+def test_compiled_backward_raises_for_a_missing_derivative(name: str) -> None:
     x = torch.tensor([1.0, -2.0, 0.0, 3.0], requires_grad=True)
     fn = torch.compile(lambda x: UNDERIVED[name](x).sum() + (x * x).sum())
     y = fn(x)
@@ -50,11 +50,11 @@ def test_compiled_backward_says_so_too(name: str) -> None:
     assert torch.equal(x.grad, 2 * x)
     both = torch.compile(lambda x: (UNDERIVED[name](x), x * x), fullgraph=not name.startswith(("unique", "weighted")))
     x.grad = None
-    both(x)[1].sum().backward()  # the other result was not gone on with
+    both(x)[1].sum().backward()  # no gradient reaches the result that lacks a derivative
     assert torch.equal(x.grad, 2 * x)
 
 
-def test_nextafter_is_the_identity_but_where_both_are_equal() -> None:
+def test_the_derivative_of_nextafter_is_one_except_at_equal_operands() -> None:
     x = torch.tensor([1.0, -2.0, float("nan")], requires_grad=True)
     other = torch.tensor([[1.0], [3.0]], requires_grad=True)
     torch.nextafter(x, other).sum().backward()
@@ -86,7 +86,7 @@ OUT: dict[str, Callable[[Any, Any], Any]] = {
 
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("name", OUT)
-def test_out_takes_no_gradient(name: str, compiled: bool) -> None:
+def test_out_raises_if_a_tensor_requires_grad(name: str, compiled: bool) -> None:
     fn = torch.compile(OUT[name]) if compiled else OUT[name]
     plain = torch.tensor([1.0, 2.0])
     wanting = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -108,7 +108,7 @@ def test_out_accepts_ops_without_a_gradient() -> None:
     assert at.item() == 1
 
 
-def test_copies_of_views_and_functions_made_of_others_write_into_out_with_a_history() -> None:
+def test_out_of_view_copies_and_of_composite_functions_is_differentiable() -> None:
     x, out = torch.ones(2, 2, requires_grad=True), torch.zeros(4)
     torch.view_copy(x, (4,), out=out)
     torch.diag(x, out=(diagonal := torch.zeros(2)))
@@ -118,7 +118,7 @@ def test_copies_of_views_and_functions_made_of_others_write_into_out_with_a_hist
 
 @pytest.mark.parametrize("requires_grad", [None, True, False])
 @pytest.mark.parametrize("options", [{}, {"copy": True}, {"dtype": torch.float64}])
-def test_asarray_keeps_the_history_unless_told_not_to(options: dict[str, Any], requires_grad: bool | None) -> None:
+def test_asarray_keeps_the_history_unless_requires_grad_is_false(options: dict[str, Any], requires_grad: bool | None) -> None:
     x = torch.ones(2, requires_grad=True)
     given = x * 2
     made = torch.asarray(given, requires_grad=requires_grad, **options)

@@ -1,4 +1,7 @@
-"""Where eager differs from torch 2.13 on purpose, with the reason. Read by compare_calls.py and test_calls.py."""
+"""Calls whose outcome in eager differs from torch 2.13 on purpose, with the reasons.
+
+compare_calls.py and test_calls.py read this list.
+"""
 from __future__ import annotations
 
 import re
@@ -9,7 +12,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Difference:
-    """Calls that match `call`, where torch's error text matches `torch` or what differs matches `found`."""
+    """A reason (`why`) and the calls that it excuses. An empty pattern matches every call.
+
+    call: pattern of the call's text. torch: pattern of the text of torch's error; None accepts any outcome.
+    found: pattern of the description of the difference.
+    """
 
     why: str
     call: str = ""
@@ -23,72 +30,76 @@ class Difference:
 
 
 DIFFERENCES = [
-    Difference("bags of no elements are zeros; torch makes their offsets by an arange of step 0", call=r"embedding_bag\(T\.empty\(2,0",
-               torch="step must be nonzero"),
+    Difference("bags without elements are zeros; torch makes their offsets by an arange of step 0",
+               call=r"embedding_bag\(T\.empty\(2,0", torch="step must be nonzero"),
     Difference("torch has no kernel for the dtype; eager's rule serves every dtype", found="^no error|^[0-9]+ results",
                torch="not implemented for|[Uu]nsupported (?!operation)|not support|not currently supported|only supports"),
     Difference("eager has no complex32: float16 with complex numbers is complex64", found="complex32"),
-    Difference("torch multiplies by alpha = 1 even where none is given, which makes nan of an infinite part; numpy adds",
+    Difference("torch multiplies by the default alpha = 1, which turns an infinite part into nan; numpy only adds",
                call=r"special\('c", found="^values"),
-    Difference("torch's iterators want one dtype of input and out= here; eager casts wherever the category allows", found="^no error",
+    Difference("torch requires equal dtypes of input and out= here; eager casts if the category allows it", found="^no error",
                torch="^(Found|Expected) (the )?dtype"),
     Difference("eager fails one check earlier or later, with another subclass of RuntimeError", torch="not implemented for '(Bool|Float)'",
                found="^RuntimeError"),
     Difference("factorisations come row-major; torch leaves them column-major, as LAPACK does", found="^strides",
                call="linalg|inverse|cholesky|triangular_solve|T.qr|geqrf|orgqr|ormqr|lu_unpack"),
-    Difference("conjugates are made at once; torch keeps a flag on a view of the same memory", found="^memory",
+    Difference("eager computes a conjugate immediately; torch sets a flag on a view of the same memory", found="^memory",
                call=r"t\('c8', .*(\.H|\.mH|\.conj\(\))|adjoint"),
-    Difference("the transpose is recorded as the permutation that it is: PermuteBackward0 for TBackward0",
+    Difference("autograd records a transpose as a permutation: PermuteBackward0 instead of TBackward0",
                call=r"requires_grad_\(\)\.t\(\)"),
-    Difference("torch sorts the shared memory of an expanded tensor in place, row over row, and so gives wrong medians",
+    Difference("torch sorts the rows of an expanded tensor in place in their shared memory and returns wrong medians",
                call=r"median\(t\('f4', 3, 1\).expand"),
-    Difference("torch's Bessel and Airy functions of float64 are good to 1e-6 near their zeros only, and of nothing at -2**63",
+    Difference("torch's Bessel and Airy functions of float64 have errors of 1e-6 near their zeros, and no correct digit at -2**63",
                call=r"airy_ai\(special\('i8'|(airy_ai|bessel_[jy][01])\(t\('f8'", found="^values"),
-    Difference("a pole of trigamma is inf; torch sees a large number beside it", call=r"polygamma\(1", found="^values: inf"),
-    Difference("computed in float32 and then cast to out=; torch computes in out='s dtype",
+    Difference("trigamma is inf at a pole; torch returns a large number there", call=r"polygamma\(1", found="^values: inf"),
+    Difference("eager computes in float32 and then casts to out=; torch computes in the dtype of out=",
                call="digamma|out=T.empty|cov", found="^values"),
-    Difference("whole columns of positions; torch gives views of one matrix", call="unravel_index|multinomial|indices", found="^strides"),
-    Difference("torch's list of no positions is column-major", call=r"nonzero\(t\('f4', 0", found="^strides"),
-    Difference("nested sequences may hold tensors of one element or more", call=r"T\.tensor\(\[T\.tensor"),
-    Difference("eager's dtypes have no half precision complex", call=r"T\.complex\(t\('f2'"),
-    Difference("positions out of range are an IndexError in every index_ function", call="index_add", torch="out of bounds"),
-    Difference("an empty sum over no dims is one over all dims", call=r"logsumexp\(.*dim=\(\)"),
-    Difference("not in eager: no real model code was found to use it", call="embedding_renorm_|\\.index\\(",
+    Difference("eager returns contiguous columns of positions; torch returns views of one matrix",
+               call="unravel_index|multinomial|indices", found="^strides"),
+    Difference("torch's empty list of positions is column-major", call=r"nonzero\(t\('f4', 0", found="^strides"),
+    Difference("eager accepts tensors of any number of elements in nested sequences", call=r"T\.tensor\(\[T\.tensor"),
+    Difference("eager has no complex dtype of half precision", call=r"T\.complex\(t\('f2'"),
+    Difference("positions out of range raise IndexError in every index_ function", call="index_add", torch="out of bounds"),
+    Difference("an empty tuple of dims reduces over all dims", call=r"logsumexp\(.*dim=\(\)"),
+    Difference("eager lacks the function: no real model code was found to use it", call="embedding_renorm_|\\.index\\(",
                found="AttributeError|^no error"),
     Difference("a division that is exact in float32 rounds the other way in half precision", call=r"floor_divide\(t\('f2'|'f2', 3\) //",
                found="^values"),
-    Difference("bool to a bool power is bool in torch where the exponent is a number", call=r"pow(_)?\(.*True\)", found="dtype|Bool"),
-    Difference("a wrong argument is a TypeError", call=r"\.to\(3\.5\)|T\.norm\(\[1\.0\]\)", found="TypeError"),
-    Difference("positions of a sparse tensor are always checked; torch does so only with check_invariants", call="sparse_coo_tensor",
-               found="RuntimeError: (size is inconsistent|found negative)"),
-    Difference("the names of dims are not kept: `names` is a tuple of None", call=r"\.names"),
+    Difference("a bool tensor to the power of a bool number is a bool tensor in torch", call=r"pow(_)?\(.*True\)", found="dtype|Bool"),
+    Difference("an argument of a wrong type raises TypeError", call=r"\.to\(3\.5\)|T\.norm\(\[1\.0\]\)", found="TypeError"),
+    Difference("eager always checks the positions of a sparse tensor; torch checks them only with check_invariants",
+               call="sparse_coo_tensor", found="RuntimeError: (size is inconsistent|found negative)"),
+    Difference("eager does not store names of dims: `names` is a tuple of None", call=r"\.names"),
 ]  # fmt: skip
 
 
 def excused(text: str, theirs: Any, found: str, listed: Iterable[Difference] = DIFFERENCES) -> Difference | None:
-    """The entry that covers this difference, or None."""
+    """The first entry of `listed` that covers this difference, or None."""
     return next((d for d in listed if d.covers(text, theirs, found)), None)
 
 
-class Met:
-    """A list of differences that are meant, and which of them a comparison met, by family of calls."""
+class MatchedDifferences:
+    """A list of intended differences, and the reasons that matched a call, by family of calls."""
 
     def __init__(self, listed: list[Difference]) -> None:
         self.listed = listed
         self.reasons: dict[str, set[str]] = {}
 
     def check(self, family: str, differences: Iterable[tuple[str, Any, str]]) -> None:
-        """Raise AssertionError for what is not listed. differences: (call, torch's outcome, what differs)."""
-        unexpected, met = [], self.reasons.setdefault(family, set())
+        """Raise AssertionError for differences that are not listed.
+
+        differences: (call, torch's outcome, description of the difference).
+        """
+        unexpected, matched = [], self.reasons.setdefault(family, set())
         for text, theirs, found in differences:
             reason = excused(text, theirs, found, self.listed)
             if reason is None:
                 unexpected.append(f"{text}\n    {found}")
             else:
-                met.add(reason.why)
+                matched.add(reason.why)
         assert not unexpected, f"{len(unexpected)} calls differ:\n" + "\n".join(unexpected[:20])
 
     def stale(self) -> list[str]:
-        """The reasons that no call gave."""
-        met = set().union(*self.reasons.values())
-        return [d.why for d in self.listed if d.why not in met]
+        """The reasons that matched no call."""
+        matched = set().union(*self.reasons.values())
+        return [d.why for d in self.listed if d.why not in matched]

@@ -1,9 +1,9 @@
-"""A table of calls, function by function, that torch and eager are both asked (make_reference.py, test_calls.py).
+"""A table of calls, function by function, that run under torch (make_reference.py) and under eager (test_calls.py).
 
-The rows are in call_rows.py; those of shapes, indices and the rest in call_rows_more.py, those of corner cases in
-call_rows_corners.py. A call is Python over the
-names that `names` makes: `t('f4', 3, 4)` is a tensor of float32, `special('f4')` one of nan, infinities, zeros and
-extremes; `T` is the library. `outcome` runs one and says in plain data what came of it.
+call_rows.py holds the rows of pointwise functions and reductions, call_rows_more.py the rows of shapes, indices and other
+functions, call_rows_corners.py the corner cases. A call is a Python expression over the names that `names` defines:
+`t('f4', 3, 4)` is a tensor of float32, `special('f4')` a tensor of nan, infinities, zeros and extremes, `T` the library.
+`outcome` runs a call and describes its result or its error as plain data.
 """
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.data.call_rows_corners import ROWS_CORNERS
 from tests.data.call_rows_more import ROWS_MORE
 
 _FLOATS = ("f2", "bf", "f4", "f8")
-_MOST_VALUES = 4096  # of a larger result some are compared
+_MOST_VALUES = 4096  # a result with more values is sampled
 
 
 def _values(code: str, shape: tuple[int, ...], seed: float) -> Any:
@@ -34,7 +34,7 @@ def _values(code: str, shape: tuple[int, ...], seed: float) -> Any:
 
 
 def names(T: Any, device: str = "cpu") -> dict[str, Any]:  # noqa: N803 - stands for a module
-    """What calls are written in, over the library `T`; `made` lists the tensors in the order they were asked for."""
+    """Names for the expressions of calls, over the library `T`. `made` lists the tensors in the order of their creation."""
     made: list[Any] = []
 
     def of(a: Any, code: str) -> Any:
@@ -58,7 +58,7 @@ def names(T: Any, device: str = "cpu") -> dict[str, Any]:  # noqa: N803 - stands
         return of([low, low + 1, 0, 1, 2, 3, 5, high - 1, high], code)
 
     def at(high: int, *shape: int) -> Any:
-        """Indices below `high`."""
+        """A tensor of indices in [0, high)."""
         made.append(T.from_numpy(((np.arange(int(np.prod(shape))) * 5 + 2) % high).reshape(shape)).to(device))
         return made[-1]
 
@@ -70,7 +70,7 @@ def names(T: Any, device: str = "cpu") -> dict[str, Any]:  # noqa: N803 - stands
         return repr(f())
 
     def shown(f: Callable[[], Any], **options: Any) -> str:
-        """The text under print options, which are then as before."""
+        """The repr under print options. The default options are restored afterwards."""
         T.set_printoptions(**options)
         try:
             return repr(f())
@@ -85,7 +85,7 @@ def names(T: Any, device: str = "cpu") -> dict[str, Any]:  # noqa: N803 - stands
 
 
 def expand(row: Row) -> Iterator[str]:
-    """The calls of one row: each template once per name, and once per dtype where it speaks of one."""
+    """The calls of one row: each template once per function, and once per dtype if it contains `{d}`."""
     templates = [part.strip() for line in row.templates.strip().splitlines() for part in line.split(" | ")]
     for f in row.functions.split() or [""]:
         for template in templates:
@@ -94,7 +94,7 @@ def expand(row: Row) -> Iterator[str]:
                 yield template.replace("{f}", f).replace("{d}", code)
 
 
-_KILLS_TORCH = ("T.lcm(special", "T.gcd(special")  # divides the smallest integer by -1
+_KILLS_TORCH = ("T.lcm(special", "T.gcd(special")  # torch divides the smallest integer by -1
 
 
 def calls() -> dict[str, list[str]]:
@@ -103,11 +103,11 @@ def calls() -> dict[str, list[str]]:
             for family, rows in (ROWS | ROWS_MORE | ROWS_CORNERS).items()}  # fmt: skip
 
 
-# ---- what comes of a call ----
+# ---- outcomes ----
 
 
 def outcome(T: Any, text: str) -> Any:  # noqa: N803
-    """What the call gives: a dict of a tensor's properties, a list of such, the repr of anything else, or the error."""
+    """The result of a call: a dict of a tensor's properties, a list of such dicts, the repr of other objects, or the error."""
     scope = names(T)
     try:
         return _describe(T, eval(text, scope), scope["made"])  # noqa: S307 - our own table
@@ -125,7 +125,7 @@ def _describe(T: Any, result: Any, made: list[Any]) -> Any:  # noqa: N803
 
 
 def _tensor(T: Any, x: Any, made: list[Any]) -> dict[str, Any]:  # noqa: N803
-    """Shape, dtype, strides, offset, which of the tensors made it shares memory with (-1: none), and values."""
+    """Dtype, shape, strides, offset and values, and the index in `made` of a tensor with shared memory (-1: no such tensor)."""
     said: dict[str, Any] = {"d": str(x.dtype)[6:], "n": list(x.shape), "s": list(x.stride()), "o": x.storage_offset()}
     if x.device.type != "cpu":
         return {**said, "device": str(x.device)}

@@ -1,13 +1,13 @@
 """Compare eager with torch over the table of calls.py.
 
 `python -m tests.data.compare_calls [--torch PYTHON] [--texts] [PART...]` prints every difference in calls that contain
-a PART; with `--torch`, against the torch of that interpreter, else against the stored outcomes (torch_calls.json.gz).
-`--texts` also prints errors of the same class whose first lines differ. What is meant to differ stands in
-call_differences.py; `difference` is what test_calls.py asserts on.
+a PART. With `--torch` it compares with the torch of that interpreter, otherwise with the stored outcomes
+(torch_calls.json.gz). `--texts` also prints errors of the same class whose first lines differ. call_differences.py lists
+the intended differences. test_calls.py asserts that `difference` finds no others.
 
-`--generated` compares the calls of generated_calls.py instead: every form of every argument of torch's signatures with `--torch`,
-else the stored sample (torch_generated.json.gz), which `--store FILE` writes. What is known to differ there is in
-generated_differences.py.
+`--generated` compares the calls of generated_calls.py instead. With `--torch` these are all forms of all arguments of
+torch's signatures, otherwise the stored sample (torch_generated.json.gz), which `--store FILE` writes.
+generated_differences.py lists their known differences.
 """
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def stored(path: Path = STORED) -> dict[str, dict[str, Any]]:
     return json.loads(gzip.decompress(path.read_bytes()))  # type: ignore[no-any-return]
 
 
-def ask_torch(python: str) -> dict[str, dict[str, Any]]:
+def run_torch(python: str) -> dict[str, dict[str, Any]]:
     """The outcomes under the torch of another interpreter."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "calls.json.gz"
@@ -52,11 +52,11 @@ def ask_torch(python: str) -> dict[str, dict[str, Any]]:
         return stored(path)
 
 
-def ask_torch_generated(python: str, asked: dict[str, list[str]]) -> dict[str, dict[str, Any]]:
-    """The outcomes of generated calls under the torch of another interpreter; none for a call that kills its process."""
+def run_torch_generated(python: str, requested: dict[str, list[str]]) -> dict[str, dict[str, Any]]:
+    """Outcomes of generated calls under the torch of another interpreter. Calls that kill the interpreter are left out."""
     with tempfile.TemporaryDirectory() as folder:
         calls_file, out = Path(folder) / "calls.json", Path(folder) / "out.jsonl"
-        texts = [text for group in asked.values() for text in group]
+        texts = [text for group in requested.values() for text in group]
         calls_file.write_text(json.dumps(texts))
         out.touch()
         while (done := len(out.read_text().splitlines())) < len(texts):
@@ -66,11 +66,11 @@ def ask_torch_generated(python: str, asked: dict[str, list[str]]) -> dict[str, d
                 with out.open("a") as file:
                     file.write("null\n")
         found = dict(zip(texts, map(json.loads, out.read_text().splitlines()), strict=True))
-    return {family: {text: found[text] for text in group if found[text] is not None} for family, group in asked.items()}
+    return {family: {text: found[text] for text in group if found[text] is not None} for family, group in requested.items()}
 
 
 def generated_differences(reference: dict[str, dict[str, Any]], parts: list[str], texts: bool = False) -> Iterator[tuple[str, str, str]]:
-    """(function, call, what differs) for generated calls, with those that are meant or known."""
+    """(function, call, difference) for every generated call that differs, intended and known differences included."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for family, group in reference.items():
@@ -85,9 +85,9 @@ def generated_differences(reference: dict[str, dict[str, Any]], parts: list[str]
 
 
 def in_order_of(ours: Any, theirs: Any) -> Any:
-    """Our eigenvalues of one matrix in the order of torch's: each of torch's takes the nearest of ours that is left.
+    """Our eigenvalues of one matrix, sorted into the order of torch's eigenvalues by nearest match.
 
-    LAPACK returns the eigenvalues of a general matrix in no defined order: it differs between builds.
+    LAPACK returns the eigenvalues of a general matrix in an order that differs between builds.
     """
     if "v" not in ours or "v" not in theirs or len(theirs["n"]) != 1 or ours["n"] != theirs["n"]:
         return ours
@@ -116,7 +116,7 @@ def _tensors(ours: dict[str, Any], theirs: dict[str, Any]) -> str | None:
     if "v" not in theirs:
         return None
     if ours["a"] != theirs["a"]:
-        return f"memory: shares that of tensor {ours['a']}, torch's of {theirs['a']} (-1: of none)"
+        return f"memory: shared with tensor {ours['a']}, in torch with tensor {theirs['a']} (-1: not shared)"
     if ours["a"] >= 0 and ours["o"] != theirs["o"]:
         return f"offset: {ours['o']} against torch's {theirs['o']}"
     rtol = _RTOL.get(theirs["d"], 0.0)
@@ -127,7 +127,7 @@ def _tensors(ours: dict[str, Any], theirs: dict[str, Any]) -> str | None:
 
 
 def difference(ours: Any, theirs: Any, texts: bool = False) -> str | None:
-    """What differs between two outcomes, or None."""
+    """Description of the first difference between two outcomes, or None if they agree."""
     if isinstance(theirs, list):
         if not isinstance(ours, list) or len(ours) != len(theirs):
             return f"{str(ours)[:200]} against torch's {len(theirs)} results"
@@ -137,7 +137,7 @@ def difference(ours: Any, theirs: Any, texts: bool = False) -> str | None:
     if "error" in theirs:
         if "error" not in ours:
             return f"no error, but {str(ours)[:100]}, against torch's {theirs['error'][0]}: {theirs['text']}"
-        if theirs["error"][0] not in ours["error"]:  # a subclass is caught by whoever expects torch's
+        if theirs["error"][0] not in ours["error"]:  # a handler of torch's class also catches its subclasses
             return f"{ours['error'][0]}: {ours['text']!r} against torch's {theirs['error'][0]}: {theirs['text']!r}"
         return f"text {ours['text']!r} against torch's {theirs['text']!r}" if texts and ours["text"] != theirs["text"] else None
     if "error" in ours:
@@ -149,23 +149,23 @@ def difference(ours: Any, theirs: Any, texts: bool = False) -> str | None:
 
 
 def differences(reference: dict[str, dict[str, Any]], parts: list[str], texts: bool = False) -> Iterator[tuple[str, str, str]]:
-    """(family, call, what differs) for every call that contains one of the parts and is not excused."""
+    """(family, call, difference) for every call that contains one of the parts and is not excused."""
     for family, text, found in all_differences(reference, parts, texts):
         if not excused(text, reference[family].get(text), found):
             yield family, text, found
 
 
 def all_differences(reference: dict[str, dict[str, Any]], parts: list[str], texts: bool = False) -> Iterator[tuple[str, str, str]]:
-    """As `differences`, with those that are meant."""
+    """As `differences`, with the intended differences included."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for family, asked in calls().items():
-            for text in asked:
+        for family, group in calls().items():
+            for text in group:
                 if parts and not any(p in text or p == family for p in parts):
                     continue
                 theirs = reference[family].get(text)
                 if theirs is None:
-                    yield family, text, "torch was not asked: run make_reference.py again"
+                    yield family, text, "torch's outcome is not stored: run make_reference.py again"
                     continue
                 found = difference(outcome(eager, text), theirs, texts)
                 if found:
@@ -173,14 +173,14 @@ def all_differences(reference: dict[str, dict[str, Any]], parts: list[str], text
 
 
 def compare_generated(given: argparse.Namespace) -> int:
-    """Print the differences of generated calls, silent wrong values first, then what only one of the two refuses."""
+    """Print the differences of generated calls by kind: values, then errors in one library only, then classes of errors."""
     if given.store:
-        found = ask_torch_generated(given.torch, sample())
+        found = run_torch_generated(given.torch, sample())
         given.store.write_bytes(gzip.compress(json.dumps(found, separators=(",", ":")).encode(), 9, mtime=0))
         return 0
     wanted = {f: [c for c in group if not given.parts or f in given.parts or any(p in c for p in given.parts)]
               for f, group in generated().items()}  # fmt: skip
-    reference = ask_torch_generated(given.torch, wanted) if given.torch else stored(GENERATED)
+    reference = run_torch_generated(given.torch, wanted) if given.torch else stored(GENERATED)
     met: dict[str, list[tuple[str, str]]] = {kind: [] for kind in KINDS}
     for family, text, what in generated_differences(reference, given.parts, given.texts):
         if not excused(text, reference[family].get(text), what, DIFFERENCES + KNOWN):
@@ -198,7 +198,7 @@ KINDS = ("result", "accepted", "refused", "error class")
 
 
 def kind_of(what: str) -> str:
-    """How bad a difference is: another result, no error where torch has one, an error where torch has none, another error."""
+    """Kind of a difference: the results differ, only torch raises, only eager raises, or the classes of errors differ."""
     if what.startswith("no error") or re.match(r"\d+ results against torch's .*error", what):
         return "accepted"
     if re.match(r"\w+: ['\"].*against torch's \w+: ", what):
@@ -216,7 +216,7 @@ def main() -> int:
     given = parser.parse_args()
     if given.generated:
         return compare_generated(given)
-    reference = ask_torch(given.torch) if given.torch else stored()
+    reference = run_torch(given.torch) if given.torch else stored()
     counts: Counter[str] = Counter()
     for family, text, found in differences(reference, given.parts, given.texts):
         counts[family] += 1

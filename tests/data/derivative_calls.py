@@ -1,8 +1,8 @@
-"""One call of each public function and form of its arguments, with the derivatives that the call has.
+"""One call of each public function and form of its arguments, and the derivatives of these calls.
 
-`texts` takes the calls of torch_signatures.json.gz. `half_errors` measures a call in half precision against float64,
-`second_derivatives` says which second derivatives a call has. Both run under torch and under eager: `make_derivatives.py`
-stores torch's results, tests/ops/test_halves.py and tests/ops/test_second_derivatives.py compare ours with them.
+`texts` takes the calls of torch_signatures.json.gz. `half_errors` measures a call in half precision against float64.
+`second_derivatives` reports which second derivatives a call has. Both run under torch and under eager: `make_derivatives.py`
+stores torch's results; tests/ops/test_half_precision.py and tests/ops/test_second_derivatives.py compare ours with them.
 """
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _LEFT_OUT = ("empty", "new_", "seed", "save", "load", "compile", "batch_norm_upd
 _RANDOM = ("dropout", "rand", "bernoulli", "multinomial", "normal", "poisson", "rrelu", "gumbel", "exponential", "geometric", "cauchy",
            "uniform", "binomial", "fractional", "dirichlet", "gamma(")  # fmt: skip
 ROUNDING = {"f2": 2.0**-11, "bf": 2.0**-8}  # half a unit in the last place of 1
-_RANGE = {"f2": (2.0**-25, 65504.0), "bf": (1e-40, 3.38e38)}  # half the smallest number, the largest
-# Piecewise linear functions, and others whose second derivatives are zero in part.
+_RANGE = {"f2": (2.0**-25, 65504.0), "bf": (1e-40, 3.38e38)}  # half of the smallest number, the largest number
+# Piecewise linear functions, and other functions with second derivatives that are partly zero.
 _MORE = """
 F.rrelu({x}, training=True) | F.relu6({x}) | F.hardshrink({x}) | F.softshrink({x}) | F.threshold({x}, 0.1, 20.0) | F.hardtanh({x})
 F.fractional_max_pool2d({image}, 2, output_size=3) | F.fractional_max_pool3d(t('f8', 1, 1, 6, 6, 6), 2, output_size=3)
@@ -36,7 +36,7 @@ T.scatter_reduce({x}, 0, at(3, 3, 4), {y}, 'amax') | T.scatter_reduce({x}, 0, at
 
 
 def texts(random: bool) -> list[str]:
-    """The calls that have an operand of float32; random: also those of random functions."""
+    """The calls that have an operand of float32. random: include the calls of random functions."""
     found = {}
     for record in signatures():
         path = record["path"]
@@ -65,7 +65,10 @@ def _results(T: Any, result: Any) -> list[Any]:  # noqa: N803 - stands for a mod
 
 
 def _run(T: Any, text: str, leaf: Callable[[Any], Any], on_leaf: bool) -> tuple[list[Any], list[Any]]:  # noqa: N803
-    """(results, leaves) of a call whose floating tensors are `leaf(tensor)`, or results of them unless `on_leaf`."""
+    """(results, leaves) of a call. The leaves are `leaf(x)` for each floating operand x.
+
+    on_leaf: the call receives the leaves, otherwise products of the leaves with 1, which are not leaves.
+    """
     scope, leaves = names(T), []
 
     def watched(make: Any, code: str | None = None) -> Any:
@@ -84,7 +87,7 @@ def _run(T: Any, text: str, leaf: Callable[[Any], Any], on_leaf: bool) -> tuple[
 
 
 def weights(T: Any, y: Any) -> Any:  # noqa: N803
-    """Cotangents of `y` that every dtype represents."""
+    """Cotangents of `y`. Every dtype represents them exactly."""
     return T.from_numpy((np.round(8 * np.sin(0.7 * np.arange(y.numel()) + 0.4) + 10) / 8).reshape(tuple(y.shape))).to(y.dtype)
 
 
@@ -92,7 +95,7 @@ def weights(T: Any, y: Any) -> Any:  # noqa: N803
 
 
 def _values(T: Any, text: str, dtype: Any, wide: bool) -> list[np.ndarray | None] | None:  # noqa: N803
-    """Results and gradients for operands that are rounded to `dtype`, and then computed in float64 if `wide`."""
+    """Results and gradients for operands that are rounded to `dtype`. wide: compute with them in float64."""
     try:
         outs, leaves = _run(T, text, lambda x: x.to(dtype).double() if wide else x.to(dtype), on_leaf=True)
         wanted = [y for y in outs if y.requires_grad]
@@ -103,7 +106,7 @@ def _values(T: Any, text: str, dtype: Any, wide: bool) -> list[np.ndarray | None
 
 
 def half_errors(T: Any, text: str, code: str) -> list[float | None] | None:  # noqa: N803
-    """The error of each result and gradient in roundings of the half type; None where there is nothing to compare."""
+    """Error of each result and gradient in roundings of the half type. None for a result or gradient without a real value."""
     dtype = {"f2": T.float16, "bf": T.bfloat16}[code]
     found, exact = (_values(T, text, dtype, wide) for wide in (False, True))
     if found is None or exact is None or len(found) != len(exact):
@@ -112,7 +115,10 @@ def half_errors(T: Any, text: str, code: str) -> list[float | None] | None:  # n
 
 
 def error(found: np.ndarray | None, exact: np.ndarray | None, code: str) -> float | None:
-    """The largest error, relative to each value or to 1/20 of the largest, over those that the half type can hold."""
+    """The largest error over the values that the half type can hold, in its roundings of each value.
+
+    A value below 1/20 of the largest value counts as 1/20 of the largest value.
+    """
     if found is None or exact is None or found.shape != exact.shape or not found.size:
         return None
     smallest, largest = _RANGE[code]
@@ -130,8 +136,11 @@ def error(found: np.ndarray | None, exact: np.ndarray | None, code: str) -> floa
 
 
 def second_derivatives(T: Any, text: str) -> str | None:  # noqa: N803
-    """For each operand that has a gradient, and each operand that it is differentiated by: "-" none, "0" zeros, "1" others,
-    "E" an error; "." for an operand without gradient. None for a call that fails or gives nothing differentiable."""
+    """Pattern of the second derivatives: one word for each operand, one letter in it for each operand of the second derivative.
+
+    Letters: "-" no derivative, "0" zeros, "1" other values, "E" an error. An operand without a gradient has the word ".".
+    None for a call that fails or has no differentiable result.
+    """
     try:
         outs, leaves = _run(T, text, lambda x: x, on_leaf=False)
         outs = [y for y in outs if y.requires_grad and y.dtype is T.float64]

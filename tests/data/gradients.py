@@ -1,7 +1,7 @@
-"""What backward makes of the table of calls.py, asked of torch and of eager (make_reference.py, test_call_gradients.py).
+"""Backward of the calls of calls.py, run under torch (make_reference.py) and under eager (test_call_gradients.py).
 
-`gradients`: which results want gradients, and the gradients of all tensors of a call. `changed`: of which tensors, operands
-and results, a change in place after the call makes backward fail, because it needs them as they were.
+`gradients`: which results require grad, and the gradients of all tensors of a call. `changed`: the operands and results
+that backward needs unchanged, so that a write to them after the call makes backward fail.
 """
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 
 from tests.data.calls import calls, names
 
-_HALF = re.compile(r"'(bf|f2)'")  # rounded too often to compare
+_HALF = re.compile(r"'(bf|f2)'")  # rounding errors are too large for a comparison
 _TENSOR = re.compile(r"(t|special|spd)\(")
 _FUNCTION = re.compile(r"[\w.]+(?=\()|[-+*/%@&|^<>=]+")
 
 
-def asked() -> Iterator[tuple[str, str]]:
+def differentiable_calls() -> Iterator[tuple[str, str]]:
     """(family, call) for every call that may have a gradient."""
     for family, texts in calls().items():
         for text in texts:
@@ -26,16 +26,16 @@ def asked() -> Iterator[tuple[str, str]]:
 
 
 def one_each() -> list[str]:
-    """A call of float32 or float64 for each function and number of operands."""
+    """One call of float32 or float64 for each function and number of operands."""
     chosen: dict[Any, str] = {}
-    for _, text in asked():
+    for _, text in differentiable_calls():
         if "'f4'" in text or "'f8'" in text or "spd(" in text:
             chosen.setdefault((tuple(_FUNCTION.findall(text)[:6]), len(_TENSOR.findall(text))), text)
     return list(chosen.values())
 
 
 def _scope(T: Any) -> tuple[dict[str, Any], list[Any], list[Any]]:  # noqa: N803 - stands for a module
-    """(names, the leaves behind the tensors that are asked for, these tensors)."""
+    """(names, leaves, made): `made` lists the tensors that the names create; floating ones are results of the leaves."""
     scope, leaves, made = names(T), [], []
 
     def watched(make: Any) -> Any:
@@ -82,8 +82,10 @@ def _numbers(T: Any, grad: Any) -> Any:  # noqa: N803
 
 
 def gradients(T: Any, text: str) -> Any:  # noqa: N803
-    """[wants gradients, for each result; dtype, shape and values of each gradient, None without any]. None where the call or
-    its backward fails or gives no tensor."""
+    """[requires_grad of each result, [dtype, shape, values] of each gradient or None if it is absent].
+
+    None if the call or its backward fails, or if the call has no tensor operand or tensor result.
+    """
     scope, leaves, _ = _scope(T)
     try:
         T.manual_seed(0)
@@ -97,7 +99,7 @@ def gradients(T: Any, text: str) -> Any:  # noqa: N803
 
 
 def changed(T: Any, text: str) -> str | None:  # noqa: N803
-    """For each operand and then for each result "1" if backward fails once it was written to, else "0". None as above."""
+    """For each operand and then each result: "1" if backward fails after a write to it, else "0". None as for `gradients`."""
     scope, _, made = _scope(T)
     try:
         T.manual_seed(0)

@@ -1,4 +1,4 @@
-"""Calls whose results' strides torch derives from those of their inputs, and the layouts that each is called in.
+"""Calls for which torch derives the strides of the results from the strides of the inputs, and the layouts of the inputs.
 
 A call is an expression of `x`, a tensor in some layout; `same()` makes another tensor of x's shape and layout, `rows(*shape)`
 one in row-major layout, `last(*shape)` one in channels-last layout. `T` is torch or eager, and `F` its `nn.functional`.
@@ -254,7 +254,7 @@ def last_strides(shape: Shape) -> Shape:
 
 
 class Maker:
-    """Makes the tensors of one call, the same numbers each time."""
+    """Makes the tensors of one call. Each new `Maker` repeats the same numbers."""
 
     def __init__(self, torch: Any) -> None:
         self.torch, self.count = torch, 0
@@ -312,7 +312,7 @@ SPECIAL = {2: ("rows", "swapped"), 3: ("rows", "swapped"), 4: ("rows", "last", "
 
 
 def inputs() -> Iterator[tuple[int, str, Shape]]:
-    """Number of dims, layout and shape of each input; the shapes with dims of size 1 come in the layouts of `SPECIAL` only."""
+    """Number of dims, layout and shape of each input. Shapes with dims of size 1 have only the layouts of `SPECIAL`."""
     for ndim, shapes in SHAPES.items():
         for which, shape in shapes.items():
             for layout in LAYOUTS[ndim]:
@@ -321,13 +321,13 @@ def inputs() -> Iterator[tuple[int, str, Shape]]:
 
 
 def calls(ndim: int) -> list[str]:
-    """The calls that inputs of `ndim` dims are given to."""
+    """The calls for inputs of `ndim` dims."""
     return list(dict.fromkeys(call.strip() for ranks, text in CALLS.items() if str(ndim) in ranks
                 for line in text.strip().split("\n") for call in line.split(" | ")))  # fmt: skip
 
 
 RANDOM = re.compile("rand|Multihead|drop|bern|pois|empty|rrelu|LSTM|GRU|RNN|uniform|gumbel|normal_|T.normal|Linear|fractional|grid_sample")
-DATA_DEPENDENT = re.compile(r"masked_select|nonzero|x\[x|unique")  # their sizes cut a graph in two
+DATA_DEPENDENT = re.compile(r"masked_select|nonzero|x\[x|unique")  # sizes that depend on data break the graph
 
 
 def function_of(call: str) -> Any:
@@ -342,7 +342,7 @@ def results(y: Any) -> list[Any]:
 
 
 class Case:
-    """One call of one input: `x`, the other tensors that it is given, in order, and its results."""
+    """One call of one input: `x`, the other operands in order (`given`), and the results."""
 
     def __init__(self, torch: Any, call: str, layout: str, shape: Shape, requires_grad: bool = False, rows_first: bool = False) -> None:
         """rows_first: x has the same numbers in row-major layout."""
@@ -362,7 +362,7 @@ class Case:
         return t
 
     def gradient(self) -> list[int] | None:
-        """The strides of the gradient of `x`, from cotangents of ones that lie as the results do."""
+        """Strides of the gradient of `x`. The cotangents are ones in the layouts of the results."""
         roots = [y for y in self.results if y.requires_grad and not y.is_leaf]
         if not roots:
             return None
@@ -375,5 +375,5 @@ class Case:
 
 
 def geometry(y: Any) -> tuple[list[int], list[int]]:
-    """Shape and strides, those of dims of size 1 and of empty tensors included."""
+    """Shape and strides. Strides of dims of size 1 and of empty tensors are included."""
     return list(y.shape), list(y.stride())

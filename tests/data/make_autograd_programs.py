@@ -1,7 +1,7 @@
-"""Random programs of views, in-place writes and no_grad blocks, and what autograd makes of them.
+"""Random programs of views, in-place writes and no_grad blocks, and their values, flags and gradients.
 
-Run with torch installed, this writes autograd_programs.json, which tests/autograd/test_programs.py holds eager
-against: `python tests/data/make_autograd_programs.py`.
+`python tests/data/make_autograd_programs.py`, run with torch, writes autograd_programs.json.
+tests/autograd/test_programs.py compares eager with that file.
 """
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STEPS = ("mul exp sin view slice select transpose add_ mul_ copy_ sin_ setitem d
 
 
 def _step(torch: Any, r: random.Random, kind: str, tensors: list[Any]) -> None:
-    """One step on tensors drawn from the list; results are appended."""
+    """Run one step on tensors drawn from the list and append its result to the list."""
     a, b = tensors[r.randrange(len(tensors))], tensors[r.randrange(len(tensors))]
     coin = r.random() < 0.5
     if kind == "no_grad":
@@ -45,7 +45,7 @@ def _rounded(values: Any) -> Any:
 
 
 def run(torch: Any, seed: int) -> dict[str, Any]:
-    """What a program does: the error class of each step, then values, flags and gradients of what is left."""
+    """Outcome of a program: the name or the error of each step, then flags, values and gradients of its tensors."""
     r = random.Random(seed)
     leaves = [torch.tensor([r.randint(1, 5) / 4 for _ in range(6)], dtype=torch.float64).requires_grad_() for _ in range(2)]
     tensors = [leaves[0] * 1.5, leaves[1] * 1.5, torch.ones(6, dtype=torch.float64), leaves[0]]

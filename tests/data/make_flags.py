@@ -56,7 +56,7 @@ def variables(module: Any) -> dict[str, list[str]]:
 
 
 def shown(value: Any) -> Any:
-    """A default as JSON has it; a text for what JSON lacks, without this machine's folders."""
+    """A default as a JSON value. An object that JSON lacks becomes a text without paths of this machine."""
     if isinstance(value, set | frozenset | tuple):
         return f"{type(value).__name__} {sorted(map(str, value))}"
     return value if isinstance(value, bool | int | float | str | list | dict | None) else f"<{type(value).__name__}>"

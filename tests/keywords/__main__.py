@@ -19,7 +19,7 @@ from tests.keywords.excused import excused
 from tests.keywords.outcomes import outcomes, to_data
 
 
-def ask_torch(python: str) -> Outcomes:
+def run_torch(python: str) -> Outcomes:
     with tempfile.TemporaryDirectory() as folder:
         chosen, result = Path(folder) / "plan.json", Path(folder) / "result.json"
         with chosen.open("w") as file:
@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("--all", action="store_true", help="print what is excused as well")
     parser.add_argument("--store", action="store_true", help=f"write torch's outcomes to {STORED.name}")
     options = parser.parse_args()
-    theirs = ask_torch(options.torch) if options.torch else stored()
+    theirs = run_torch(options.torch) if options.torch else stored()
     if options.store:
         store(theirs)
     found = list(findings(outcomes(eager, plan()), theirs))

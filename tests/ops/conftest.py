@@ -47,13 +47,13 @@ def flat(result: Any) -> list[Any]:
 
 
 def array(t: Any) -> Any:
-    """The values as numpy has them, half precision widened."""
+    """The values as a numpy array. Half precision is converted to float32."""
     a = t.detach()._array
     return a.astype(np.float32) if t.dtype.is_floating_point and t.dtype.itemsize == 2 else a
 
 
 def assert_same(actual: Any, expected: Any, what: str) -> None:
-    """Tensors of one dtype, shape and (within the dtype's tolerance) value."""
+    """Assert equal dtypes, equal shapes, and equal values within the dtype's tolerance."""
     assert actual.dtype is expected.dtype, f"{what}: dtype {actual.dtype} against {expected.dtype}"
     assert tuple(actual.shape) == tuple(expected.shape), f"{what}: shape {actual.shape} against {expected.shape}"
     rtol, atol = TOLERANCE.get(actual.dtype.name, (0, 0))
@@ -65,7 +65,7 @@ def specs(result: Any) -> list[TensorSpec]:
 
 
 def non_contiguous(t: Any) -> Any:
-    """The same values in memory with gaps and in another order of dims."""
+    """A tensor with the same values, whose memory has gaps and another order of dims."""
     if t.ndim == 0:
         base = eager.empty((3,), dtype=t.dtype)
         view = base[1]

@@ -1,6 +1,6 @@
-"""Functions whose gradients are compared with torch's where a formula divides by zero, ties, meets a kink or a nan.
+"""Functions and points for comparing gradients with torch's. The points are zeros of divisors, ties, kinks and nan.
 
-A case is called through the module it is given, torch or ours, and takes one-dimensional float64 tensors.
+A case is a function of the module, torch or ours, and of one-dimensional float64 tensors.
 """
 # ruff: noqa: E501 - tables
 from __future__ import annotations
@@ -88,12 +88,12 @@ GROUPS: Final = {"unary": UNARY, "binary": BINARY, "row": ROW}
 
 
 def inputs(group: str) -> list[tuple[tuple[float, ...], ...]]:
-    """The arguments on which each case of a group runs, one tuple of columns a call."""
+    """The arguments of each case of a group: one tuple of columns for each call."""
     return {"unary": [(POINTS,)], "binary": [(LEFT, RIGHT)], "row": [(row,) for row in ROWS]}[group]
 
 
 def gradients(torch: Any, case: Case, columns: tuple[tuple[float, ...], ...], dtype: str = "float64") -> list[list[float]]:
-    """The gradients of the sum of a case's results, one list an argument; empty where nothing depends on it."""
+    """Gradients of the sum of a case's results: one list for each argument, empty if no result depends on the argument."""
     leaves = [torch.tensor(c, dtype=torch.float64).to(getattr(torch, dtype)).requires_grad_() for c in columns]
     y = case(torch, *leaves)
     if not y.requires_grad:

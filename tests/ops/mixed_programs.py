@@ -1,8 +1,8 @@
-"""Random programs as source: tensors of all dtypes, views of them, writes in place and through `out=`, mixed at will.
+"""Random programs as source: tensors of all dtypes, views of them, writes in place and through `out=`, in any mixture.
 
-A program is grown step by step and run as it grows; a step that eager refuses is dropped. What remains is a function of two
-tensors that gives back every value it has made, so that another way to run it can be held against the first in values,
-dtypes, layouts and in what it does to its arguments. The reference is eager itself, which is held against torch elsewhere.
+The generator runs each step as it appends it, and drops steps that eager refuses. The program is a function of two tensors
+that returns every value it computes. A test runs the function in two modes and compares values, dtypes, layouts and the
+writes to the arguments. The reference is eager itself; other tests compare eager with torch.
 """
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _REDUCTIONS = "sum mean prod amax argmin any logsumexp count_nonzero var cumsum 
 
 @dataclass
 class Mixed:
-    """A program: `steps` are lines of source over `names`, the first two of which are its arguments, made by `starts`."""
+    """A program: `steps` are lines of source over `names`. The first two names are the arguments; `starts` are their source."""
 
     starts: list[str] = field(default_factory=list)
     steps: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
 
     def arguments(self) -> list[Any]:
-        """New arguments, the same ones every time."""
+        """New tensors with the same values in each call."""
         return [eval(text, {"torch": torch}) for text in self.starts]
 
     @property
@@ -77,7 +77,7 @@ class _Grower:
         return ", ".join(parts) if parts.count("...") < 2 else "..."
 
     def value(self) -> str:
-        """An expression that makes a value."""
+        """Source of an expression that computes a value."""
         x, y, name = self.name(), self.name(), self.one_of(_BINARY)
         d = self.dim(x)
         return self.one_of([  # type: ignore[no-any-return]
@@ -91,7 +91,7 @@ class _Grower:
         ])  # fmt: skip
 
     def write(self) -> str:
-        """A statement that changes a value in place."""
+        """Source of a statement that changes a value in place."""
         x, y, n = self.name(), self.name(), self.one_of(_NUMBERS)
         d = self.dim(x)
         return self.one_of([  # type: ignore[no-any-return]
@@ -106,7 +106,7 @@ class _Grower:
         ])  # fmt: skip
 
     def placed(self, line: str) -> str:
-        """A step as it stands in the program."""
+        """The source of a step, with the block around it."""
         return line
 
     def step(self) -> None:
@@ -115,17 +115,17 @@ class _Grower:
         line = self.placed(f"{name} = {self.value()}" if makes else self.write())
         try:
             exec(line, self.scope)
-        except Exception:  # noqa: BLE001 - whatever eager refuses is no step
+        except Exception:  # noqa: BLE001 - any refusal of eager drops the step
             if makes:
                 return
-            raise _SpoiledError from None  # it may have written something before it failed
+            raise _SpoiledError from None  # the step may have written to tensors before it failed
         self.program.steps.append(line)
         if makes:
             self.program.names.append(name)
 
 
 class _HistoryGrower(_Grower):
-    """Arguments may want gradients, and have gaps or repeats in memory; there are blocks without grad mode, and breaks."""
+    """Arguments may require grad and have gaps or repeats in memory; programs contain no_grad blocks and graph breaks."""
 
     def start(self) -> str:
         text = super().start()
@@ -134,12 +134,12 @@ class _HistoryGrower(_Grower):
         return f"{text}.requires_grad_()" if wants else text
 
     def write(self) -> str:
-        while "out=" in (line := super().write()):  # which refuses gradients in torch
+        while "out=" in (line := super().write()):  # torch refuses out= with gradients
             pass
         return line
 
     def placed(self, line: str) -> str:
-        in_shape = any(f".{name}_(" in line for name in ("t", "squeeze", "unsqueeze", "transpose"))  # the history would not fit
+        in_shape = any(f".{name}_(" in line for name in ("t", "squeeze", "unsqueeze", "transpose"))  # the history would keep the old shape
         return f"with torch.no_grad(): {line}" if self.random.random() < 0.15 and not in_shape else line
 
     def step(self) -> None:
@@ -149,11 +149,11 @@ class _HistoryGrower(_Grower):
 
 
 class _SpoiledError(Exception):
-    """A write was refused: what it has done until then is not known."""
+    """Eager refused a write, which may have changed tensors before it failed."""
 
 
 def grow(seed: int, most: int = 10, history: bool = False) -> Mixed:
-    """The program of a seed, of at most so many steps. history: with gradients, blocks without grad mode, and breaks."""
+    """The program of a seed, with at most `most` steps. history: with gradients, no_grad blocks and graph breaks."""
     grower = _HistoryGrower(seed) if history else _Grower(seed)
     for name in ("v0", "v1"):
         grower.program.starts.append(grower.start())
@@ -163,7 +163,7 @@ def grow(seed: int, most: int = 10, history: bool = False) -> Mixed:
     for _ in range(most):
         try:
             grower.step()
-        except _SpoiledError:  # run what there is again, on new arguments
+        except _SpoiledError:  # run the program so far again, on new arguments
             grower.scope |= dict(zip(grower.program.names, grower.program.arguments(), strict=False))
             for line in grower.program.steps:
                 exec(line, grower.scope)

@@ -1,8 +1,8 @@
-"""Random programs as data: steps that are run on eager tensors, on numpy arrays, or as one compiled function.
+"""Random programs as data: steps that run on eager tensors, on numpy arrays, or as one compiled function.
 
-A program starts from double arrays and grows a pool of values: each step takes values from the pool by number and adds
-one. Every step is written twice, for eager and for numpy, so that the two can be held against each other, and has no
-side effects, so that the whole can be differentiated and compiled.
+A program starts from double arrays and grows a pool of values: each step reads values of the pool by number and appends a
+value. Every step has an eager and a numpy form, so that a test can compare them. No step has side effects, so that the
+program can be differentiated and compiled.
 """
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LIMIT = 3.0
 
 @dataclass(frozen=True)
 class Step:
-    """A line of a program: its text, and what it does to a pool of tensors and to one of arrays."""
+    """A line of a program: its text, its value for a pool of tensors, and its value for a pool of arrays."""
 
     text: str
     tensors: Callable[[list[Any]], Any]
@@ -29,7 +29,7 @@ class Step:
 
 @dataclass
 class Program:
-    """Starting arrays and the steps on them. `run` works on either kind of pool."""
+    """Input arrays and the steps on them."""
 
     inputs: list[Any]
     steps: list[Step] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Values, dtypes, shapes, strides and errors against what torch gave (tests/data/make_reference.py)."""
+"""Values, dtypes, shapes, strides and errors against torch's stored results (tests/data/make_reference.py)."""
 from __future__ import annotations
 
 import json
@@ -38,7 +38,7 @@ def _compare(actual: Any, expected: Any, strides: bool, what: str) -> None:
     if "repr" in expected:
         assert repr(actual) == expected["repr"]
         return
-    assert isinstance(actual, eager.Tensor), f"{what}: {type(actual).__name__} is no tensor"
+    assert isinstance(actual, eager.Tensor), f"{what}: {type(actual).__name__} is not a tensor"
     assert list(actual.shape) == expected["shape"], f"{what}: shape {list(actual.shape)} against {expected['shape']}"
     assert actual.dtype.name == expected["dtype"], f"{what}: dtype {actual.dtype.name} against {expected['dtype']}"
     a = actual.detach()._array
@@ -70,7 +70,7 @@ def test_expression_agrees_with_torch(text: str, expected: Any) -> None:
             assert not missing or theirs[0] == "NotImplementedError", f"missing: {caught.value}"
             return
         actual = eval(text, inputs(eager))  # noqa: S307
-    # torch's factorisations come column-major, as LAPACK leaves them; layouts of gradients are no promise
+    # torch's factorisations are column-major, as LAPACK writes them; torch documents no layout of gradients
     free = text in REFERENCE["linalg"] or text.startswith("grad(")
     _compare(actual, expected, text not in OTHER_STRIDES and not free, text)
 

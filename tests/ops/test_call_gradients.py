@@ -1,4 +1,7 @@
-"""The gradients of thousands of calls against torch's stored ones (tests/data/gradients.py), and what backward needs unchanged."""
+"""Gradients of thousands of calls, and the tensors that backward needs unchanged, against torch's stored outcomes.
+
+The calls are in tests/data/gradients.py.
+"""
 from __future__ import annotations
 
 import gzip
@@ -14,13 +17,13 @@ import pytest
 import eager
 from eager import nn  # noqa: F401 - calls reach it as `T.nn`
 from tests.data import gradients
-from tests.data.call_differences import Met
+from tests.data.call_differences import MatchedDifferences
 from tests.data.compare_calls import close
 from tests.data.gradient_differences import CHANGED, GRADIENTS
 
 STORED = Path(gradients.__file__).parent / "torch_gradients.json.gz"
 _RTOL = {"float32": 2e-4, "complex64": 2e-4}
-_FAMILIES = sorted({family for family, _ in gradients.asked()})
+_FAMILIES = sorted({family for family, _ in gradients.differentiable_calls()})
 
 
 @pytest.fixture(autouse=True)
@@ -36,16 +39,19 @@ def torchs() -> dict[str, dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def met() -> Met:
-    return Met(GRADIENTS)
+def matched() -> MatchedDifferences:
+    return MatchedDifferences(GRADIENTS)
 
 
 def _differs(ours: Any, theirs: Any) -> str | None:
-    """What differs between the gradients of one call. None counts as zeros; ours may be differentiable where torch is not."""
+    """The first difference between the gradients of one call, or None. Here None as a gradient counts as zeros.
+
+    A result may be differentiable in eager that is not differentiable in torch.
+    """
     if ours is None:
         return "fails"
     if any(b and not a for a, b in zip(ours[0], theirs[0], strict=True)):
-        return f"wants gradients: {ours[0]} against torch's {theirs[0]}"
+        return f"requires_grad: {ours[0]} against torch's {theirs[0]}"
     for a, b in zip(ours[1], theirs[1], strict=True):
         if b is None:
             continue
@@ -59,21 +65,21 @@ def _differs(ours: Any, theirs: Any) -> str | None:
 
 
 @pytest.mark.parametrize("family", _FAMILIES)
-def test_gradients_agree_with_torch(family: str, torchs: Any, met: Met) -> None:
+def test_gradients_agree_with_torch(family: str, torchs: Any, matched: MatchedDifferences) -> None:
     theirs = torchs["gradients"]
-    asked = [text for of, text in gradients.asked() if of == family and text in theirs]
-    found = ((text, None, _differs(gradients.gradients(eager, text), theirs[text])) for text in asked)
-    met.check(family, ((text, what, how) for text, what, how in found if how))
+    texts = [text for of, text in gradients.differentiable_calls() if of == family and text in theirs]
+    found = ((text, None, _differs(gradients.gradients(eager, text), theirs[text])) for text in texts)
+    matched.check(family, ((text, what, how) for text, what, how in found if how))
 
 
-def test_every_listed_difference_occurs(met: Met) -> None:
-    if set(met.reasons) != set(_FAMILIES):
+def test_every_listed_difference_occurs(matched: MatchedDifferences) -> None:
+    if set(matched.reasons) != set(_FAMILIES):
         pytest.skip("not every family was compared in this run")
-    assert not met.stale(), f"differences that no longer occur: {met.stale()}"
+    assert not matched.stale(), f"differences that no longer occur: {matched.stale()}"
 
 
-def test_backward_takes_what_torchs_takes_changed(torchs: Any) -> None:
-    """`y = a / b; y += 1` is fine, `y = a.exp(); y += 1` is not: what is saved shows."""
+def test_backward_accepts_every_in_place_write_that_torch_accepts(torchs: Any) -> None:
+    """`y = a / b; y += 1` is allowed. `y = a.exp(); y += 1` makes backward fail, because backward reads the saved `y`."""
     refused, compared = [], 0
     for text in gradients.one_each():
         theirs = torchs["changed"].get(text)

@@ -10,7 +10,7 @@ import pytest
 
 import eager
 from eager import nn  # noqa: F401 - calls reach it as `T.nn`
-from tests.data.call_differences import DIFFERENCES, Met
+from tests.data.call_differences import DIFFERENCES, MatchedDifferences
 from tests.data.calls import calls, names
 from tests.data.compare_calls import all_differences, difference, stored
 
@@ -30,29 +30,29 @@ def torch_outcomes() -> dict[str, dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def met() -> Met:
-    return Met(DIFFERENCES)
+def matched() -> MatchedDifferences:
+    return MatchedDifferences(DIFFERENCES)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_calls_agree_with_torch(family: str, torch_outcomes: Any, met: Met) -> None:
+def test_calls_agree_with_torch(family: str, torch_outcomes: Any, matched: MatchedDifferences) -> None:
     differences = all_differences(torch_outcomes, [family])
-    met.check(family, ((text, torch_outcomes[family].get(text), found) for of, text, found in differences if of == family))
+    matched.check(family, ((text, torch_outcomes[family].get(text), found) for of, text, found in differences if of == family))
 
 
-def test_every_listed_difference_occurs(met: Met) -> None:
-    if set(met.reasons) != set(FAMILIES):
+def test_every_listed_difference_occurs(matched: MatchedDifferences) -> None:
+    if set(matched.reasons) != set(FAMILIES):
         pytest.skip("not every family was compared in this run")
-    assert not met.stale(), f"differences that no longer occur: {met.stale()}"
+    assert not matched.stale(), f"differences that no longer occur: {matched.stale()}"
 
 
-# Calls whose result depends on data, or that make tensors on the CPU beside those on the meta device.
+# Errors of calls whose results depend on data, and calls that also make tensors on the CPU.
 NEEDS_DATA = "depends on data|Cannot copy out of meta tensor|item\\(\\) cannot be called on meta"
 MAKES_ITS_OWN = re.compile("out=|T\\.(empty|zeros|ones|tensor|eye|full|hann|text)|text|shown\\(")
 
 
 def _specs(result: Any) -> Any:
-    """dtype, shape and strides of a tensor or of several; None for anything else."""
+    """Dtype, shape and strides of a tensor, or a list of them for several tensors. None for other results."""
     if isinstance(result, eager.Tensor):
         return result.dtype, tuple(result.shape), result.stride()
     several = isinstance(result, (tuple, list)) and all(isinstance(r, eager.Tensor) for r in result)
@@ -60,14 +60,14 @@ def _specs(result: Any) -> Any:
 
 
 @pytest.mark.parametrize("family", [f for f in FAMILIES if f not in ("printing", "meta")])
-def test_meta_tensors_give_what_real_ones_do(family: str) -> None:
+def test_meta_tensors_have_the_dtypes_shapes_and_strides_of_real_results(family: str) -> None:
     wrong, compared = [], 0
     for text in calls()[family][:: 1 if family not in ("unary", "binary") else 3]:
         if MAKES_ITS_OWN.search(text):
             continue
         try:
             expected = _specs(eval(text, names(eager)))  # noqa: S307 - our own table
-        except Exception:  # noqa: S112 - what real tensors refuse is compared with torch elsewhere
+        except Exception:  # noqa: S112 - test_calls_agree_with_torch compares errors
             continue
         if expected is None:
             continue
@@ -82,7 +82,7 @@ def test_meta_tensors_give_what_real_ones_do(family: str) -> None:
     assert not wrong, f"{len(wrong)} calls differ:\n" + "\n".join(wrong[:20])
 
 
-def test_comparison_sees_what_differs() -> None:
+def test_the_comparison_reports_each_kind_of_difference() -> None:
     tensor = {"d": "float32", "n": [2], "s": [1], "o": 0, "a": -1, "v": [1.0, 2.0]}
     error = {"error": ["IndexError", "LookupError", "Exception"], "text": "x"}
     assert difference(tensor, dict(tensor)) is None
@@ -90,4 +90,4 @@ def test_comparison_sees_what_differs() -> None:
         assert difference({**tensor, **change}, tensor)
     assert difference(error, tensor) and difference(tensor, error) and difference([tensor], tensor)
     assert difference({**error, "error": ["ValueError", "Exception"]}, error)
-    assert difference(error, {**error, "error": ["LookupError", "Exception"]}) is None  # a subclass is caught alike
+    assert difference(error, {**error, "error": ["LookupError", "Exception"]}) is None  # a subclass of the expected class

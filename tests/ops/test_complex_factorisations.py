@@ -1,4 +1,4 @@
-"""Gradients of factorisations of complex matrices, first and second order, in what does not depend on free phases."""
+"""First and second order gradients of factorisations of complex matrices, for functions that no free phase affects."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -80,8 +80,8 @@ def test_complex_draws_have_both_parts() -> None:
 
 
 @pytest.mark.parametrize("real", [True, False])
-def test_the_gradient_of_eigenvectors_is_hermitian_as_their_matrix_is(real: bool) -> None:
-    """It is what a program steps along: a part across would take the matrix out of what the function is of."""
+def test_the_gradient_of_eigh_is_hermitian(real: bool) -> None:
+    """A step along a gradient with an antihermitian part would leave the hermitian matrices, the domain of eigh."""
     a = _definite(_matrix(4, 4, real=real)).detach().requires_grad_()
     values, vectors = L.eigh(a)
     weights = torch.arange(16.0, dtype=torch.float64).view(4, 4).cos()

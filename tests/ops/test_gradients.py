@@ -138,8 +138,8 @@ def test_second_order_agrees_with_finite_differences(name: str, number: int) -> 
 
     total = slope()
     if total is None:
-        pytest.skip("this sample has no gradient of its own")
-    # a slope without history says that it depends on no input: the differences below must then be zero
+        pytest.skip("this sample has no gradient")
+    # a slope without history does not depend on an input: the differences below must then be zero
     seconds = eager.autograd.grad([total], leaves, allow_unused=True) if total.requires_grad else [None] * len(leaves)
     for position, (x, h) in enumerate(zip(leaves, seconds, strict=True)):
         expected = _numeric(lambda: float(slope().item()), x, name in SYMMETRIC)

@@ -1,4 +1,4 @@
-"""Gradients where a formula divides by zero, ties, meets a kink or a nan: what torch 2.13 gives there."""
+"""Gradients at points where a formula divides by zero, ties, has a kink or reads a nan, against torch 2.13's gradients."""
 from __future__ import annotations
 
 import gzip
@@ -17,14 +17,15 @@ from tests.ops.corners import COMPILED, GROUPS, gradients, inputs
 STORED = Path(__file__).parent.parent / "data" / "corner_gradients.json.gz"
 # Where ours differ, each with its reason.
 DIFFERENT = {
-    "digamma": "at its poles torch's sine of a multiple of pi is rounded, and its gradient a large number; ours is infinite",
+    "digamma": "torch rounds the sine of a multiple of pi, so that its gradient at a pole is a large number; ours is infinite",
     "i1": "torch's gradient at nan is 0.5; ours is nan", "i1e": "torch's gradient at nan is 0.5; ours is nan",
-    "log_ndtr": "torch's gradient at -inf is nan; ours is its limit, inf",
-    "prod": "torch divides the product by each element; ours multiplies the others, which is exact beside infinities",
-    "prod(0)": "as prod", "amax": "torch spreads a nan over all elements; ours goes to those that are nan, as that of max",
-    "amin": "as amax", "amax(0)": "as amax", "aminmax": "as amax", "norm(0)": "torch's result has no gradient; ours has one of zeros",
-    "kthvalue": "which of equal elements is taken is not defined", "mode": "which of several nan is taken is not defined",
-    "quantile": "torch's gradient of a nan result goes to one element; ours is zero", "renorm": "torch takes a nan norm for a small one",
+    "log_ndtr": "torch's gradient at -inf is nan; ours is the limit, inf",
+    "prod": "torch divides the product by each element; ours multiplies the other elements, which is exact beside infinities",
+    "prod(0)": "as prod", "amax": "torch's gradient is nan for all elements; ours reaches only the elements that are nan, as for max",
+    "amin": "as amax", "amax(0)": "as amax", "aminmax": "as amax",
+    "norm(0)": "torch's result has no gradient; ours has a gradient of zeros",
+    "kthvalue": "the choice among equal elements is undefined", "mode": "the choice among several nan is undefined",
+    "quantile": "torch's gradient of a nan result reaches one element; ours is zero", "renorm": "torch treats a nan norm as a small norm",
 }  # fmt: skip
 
 
@@ -34,7 +35,7 @@ def stored() -> Any:
 
 
 def differences(group: str, name: str, found: list[list[list[float]]]) -> list[Any]:
-    """Where gradients are not torch's: arguments, ours, torch's."""
+    """The gradients that differ: (number of the argument, arguments, our gradient, torch's gradient)."""
     bad = []
     for columns, ours, theirs in zip(inputs(group), found, stored()[group][name], strict=True):
         for number, (mine, expected) in enumerate(zip(ours, theirs, strict=True)):
@@ -47,7 +48,7 @@ def differences(group: str, name: str, found: list[list[list[float]]]) -> list[A
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_gradients_are_torchs(group: str) -> None:
+def test_gradients_at_corners_equal_torchs(group: str) -> None:
     bad = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a standard deviation of one element
@@ -61,8 +62,8 @@ def test_gradients_are_torchs(group: str) -> None:
 
 
 @pytest.mark.parametrize("group", ["unary", "binary"])
-def test_compiled_gradients_are_torchs(group: str) -> None:
-    """Many cases in one graph: what one kernel holds beside an op may not change its gradient."""
+def test_compiled_gradients_at_corners_equal_torchs(group: str) -> None:
+    """All cases run in one graph: other ops in the same kernel must not change the gradient of an op."""
     names = COMPILED[group]
     (columns,) = inputs(group)
     leaves = [[torch.tensor(c, dtype=torch.float64, requires_grad=True) for c in columns] for _ in names]
@@ -78,14 +79,14 @@ def test_compiled_gradients_are_torchs(group: str) -> None:
             found = torch.autograd.grad(y, args, torch.ones_like(y), allow_unused=True, retain_graph=True)
         ours = [[] if g is None else g.tolist() for g in found]
         theirs = stored()[group][name][0]
-        ours = [[0.0] * len(t) if not o and t and not any(t) else o for o, t in zip(ours, theirs, strict=True)]  # none is zero
+        ours = [[0.0] * len(t) if not o and t and not any(t) else o for o, t in zip(ours, theirs, strict=True)]  # None counts as zeros
         if wrong := differences(group, name, [ours]):
             bad[name] = wrong[:5]
     assert not bad
 
 
-def test_compiled_rows_are_eager() -> None:
-    """Reductions and scans of rows with ties, infinities and nan: values and gradients, all in one graph."""
+def test_compiled_reductions_equal_eager_at_corners() -> None:
+    """One graph computes all reductions and scans of rows with ties, infinities and nan. Values and gradients are compared."""
     names = list(GROUPS["row"])
 
     def forward(leaves: Any) -> Any:

@@ -50,11 +50,11 @@ def test_gradients_agree_with_differences_along_a_direction(data: Any) -> None:
     with eager.no_grad():
         steps = [(along(h) - along(-h)) / (2 * h) for h in (1e-6, 3e-6)]
     if not np.isclose(*steps, rtol=1e-4, atol=1e-4):
-        return  # a kink (a clamp, a maximum) lies within the step: differences mean nothing there
+        return  # a kink (a clamp, a maximum) lies within the step: the difference quotient does not approximate the derivative
     np.testing.assert_allclose(slope, steps[0], rtol=1e-4, atol=1e-4, err_msg=str(program))
 
 
-# without shrinking: a failing program has few lines as it is, and each variant would be compiled
+# Without shrinking: a failing program is short already, and shrinking would compile each variant.
 @settings(_FUZZ, max_examples=12, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(st.data())
 def test_compiled_programs_agree_with_eager(data: Any) -> None:

@@ -19,9 +19,9 @@ from tests.data.derivative_calls import half_errors
 
 F = nn.functional
 STORED = Path(derivative_calls.__file__).parent / "derivatives.json.gz"
-# Parts of calls whose errors are larger than that, or that fail, each with its reason.
+# Parts of the text of calls that fail or whose errors are larger, each with its reason.
 KNOWN = {
-    ".logical_": "an in-place form on a leaf that requires grad, which torch takes", "T.complex(": "float16 is not supported",
+    ".logical_": "an in-place form on a leaf that requires grad, which torch accepts", "T.complex(": "float16 is not supported",
 }  # fmt: skip
 
 
@@ -61,7 +61,7 @@ def test_errors_are_within_one_rounding_of_torch() -> None:
 
 
 def _compositions(x: Any, y: Any, z: Any, i: Any) -> list[Any]:
-    """Results of functions made of several ops. x, y, z: (6, 8); i: (6,) indices below 8."""
+    """Results of functions that decompose into several ops. x, y, z: (6, 8), floating; i: (6,), indices below 8."""
     sign = (i > 3) * 2 - 1
     return [
         F.cosine_similarity(x, y), F.cosine_embedding_loss(x, y, sign), F.pairwise_distance(x, y), F.triplet_margin_loss(x, y, z),
@@ -73,7 +73,7 @@ def _compositions(x: Any, y: Any, z: Any, i: Any) -> list[Any]:
 
 @pytest.mark.parametrize(("backend", "code"), [("eager", "f2"), ("eager", "bf"), ("aot_eager", "bf"), ("inductor", "f2")])
 def test_compositions_round_once(backend: str, code: str) -> None:
-    """Three roundings of the half type: of each operand's gradient, of the result, and of what its formula reads of it."""
+    """The error is at most three roundings of the half type: the gradient, the result, and the result that a formula reads."""
     dtype = {"f2": torch.float16, "bf": torch.bfloat16}[code]
     i = torch.tensor([1, 7, 0, 3, 4, 2])
 

@@ -1,6 +1,6 @@
 """Strides of results and gradients against torch's, in every layout of the input, eager and compiled.
 
-The calls are in tests/data/layout_calls.py, torch's strides in layouts.json.gz, those of dims of size 1 included.
+The calls are in tests/data/layout_calls.py. layouts.json.gz stores torch's strides, strides of dims of size 1 included.
 """
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ from tests.data.layout_calls import DATA_DEPENDENT, RANDOM, Case, Shape, calls, 
 
 INPUTS = list(inputs())
 
-# What is meant to differ: a pattern of "call @ layout", and why.
+# Results that differ on purpose: a pattern of "call @ layout", and the reason.
 DIFFERENCES = {
-    r"linalg\.(qr|inv)\(": "factorisations are row-major; torch leaves them column-major, as LAPACK does",
+    r"linalg\.(qr|inv)\(": "factorisations are row-major; torch's are column-major, as LAPACK writes them",
     r"_scatter\(.* @ (sliced|sliced last|cropped last)$": "a copy of a tensor with gaps is dense; torch keeps the gaps in these functions",
-    r"fft\.fft\(.* @ expanded( last)?$": "an expanded tensor is made complex first, which makes it dense",
+    r"fft\.fft\(.* @ expanded( last)?$": "eager first casts an expanded tensor to a complex dtype, which makes it dense",
     r"pixel_unshuffle\(.* @ (cropped )?last$": "torch refuses volumes in channels-last layout",
     r"local_response_norm\(.* @ reversed$": "torch calls view on the input and fails",
     r"fractional_max_pool3d\(": "torch refuses a window as large as the input",
-    r"gradient\(.* @ last$": "torch joins columns of which one has the strides of a row-major tensor",
+    r"gradient\(.* @ last$": "torch concatenates columns, one of which has the strides of a row-major tensor",
 }
 
 
-# Gradients that are meant to differ: a pattern of the whole "call @ rank layout", and why.
+# Gradients that differ on purpose: a pattern of the whole "call @ rank layout", and the reason.
 GRADIENT_DIFFERENCES = {
     r"x\.clone\(\)\.copy_\(rows\(\*x\.shape\)\) @ .*": "torch's zeros for the overwritten tensor are row-major",
     r"F\.rrelu\(x\) @ .*": "torch's leaky_relu_backward orders dims by its saved result, which is row-major",
     r"F\.scaled_dot_product_attention\(.* @ (2 swapped|4 (rows|batch inner|sliced|expanded|last|reversed))":
         "torch's fused backward allocates the gradients of its three inputs as transposed tensors",
     r"T\.tensordot\(x, x, x\.ndim\) @ .*": "torch multiplies flattened copies, whose gradients are row-major",
-    r"T\.cdist\(x, same\(\)\) @ 4 (last|reversed)": "torch's distances of single rows are of row-major copies",
+    r"T\.cdist\(x, same\(\)\) @ 4 (last|reversed)": "torch computes distances of single rows from row-major copies",
     r"(x @ rows\(x\.shape\[-1\]\)|T\.addmv\(.*|F\.bilinear\(.*) @ 2 swapped":
         "torch's gradient of a matrix in a product with a vector is an outer product, row-major",
     r"(x\.nansum\(1\)|x\.nanmean\(1, keepdim=True\)) @ (3 (image|reversed)|4 (reversed|swapped)|5 reversed)":
-        "torch multiplies the spread gradient by a mask, where a selection orders the dims by the input",
+        "torch multiplies the expanded gradient by a mask; our selection orders the dims by the input",
     r"T\.nn\.GRU\(.* @ 3 reversed": "torch's fused backward transposes a product of the gates' gradients",
 }
 
-# Calls whose gradients have torch's strides in dims of other sizes than 1, and why a dim of size 1 has another stride.
-# Strides of such dims move no element.
+# Calls whose gradients have torch's strides except in dims of size 1, by the reason for the other stride.
+# A stride of a dim of size 1 does not change the position of an element.
 FREE_IN_SIZE_1: dict[str, tuple[str, ...]] = {
     "these formulas end in another op, which orders dims of size 1 by its own operands": (
         "F.rms_norm(x, x.shape[-1:])", "F.rms_norm(x, x.shape[1:], rows(*x.shape[1:]))", "T.rms_norm(x, x.shape[2:])",
@@ -59,17 +59,17 @@ FREE_IN_SIZE_1: dict[str, tuple[str, ...]] = {
         "T.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-5)", "T.angle(x)", "x.cumprod(1)", "x.prod(1)",
         "x.prod(1, keepdim=True)", "x.renorm(2, 0, 0.5)", "x.renorm(2, 1, 1.0)", "x.norm(dim=1, keepdim=True)",
         "T.linalg.vector_norm(x, dim=1)", "F.pairwise_distance(x, same())", "F.cosine_similarity(x, same(), 1)"),
-    "torch spreads the gradient along the reduced dim by a kernel of that dim": (
+    "torch expands the gradient along the reduced dim by a kernel for that dim": (
         "x.amax(1)", "x.amax(1, keepdim=True)", "x.amax((2, 3), keepdim=True)", "x.amin(-1, keepdim=True)", "x.aminmax(dim=1)",
         "x.aminmax(dim=1, keepdim=True)", "F.adaptive_avg_pool2d(x, 1)", "F.adaptive_avg_pool3d(x, 1)"),
-    "the gradients of two results are added, in an order of their own": ("T.var_mean(x, 1)", "T.std_mean(x, 0, keepdim=True)"),
+    "autograd adds the gradients of two results in another order": ("T.var_mean(x, 1)", "T.std_mean(x, 0, keepdim=True)"),
     "a row-major condition or operand orders dims of size 1": ("T.where(x.contiguous() > 0, x, x)", "T.where(x > 0, x, last(*x.shape))"),
     "torch's gradient of the copy under an in-place op keeps the strides of the copy": (
         "x.clone().relu_()", "F.relu(x.clone(), inplace=True)", "F.dropout(x.clone(), inplace=True)"),
-    "a gradient that is a view, or is put into zeros, has the strides of its base": (
+    "a gradient that is a view, or that is written into zeros, has the strides of its base": (
         "x[x > 0]", "x.unsqueeze(1).squeeze(1)", "x.split(1, 1)[0]", "x.chunk(2, -1)[0] + 1", "T.complex(x, same())",
         "T.view_as_real(T.complex(x, x))", 'F.nll_loss(x, T.zeros(x.shape[0], *x.shape[2:], dtype=T.int64), reduction="none")'),
-    "torch's zeros are made like the result": ("T.normal(x, 1.0)", "T.normal(x, same().abs())", "T.bernoulli(x.sigmoid())"),
+    "torch's zeros have the strides of the result": ("T.normal(x, 1.0)", "T.normal(x, same().abs())", "T.bernoulli(x.sigmoid())"),
 }  # fmt: skip
 FREE_CALLS = {call for free in FREE_IN_SIZE_1.values() for call in free}
 
@@ -78,7 +78,7 @@ NO_DERIVATIVE = re.compile(r"floor_divide|x // |heaviside|zeta|unique")
 
 @cache
 def reference() -> tuple[list[Any], dict[str, dict[str, list[int]]], dict[str, dict[str, list[int]]]]:
-    """torch's outcomes, and for each number of dims and call the numbers by input of the results and of the gradient."""
+    """torch's outcomes, and two tables of indices into them, by number of dims, call and input: results and gradient."""
     stored = json.loads(gzip.decompress((Path(__file__).parents[1] / "data" / "layouts.json.gz").read_bytes()))
     return stored["strides"], stored["calls"], stored["gradients"]
 
@@ -88,7 +88,7 @@ def _id(given: tuple[int, str, Shape]) -> str:
 
 
 def _gradient_against(case: Case, given: tuple[int, str, Shape], expected: Any) -> Any:
-    """How the strides of the gradient differ from torch's; None if they do not, or are meant to."""
+    """The difference of the gradient's strides from torch's, or None if they agree or differ on purpose."""
     ndim, layout, shape = given
     if not isinstance(expected, list) or NO_DERIVATIVE.search(case.call) or any(
             re.fullmatch(pattern, f"{case.call} @ {ndim} {layout}") for pattern in GRADIENT_DIFFERENCES):
@@ -100,7 +100,7 @@ def _gradient_against(case: Case, given: tuple[int, str, Shape], expected: Any) 
 
 
 @pytest.mark.parametrize("given", INPUTS, ids=_id)
-def test_results_and_gradients_lie_as_torchs_do(given: tuple[int, str, Shape]) -> None:
+def test_results_and_gradients_have_torchs_strides(given: tuple[int, str, Shape]) -> None:
     ndim, layout, shape = given
     outcomes, table, gradients = reference()
     at = [g for g in INPUTS if g[0] == ndim].index(given)
@@ -135,7 +135,7 @@ def _follows(grad: torch.Tensor, leaf: torch.Tensor) -> bool:
 
 
 def _differentiable(ndim: int, layout: str, shape: Shape) -> Iterator[Case]:
-    """Calls that can be made of an input and are the same each time."""
+    """Differentiable calls that accept the input and are deterministic."""
     for call in calls(ndim):
         if RANDOM.search(call) or NO_DERIVATIVE.search(call):
             continue
@@ -160,7 +160,7 @@ def _backward(x: torch.Tensor, ys: list[torch.Tensor]) -> torch.Tensor | None:
     (4, "last", (2, 4, 6, 4)), (4, "cropped last", (2, 4, 6, 4)), (4, "reversed", (2, 4, 6, 4)), (4, "last", (2, 1, 6, 4)),
     (5, "last", (2, 4, 2, 4, 2)), (3, "swapped", (2, 4, 6))], ids=_id)  # fmt: skip
 def test_values_and_gradients_do_not_depend_on_the_layout(given: tuple[int, str, Shape]) -> None:
-    """A gradient lies as its leaf does if that is dense, else it is row-major, as torch's AccumulateGrad has it."""
+    """A gradient has the strides of its leaf if the leaf is dense. Otherwise it is row-major, as in torch's AccumulateGrad."""
     ndim, layout, shape = given
     wrong = {}
     for case in _differentiable(ndim, layout, shape):
@@ -179,13 +179,13 @@ def test_values_and_gradients_do_not_depend_on_the_layout(given: tuple[int, str,
 
 
 def _arguments(x: torch.Tensor, given: list[torch.Tensor]) -> tuple[Any, ...]:
-    """What a call takes, with the operands that were made for it before."""
+    """Arguments of the function of a call; `given` are the other operands, which `Case` made."""
     left = iter(given)
     return torch, torch.nn.functional, x, lambda: next(left), lambda *s: next(left), lambda *s: next(left)
 
 
 def _leaves(case: Case) -> list[torch.Tensor]:
-    """The floating tensors of a call, which get gradients of their own; none where the call writes into one of them."""
+    """The floating operands of a call, for which gradients are compared. Empty if the call writes into an operand."""
     return [] if "out=" in case.call or ".copy_(x)" in case.call else [t for t in [case.x, *case.given] if t.is_floating_point()]
 
 
@@ -193,9 +193,9 @@ Gradients = list[list[tuple[torch.Tensor | None, torch.Tensor | None]]]
 
 
 def _gradients(cases: list[Case], found: list[list[torch.Tensor]]) -> Gradients:
-    """For each call, the gradient of each tensor as a hook sees it and as it is accumulated.
+    """For each call and each of its leaves: the gradient that a hook receives, and the accumulated gradient.
 
-    One backward pass over all calls, with fixed cotangents.
+    One backward pass covers all calls, with fixed cotangents.
     """
     roots = [y for case, ys in zip(cases, found, strict=True) if not RANDOM.search(case.call) and not NO_DERIVATIVE.search(case.call)
              for y in ys if y.requires_grad and not y.is_leaf]  # fmt: skip
@@ -216,7 +216,7 @@ def _program(functions: list[Any], arguments: list[list[torch.Tensor]]) -> list[
 
 
 def _difference(case: Case, found: list[torch.Tensor], expected: list[torch.Tensor]) -> str | None:
-    """How results differ in strides or values."""
+    """The difference of results in strides or values, or None."""
     if [geometry(y) for y in found] != [geometry(y) for y in expected]:
         return f"{[geometry(y) for y in found]}, eager {[geometry(y) for y in expected]}"
     if RANDOM.search(case.call):
@@ -229,7 +229,10 @@ def _difference(case: Case, found: list[torch.Tensor], expected: list[torch.Tens
 
 
 def _gradient_difference(case: Case, found: list[Any], expected: list[Any]) -> str | None:
-    """How gradients differ in strides or values: those that hooks see from eager code's, the accumulated ones from the contract."""
+    """The difference of gradients in strides or values, or None.
+
+    Gradients in hooks are compared with eager code's. Accumulated gradients must obey the contract of `_follows`.
+    """
     if [g is None for _, g in found] != [g is None for _, g in expected]:
         return f"{found}, eager {expected}"
     for leaf, (g, accumulated), (wanted, _) in zip(_leaves(case), found, expected, strict=True):
@@ -264,12 +267,12 @@ def _check_compiled(cases: list[Case], backend: str) -> None:
     assert not wrong
 
 
-# Calls that break a graph: they read data, make parameters, resize a tensor or change whether it requires grad.
+# Calls that break a graph: they read data, make parameters, resize a tensor or set requires_grad.
 GRAPH_BREAK = re.compile(r"one_hot|out=T.empty\(0\)|requires_grad_|T\.nn\.(Linear|LayerNorm|GroupNorm|RMSNorm)")
 
 
 def _cases(ndim: int, layout: str, shape: Shape, step: int, first: int) -> list[Case]:
-    """The calls number `first`, `first + step`, ... of those that rank 3 has; for small steps, all calls that rank 3 lacks as well."""
+    """The calls number `first`, `first + step`, ... of the calls of rank 3. If step <= 4, also all calls that rank 3 lacks."""
     number = {call: i for i, call in enumerate(calls(3))}
     found = []
     for call in calls(ndim):
@@ -283,8 +286,8 @@ def _cases(ndim: int, layout: str, shape: Shape, step: int, first: int) -> list[
     return found
 
 
-# One g++ run for each group of calls is most of the time of this file, so layouts share the calls: each call of rank 3 is
-# compiled in at least one of the first five.
+# The g++ run for each group of calls takes most of the time of this file, so the layouts divide the calls among them. The
+# first five layouts together compile each call of rank 3 at least once.
 COMPILED = [
     ((4, "last", (2, 4, 6, 4)), 2, 0), ((5, "last", (2, 4, 2, 4, 2)), 4, 1), ((4, "swapped", (2, 4, 6, 4)), 12, 3),
     ((4, "cropped last", (2, 4, 6, 4)), 12, 7), ((4, "expanded last", (2, 4, 6, 4)), 12, 11),
@@ -311,8 +314,8 @@ def test_captured_graphs_give_the_strides_of_eager_code(given: tuple[int, str, S
 
 
 @pytest.mark.parametrize("backend", ["eager", "inductor"])
-def test_a_gradient_lies_as_its_leaf_and_keeps_its_strides_when_more_is_added(backend: str) -> None:
-    """The strides are torch's: those of weights and of x after one backward pass and after two, for every pair of layouts."""
+def test_a_gradient_has_the_strides_of_its_leaf_and_keeps_them_when_it_accumulates(backend: str) -> None:
+    """Weights and x have torch's gradient strides after one backward pass and after two, for every pair of layouts."""
     last, plain = torch.channels_last, torch.contiguous_format
     convolution = torch.compile(lambda x, w: torch.nn.functional.conv2d(x, w, padding=1), backend=backend)
     double = torch.compile(lambda x: x * 2, backend=backend)
@@ -326,12 +329,12 @@ def test_a_gradient_lies_as_its_leaf_and_keeps_its_strides_when_more_is_added(ba
                 y.sum().backward()
                 assert (w.grad.stride(), x.grad.stride()) == (w.stride(), x.stride())
         x.grad = None
-        for _ in range(2):  # a row-major gradient
+        for _ in range(2):  # the cotangent is row-major
             double(x).backward(torch.ones(2, 4, 6, 4))
             assert x.grad.stride() == x.stride()
     x.grad = torch.ones(2, 4, 6, 4).to(memory_format=last)
     double(x).backward(torch.ones(2, 4, 6, 4))
-    assert x.grad.stride() == (96, 1, 16, 4)  # added to in place
+    assert x.grad.stride() == (96, 1, 16, 4)  # backward adds to the existing gradient in place
     gaps = torch.randn(2, 8, 6, 4)[:, ::2].requires_grad_()
     double(gaps).sum().backward()
     assert gaps.grad.stride() == (96, 24, 4, 1)

@@ -19,7 +19,7 @@ def test_svd_lowrank_finds_a_matrix_of_low_rank(shape: tuple[int, ...]) -> None:
         torch.svd_lowrank(a, q=99)
 
 
-def test_pca_lowrank_takes_off_the_mean() -> None:
+def test_pca_lowrank_subtracts_the_mean() -> None:
     torch.manual_seed(0)
     a = torch.randn(30, 4, dtype=torch.float64) * torch.tensor([5.0, 2.0, 1.0, 0.5], dtype=torch.float64) + 7
     u, s, v = torch.pca_lowrank(a, q=4)

@@ -1,4 +1,4 @@
-"""Programs of mixed dtypes with views, writes in place and `out=`: compiled as eager runs them."""
+"""Compiled programs of mixed dtypes with views, writes in place and `out=` agree with eager."""
 from __future__ import annotations
 
 import warnings
@@ -15,7 +15,7 @@ _TOLERANCE = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float32: 2e-5, to
 
 
 def _differ(found: Any, expected: Any) -> str | None:
-    """In what two values differ, or None."""
+    """The first property in which two tensors differ, or None."""
     if (found.dtype, found.shape) != (expected.dtype, expected.shape):
         return f"{found.dtype} {list(found.shape)} for {expected.dtype} {list(expected.shape)}"
     steps = [[s for s, n in zip(t.stride(), t.shape, strict=True) if n > 1] for t in (found, expected)]
@@ -27,7 +27,7 @@ def _differ(found: Any, expected: Any) -> str | None:
 
 
 @pytest.mark.parametrize("start", range(0, 200, 20))
-def test_compiled_programs_do_what_eager_does(start: int) -> None:
+def test_compiled_programs_agree_with_eager_in_values_layouts_and_writes(start: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about outputs that are resized, and integer divisions by zero
         for seed in range(start, start + 20):
@@ -43,12 +43,12 @@ def test_compiled_programs_do_what_eager_does(start: int) -> None:
 
 
 def _gradients(results: Any, leaves: Any) -> Any:
-    """Of a sum of all results that have a history, or None where autograd refuses."""
+    """Gradients of a sum of all results that have a history, or None if autograd raises."""
     try:
         ends = [t.abs() if t.dtype.is_complex else t for t in results if t.grad_fn is not None]
         total = sum((t.double().sum() * (0.3 + 0.1 * i) for i, t in enumerate(ends)), torch.zeros(()))
         return torch.autograd.grad(total, leaves, allow_unused=True) if ends else [None] * len(leaves)
-    except RuntimeError:  # of what backward needs, something was written to; compiled it may have been kept
+    except RuntimeError:  # the program wrote to a tensor that backward needs; a compiled program may have saved a copy
         return None
 
 
@@ -58,7 +58,7 @@ def _first_over_memory(tensors: Any) -> list[int]:
 
 
 @pytest.mark.parametrize("start", range(0, 160, 20))
-def test_compiled_programs_have_eagers_history(start: int) -> None:
+def test_compiled_programs_agree_with_eager_in_history_and_gradients(start: int) -> None:
     for seed in range(start, start + 20):
         program = grow(seed, history=True)
         compiled = dynamo.compile(program.function(), backend="aot_eager")
@@ -71,14 +71,14 @@ def test_compiled_programs_have_eagers_history(start: int) -> None:
                 leaves = [t for t in arguments if t.is_leaf and t.requires_grad]
                 sides.append((results, _gradients(results, leaves), leaves))
         dynamo.reset()
-        told = f"seed {seed}\n{program.starts}\n{program.source}"
+        context = f"seed {seed}\n{program.starts}\n{program.source}"
         expected, expected_gradients, _ = sides[0]
-        tolerance = max(_TOLERANCE.get(t.dtype, 2e-5) for t in expected)  # they are rounded on the way
+        tolerance = max(_TOLERANCE.get(t.dtype, 2e-5) for t in expected)  # intermediate values are rounded to the dtypes of the results
         for found, gradients, _ in sides[1:]:
-            assert _first_over_memory(found) == _first_over_memory(expected), told
+            assert _first_over_memory(found) == _first_over_memory(expected), context
             for f, e in zip(found, expected, strict=True):
                 text = _differ(f.detach(), e.detach())
-                assert text is None and f.requires_grad == e.requires_grad, f"{text}, {f.requires_grad}: {told}"
+                assert text is None and f.requires_grad == e.requires_grad, f"{text}, {f.requires_grad}: {context}"
             for f, e in zip(gradients or (), expected_gradients or (), strict=expected_gradients is not None):
-                assert (f is None) == (e is None), told
-                assert f is None or torch.allclose(f, e, tolerance, tolerance, True), f"{f} for {e}: {told}"
+                assert (f is None) == (e is None), context
+                assert f is None or torch.allclose(f, e, tolerance, tolerance, True), f"{f} for {e}: {context}"

@@ -61,7 +61,7 @@ class Program:
         except ValueError:
             return
         if a.ndim == 0 or b.ndim == 0:
-            return  # 0-d tensors promote differently in torch; test_promotion_agrees_with_torch looks at that
+            return  # 0-d tensors promote differently in torch; test_promotion_agrees_with_torch covers them
         name = self.pick(sorted(_BINARY))
         t, a = getattr(t, name)(u), _BINARY[name](a, b)
         if a.dtype == bool:
@@ -90,7 +90,7 @@ class Program:
         key = tuple(self._item(n) for n in a.shape[: self.draw(st.integers(0, a.ndim))])
         if self.draw(st.booleans()):
             key = (*key, Ellipsis, None)
-        view = key if Ellipsis in key else (*key, Ellipsis)  # without it, numpy copies single elements out
+        view = key if Ellipsis in key else (*key, Ellipsis)  # numpy returns a view of a single element only with an ellipsis
         self.keep(f"{i}[{key}]", t[key], a[view])
 
     def _item(self, n: int) -> Any:
@@ -113,7 +113,7 @@ class Program:
         self.keep(f"{i}[{i} > 0]", t[t > 0], a[a > 0])
 
     def write(self) -> None:
-        """Through a view: all that share the memory must see it, on both sides alike."""
+        """Write through a view. Every tensor and every array that shares the memory must contain the new value."""
         i, t, a = self.any()
         if a.ndim == 0 or a.size == 0:
             return

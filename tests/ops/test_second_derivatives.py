@@ -1,4 +1,4 @@
-"""Which second derivatives public functions have, against torch's (stored): none, zeros or others."""
+"""Second derivatives of public functions are absent, zero or not zero as in torch, whose outcomes are stored."""
 from __future__ import annotations
 
 import gzip
@@ -15,10 +15,10 @@ from tests.data import derivative_calls
 from tests.data.derivative_calls import second_derivatives
 
 STORED = Path(derivative_calls.__file__).parent / "derivatives.json.gz"
-# Ends of names of functions that differ, each with its reason.
+# Names of functions that differ, each with its reason.
 KNOWN = {
     **dict.fromkeys("eq_ ge_ greater_ greater_equal_ gt_ le_ less_ less_equal_ lt_ ne_ not_equal_ logical_and_ logical_or_ logical_xor_ "
-                    "logical_not_".split(), "torch gives zeros to what is overwritten by the result of a comparison; ours has no gradient"),
+                    "logical_not_".split(), "a comparison overwrites the operand: its gradient is zeros in torch, None in ours"),
     "slice_inverse": "not implemented",
 }  # fmt: skip
 
@@ -31,11 +31,11 @@ def _quiet() -> Iterator[None]:
 
 
 def _agrees(ours: str | None, theirs: str) -> bool:
-    """Whether ours has what torch has. Where torch raises, ours may have a value."""
+    """Whether our pattern equals torch's. If torch raises an error, ours may have any value."""
     return ours is not None and len(ours) == len(theirs) and all(b in ("E", a) for a, b in zip(ours, theirs, strict=True))
 
 
-def test_second_derivatives_are_there_where_torch_has_them() -> None:
+def test_second_derivatives_exist_wherever_torch_has_them() -> None:
     met, bad = set(), []
     for text, theirs in json.loads(gzip.decompress(STORED.read_bytes()))["second"].items():
         ours = second_derivatives(torch, text)

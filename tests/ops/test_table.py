@@ -1,4 +1,4 @@
-"""Every op against itself: samples, meta rule, decomposition, scalar rule, in-place form, layouts."""
+"""The parts of each op's declaration agree: samples, meta rule, decomposition, scalar rule, in-place form, layouts."""
 from __future__ import annotations
 
 import pickle
@@ -18,7 +18,7 @@ from eager.optable.samples import samples_of
 from eager.optable.table import OPS
 from tests.ops.conftest import array, assert_same, cases, flat, map_tensors, non_contiguous, public_ops, sample, specs
 
-UNDEFINED = {"empty"}  # contents are not promised
+UNDEFINED = {"empty"}  # the contents of the result are undefined
 
 OWN = [(name, OPS[name]) for name in public_ops()]
 
@@ -28,7 +28,7 @@ def test_every_op_has_samples() -> None:
     assert not without, f"ops with no samples: {without}"
 
 
-def test_every_op_has_a_gradient_rule_or_says_that_it_has_none() -> None:
+def test_every_op_has_a_gradient_rule_or_is_declared_nondifferentiable() -> None:
     silent = [name for name, op in OWN if not (
         op.vjp or op.decompose or op.nondifferentiable or op.mutates or op.kind in (Kind.CREATION, Kind.RANDOM, Kind.EFFECT))]
     assert not silent, f"ops with neither a vjp, a decomposition, nor nondifferentiable=True: {silent}"
@@ -37,26 +37,26 @@ def test_every_op_has_a_gradient_rule_or_says_that_it_has_none() -> None:
 def test_every_formula_names_an_input() -> None:
     wrong = [(name, v.inputs) for name, op in OWN for v in op.vjp.values()
              if not set(v.inputs) <= {p.name for p in op.schema.params if p.is_tensor or p.is_tensor_list}]  # fmt: skip
-    assert not wrong, f"formulas for what is no tensor parameter: {wrong}"
+    assert not wrong, f"formulas for a parameter that is not a tensor: {wrong}"
 
 
-def test_every_formula_asks_only_for_what_exists() -> None:
+def test_every_parameter_of_a_formula_is_known() -> None:
     wrong = []
     for name, op in OWN:
         given = {p.name for p in op.schema.params}
         known = {"g", "gs", "y", "y1", "y2", "ys", "needs"} | given | {name + "_spec" for name in given}
         wrong += [(name, p) for v in op.vjp.values() for p in v.params if p not in known]
-    assert not wrong, f"formula parameters that mean nothing: {wrong}"
+    assert not wrong, f"formula parameters that name neither a parameter of the op nor a cotangent or result: {wrong}"
 
 
-def test_no_parameter_hides_what_formulas_are_given() -> None:
+def test_no_parameter_of_an_op_has_a_name_reserved_for_formulas() -> None:
     wrong = [(name, p.name) for name, op in OWN if op.vjp for p in op.schema.params
              if p.name in ("g", "gs", "y", "ys", "needs")]  # fmt: skip
     assert not wrong, f"parameters with a name that formulas use for cotangents and results: {wrong}"
 
 
 @pytest.mark.parametrize("name", public_ops())
-def test_an_op_survives_pickling_as_itself(name: str) -> None:
+def test_unpickling_an_op_returns_the_same_object(name: str) -> None:
     assert pickle.loads(pickle.dumps(OPS[name])) is OPS[name]
 
 
@@ -165,7 +165,7 @@ def test_results_are_dense_or_views(name: str, number: int) -> None:
 
 @pytest.mark.parametrize("name", [n for n in public_ops() if not OPS[n].mutates and OPS[n].kind is not Kind.VIEW
                                   and OPS[n].kind is not Kind.EFFECT])  # fmt: skip
-def test_inputs_are_left_as_they_were(name: str) -> None:
+def test_functional_ops_do_not_change_their_inputs(name: str) -> None:
     for args in samples_of(name):
         tensors = [a for a in _flatten(args) if isinstance(a, eager.Tensor)]
         before = [t._array.copy() for t in tensors]
@@ -176,23 +176,23 @@ def test_inputs_are_left_as_they_were(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "number"), cases([n for n in public_ops() if OPS[n].dynamic_output]))
-def test_stated_sizes_are_those_of_the_kernel(name: str, number: int) -> None:
-    """Everything but the size that data tells; layouts for sizes that a compiled program takes."""
+def test_dynamic_output_rules_agree_with_the_kernel(name: str, number: int) -> None:
+    """Dtypes, shapes and strides agree, given the size that depends on data. Sizes stay within the declared maximum."""
     op = OPS[name]
     args = sample(name, number)
     results = op(*args)
     results = results if isinstance(results, tuple) else (results,)
-    asked: list[Any] = []
+    maxima: list[Any] = []
 
     def fresh(most: int | None) -> int:
-        asked.append(most)
+        maxima.append(most)
         return next(n for r, s in zip(results, _specs(op, args), strict=True) for n, m in zip(r.shape, s.shape, strict=True) if m == -7)
 
     stated = op.dynamic_output(fresh, *args)
     for r, s in zip(results, stated if isinstance(stated, tuple) else (stated,), strict=True):
         assert (tuple(r.shape), r.dtype) == (s.shape, s.dtype)
         assert r.numel() < 2 or r.stride() == s.strides
-        assert all(most is None or n <= most for most in asked for n in r.shape[:1])
+        assert all(most is None or n <= most for most in maxima for n in r.shape[:1])
 
 
 def _specs(op: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -200,7 +200,7 @@ def _specs(op: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     return found if isinstance(found, tuple) else (found,)
 
 
-def test_positions_in_memory_beyond_32_bits_are_told_in_64() -> None:
+def test_flat_positions_beyond_32_bits_are_64_bit_integers() -> None:
     at = [np.array([49_999, 1], np.int32), np.array([2, 42_999], np.int32)]
     found = flat_positions(at, (50_000, 43_000))
     assert found.tolist() == [49_999 * 43_000 + 2, 43_000 + 42_999]

@@ -1,4 +1,4 @@
-"""What torch takes in place of what a parameter wants: Python's types for dtypes, numbers for the tensors of arithmetic."""
+"""Arguments of other types that torch converts: Python types instead of dtypes, numbers instead of tensors in arithmetic."""
 from __future__ import annotations
 
 import pytest
@@ -24,7 +24,7 @@ _MADE = {
 
 @pytest.mark.parametrize("name", _MADE)
 @pytest.mark.parametrize(("given", "meant"), _TYPES)
-def test_types_of_python_are_taken_for_dtypes(name: str, given: type, meant: torch.dtype) -> None:
+def test_python_types_are_accepted_as_dtypes(name: str, given: type, meant: torch.dtype) -> None:
     got, want = _MADE[name](given), _MADE[name](meant)
     assert got.dtype is meant
     assert torch.equal(got, want)
@@ -33,19 +33,19 @@ def test_types_of_python_are_taken_for_dtypes(name: str, given: type, meant: tor
     assert torch.equal(compiled, want)
 
 
-def test_a_view_as_a_type_of_python_reads_the_bytes_anew():
+def test_a_view_with_a_python_type_reinterprets_the_bytes():
     x = torch.tensor([1.0, 2.0], dtype=torch.float64)
     assert torch.equal(x.view(int), x.view(torch.int64))
     assert x.view(int).data_ptr() == x.data_ptr()
 
 
-def test_a_tensor_that_has_the_type_already_is_itself():
+def test_to_a_python_type_returns_a_tensor_of_that_dtype_itself():
     x = torch.arange(3)
     assert x.to(int) is x
     assert x.to(dtype=int) is x
 
 
-def test_draws_into_a_type_of_python_are_those_of_the_dtype():
+def test_random_functions_draw_the_same_numbers_for_a_python_type_and_its_dtype():
     torch.manual_seed(3)
     got = torch.randn(4, dtype=float), torch.randint(0, 9, (4,), dtype=int), torch.rand(3)
     torch.manual_seed(3)
@@ -54,7 +54,7 @@ def test_draws_into_a_type_of_python_are_those_of_the_dtype():
 
 
 @pytest.mark.parametrize("wrong", [str, list, "float32", None.__class__])
-def test_other_types_are_no_dtypes(wrong: object) -> None:
+def test_other_types_are_refused_as_dtypes(wrong: object) -> None:
     with pytest.raises(TypeError, match=r"must be torch\.dtype, not"):
         torch.ones(2, dtype=wrong)
     with pytest.raises(ValueError, match="invalid type: 'int'"):
@@ -75,7 +75,7 @@ _SUMS = {
 
 
 @pytest.mark.parametrize("name", _SUMS)
-def test_numbers_are_taken_for_tensors_by_arithmetic(name: str) -> None:
+def test_arithmetic_functions_accept_numbers_for_all_operands(name: str) -> None:
     call, value, dtype = _SUMS[name]
     for result in (call(), torch.compile(call)()):
         assert result.dtype is dtype
@@ -83,7 +83,7 @@ def test_numbers_are_taken_for_tensors_by_arithmetic(name: str) -> None:
         assert result.item() == value
 
 
-def test_a_size_is_taken_for_a_tensor_by_arithmetic():
+def test_arithmetic_functions_accept_a_symbolic_size():
     @torch.compile(dynamic=True)
     def f(x):
         return x.sum() + torch.div(x.shape[0], 2, rounding_mode="trunc")
@@ -93,6 +93,6 @@ def test_a_size_is_taken_for_a_tensor_by_arithmetic():
 
 
 @pytest.mark.parametrize("name", ["remainder", "pow", "eq", "fmod", "maximum", "logical_and"])
-def test_other_functions_want_a_tensor(name: str) -> None:
+def test_other_functions_require_a_tensor(name: str) -> None:
     with pytest.raises(TypeError):
         getattr(torch, name)(7, 2)

@@ -1,4 +1,4 @@
-"""Distributions as expressions that torch and this library both understand: the cases of the comparison.
+"""Cases of the comparison with torch: distributions as expressions that run under torch and under this library.
 
 `T` makes a float64 tensor, `D` is `torch.distributions`. Values are points of the support at which densities are compared.
 """
@@ -70,12 +70,12 @@ DISTRIBUTIONS: dict[str, tuple[str, str]] = {
     "Wishart batch": (f"D.Wishart(T([2.5, 4.0]), scale_tril={TRIL})", "T([[1.0, 0.2], [0.2, 2.0]])"),
 }  # fmt: skip
 
-# What is compared besides log_prob: attributes, and methods without arguments.
+# Attributes, and methods without arguments, that are compared besides log_prob.
 ATTRIBUTES = ("mean", "mode", "variance", "stddev", "batch_shape", "event_shape", "has_rsample", "has_enumerate_support", "support")
-# Places at which icdf is compared.
+# Points at which icdf is compared.
 PLACES = "T([0.15, 0.8])"
 
-# Pairs whose divergence is compared: every pair of these.
+# The divergence of every pair of these distributions is compared.
 KL = {
     "Bernoulli": "D.Bernoulli(T([0.3, 0.0, 1.0]))", "Bernoulli2": "D.Bernoulli(T([0.6, 0.3, 1.0]))",
     "Beta": "D.Beta(T([0.5, 2.0]), T([0.7, 3.0]))", "Binomial": "D.Binomial(5, T([0.3, 0.9]))", "Binomial30": "D.Binomial(30, T([0.4, 0.2]))",
@@ -115,7 +115,7 @@ TRANSFORMS = {
     "D.biject_to(D.constraints.greater_than_eq(1.5))": "T([-1.0, 0.5])", "D.biject_to(D.constraints.corr_cholesky)": "T([-1.0, 0.5, 0.1])",
     "D.biject_to(D.constraints.independent(D.constraints.positive, 1))": "T([-1.0, 0.5])",
 }  # fmt: skip
-# those that have no log-determinant, or no inverse in the strict sense
+# transforms without a log-determinant, or without an inverse in the strict sense
 MAPS = {
     "D.AbsTransform()": "T([-1.0, 0.5])", "D.SoftmaxTransform()": "T([-1.0, 0.5])",
     "D.LowerCholeskyTransform()": "T([[0.3, 9.0], [0.2, -0.5]])", "D.PositiveDefiniteTransform()": "T([[0.3, 9.0], [0.2, -0.5]])",

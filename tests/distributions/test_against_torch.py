@@ -1,4 +1,4 @@
-"""Every distribution, divergence, transform and error text against what torch 2.13 computes (stored; see tests/data)."""
+"""Every distribution, divergence, transform and error text against torch 2.13's results, which tests/data stores."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ KNOWN = {
     ("distributions", "Kumaraswamy", "mode"): "torch's formula takes the logarithm of a negative number where the mode exists",
     ("distributions", "Weibull", "mode"): "0 for concentrations below 1, where torch raises a negative number to a power",
     ("distributions", "LogitRelaxedBernoulli", "has_rsample"): "it has an rsample, which torch does not declare",
-    ("distributions", "VonMises", "entropy"): "torch has none",
-    ("distributions", "VonMises", "variance"): "torch's polynomials for Bessel functions are good to 1e-5 here, ours to 1e-15",
+    ("distributions", "VonMises", "entropy"): "torch does not implement the entropy",
+    ("distributions", "VonMises", "variance"): "torch's Bessel functions have errors of 1e-5 here, ours of 1e-15",
     ("distributions", "VonMises", "stddev"): "as the variance",
 }
-# Equal maps; torch writes a sum with zero behind the exponential, so that its codomain reads as the reals.
+# The maps are equal, but torch adds zero to the exponential and reports the real numbers as the codomain.
 CODOMAINS = {"D.biject_to(D.constraints.positive)", "D.biject_to(D.constraints.independent(D.constraints.positive, 1))"}
 
 
@@ -76,14 +76,14 @@ def test_transforms_agree_with_torch(expression: str) -> None:
 
 
 @pytest.mark.parametrize("expression", REFERENCE["errors"])
-def test_wrong_arguments_raise_what_torch_raises(expression: str) -> None:
+def test_wrong_arguments_raise_torchs_errors(expression: str) -> None:
     got, wanted = ours()["errors"][expression], REFERENCE["errors"][expression]
     assert got["error"] == wanted["error"], got
-    if wanted["text"]:  # torch's NotImplementedErrors are empty, ours say what is missing
+    if wanted["text"]:  # torch's NotImplementedErrors are empty; ours name the missing function
         assert " ".join(got["text"].split()) == " ".join(wanted["text"].split())
 
 
-def test_the_differences_that_are_known_still_exist() -> None:
+def test_every_known_difference_occurs() -> None:
     for section, name, what in KNOWN:
         with pytest.raises(AssertionError):
             agree(ours()[section][name][what], REFERENCE[section][name][what], name)

@@ -1,4 +1,4 @@
-"""What is not a number: validation, lazy attributes, caches of transforms, registration, use in compiled code."""
+"""Behaviour besides numbers: validation, lazy attributes, caches of transforms, registration, compiled code."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_divergence_can_be_registered() -> None:
     class Q(D.Normal):
         pass
 
-    assert torch.equal(D.kl_divergence(P(0.0, 1.0), Q(1.0, 1.0)), torch.tensor(0.5))  # that of the nearest ancestors
+    assert torch.equal(D.kl_divergence(P(0.0, 1.0), Q(1.0, 1.0)), torch.tensor(0.5))  # the formula of the nearest base classes
 
     @D.register_kl(P, Q)
     def _formula(p: P, q: Q) -> torch.Tensor:
@@ -189,8 +189,8 @@ def test_a_compiled_categorical_is_one_graph_for_all_sizes() -> None:
         x, action = torch.randn(n, 4), torch.randint(0, 3, (n,))
         for got, want in zip(compiled(x, action), losses(x, action), strict=True):
             torch.testing.assert_close(got, want)
-    assert counter.frame_count == 2  # the second for every size
+    assert counter.frame_count == 2  # the second graph serves every size
 
 
-def test_the_inverse_of_a_transform_is_of_the_class_that_libraries_know() -> None:
+def test_the_inverse_of_a_transform_has_torchs_class() -> None:
     assert type(D.ExpTransform().inv) is D.transforms._InverseTransform

@@ -1,4 +1,4 @@
-"""Draws: their moments, their place in the cdf, and the gradients that reach parameters through them."""
+"""Draws: their moments, their values of the cdf, and the gradients that reach parameters through them."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def test_moments_of_draws_are_mean_and_variance(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CONTINUOUS_CDF)
-def test_places_of_draws_are_uniform(name: str) -> None:
-    """The Kolmogorov-Smirnov distance of cdf(draws) from the uniform distribution."""
+def test_the_cdf_of_draws_is_uniform(name: str) -> None:
+    """The Kolmogorov-Smirnov distance of cdf(draws) from the uniform distribution is below its critical value."""
     d = make(name)
     u = d.cdf(d.sample((N,))).sort(0)[0]
     expected = ((torch.arange(N, dtype=torch.float64) + 0.5) / N).reshape(N, *(1,) * (u.ndim - 1))
@@ -70,7 +70,7 @@ def test_places_of_draws_are_uniform(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["StudentT", "FisherSnedecor", "Beta", "VonMises", "InverseGamma", "LogitRelaxedBernoulli"])
 def test_draws_follow_the_density(name: str) -> None:
-    """Frequencies in bins against the integral of exp(log_prob) over them."""
+    """Frequencies in bins agree with the integrals of exp(log_prob) over the bins."""
     d = make(name)
     x = d.sample((N,))
     low, high = (0.02, 0.98) if name == "Beta" else (0.1, 3.0)
@@ -90,7 +90,7 @@ def test_categorical_frequencies() -> None:
 
 
 def gradients(d: Callable[..., Any], parameters: list[Any], f: Callable[[Any], Any]) -> list[Any]:
-    """Of E[f(x)], estimated by differentiating draws."""
+    """Gradients of E[f(x)] in the parameters, estimated by differentiating draws."""
     return list(torch.autograd.grad(f(d(*parameters).rsample((N * 5,))).mean(0).sum(), parameters))
 
 
@@ -105,8 +105,8 @@ PATHWISE = {
 
 
 @pytest.mark.parametrize("name", PATHWISE)
-def test_gradients_through_draws_are_those_of_the_moments(name: str) -> None:
-    """d/dtheta E[x] and E[x^2], estimated through draws, against the closed forms of mean and variance."""
+def test_gradients_through_draws_equal_the_gradients_of_the_moments(name: str) -> None:
+    """Gradients of E[x] and E[x^2], estimated through draws, agree with the closed forms of mean and variance."""
     cls, values = PATHWISE[name]
     parameters = [torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in values]
     d = cls(*parameters)

@@ -1,4 +1,4 @@
-"""Random programs over sizes: chains of steps, each from one matrix to another, whose code depends on the matrix's shape."""
+"""Random programs over sizes: chains of steps that map a matrix to a matrix and read the matrix's shape."""
 
 from __future__ import annotations
 
@@ -106,7 +106,10 @@ STEPS: dict[str, Step] = {
 
 
 class Program:
-    """A chain of steps chosen by `seed`: gives the last matrix, cut to 12 x 12 after each step, and numbers of its shape."""
+    """A chain of steps chosen by `seed`. Returns the last matrix, a number computed from its shape, and a mean.
+
+    Each step's result is cut to 12 x 12.
+    """
 
     def __init__(self, seed: int) -> None:
         pick = random.Random(seed)
@@ -136,7 +139,7 @@ class Program:
         x = self.inputs(k)
         try:
             y, number, mean = fn(x)
-        except Exception as error:  # noqa: BLE001 - what eager raises is to be raised
+        except Exception as error:  # noqa: BLE001 - compiled code must raise eager's error
             return type(error).__name__
         ((y * y).mean() + mean).backward()
         return y.detach(), number, mean.detach(), x.grad

@@ -13,7 +13,7 @@ BACKENDS = ("eager", "aot_eager", "inductor")
 
 
 class Counting:
-    """A backend by name that counts the graphs it is given, and keeps them. Any failure of it is an error of the test."""
+    """A backend by name that records the graphs that it compiles. A failure of the backend fails the test."""
 
     def __init__(self, name: str = "aot_eager") -> None:
         self.name = name
@@ -21,7 +21,7 @@ class Counting:
 
     def __call__(self, gm: Any, examples: Any) -> Callable[..., Any]:
         made = lookup(self.name)(gm, examples, CompileOptions())
-        self.graphs.append(gm)  # refusals do not count: the graph comes again, static
+        self.graphs.append(gm)  # a refused graph does not count: the compiler passes it again with static sizes
         return made
 
 
@@ -32,7 +32,7 @@ def compiled(fn: Any, backend: str = "aot_eager", **options: Any) -> tuple[Any, 
 
 
 def assert_same(actual: Any, expected: Any) -> None:
-    """Types, shapes, strides, dtypes and values; tensors within 1e-4."""
+    """Assert equal types, shapes, strides and dtypes, and equal values (within 1e-4 for tensors)."""
     assert type(actual) is type(expected), (actual, expected)
     if isinstance(expected, torch.Tensor):
         assert actual.shape == expected.shape and actual.stride() == expected.stride() and actual.dtype is expected.dtype
@@ -50,7 +50,7 @@ def assert_same(actual: Any, expected: Any) -> None:
 def check(
     fn: Callable[..., Any], calls: Iterable[tuple[Any, ...]], *, compilations: int, backend: str = "aot_eager", **options: Any
 ) -> Any:  # fmt: skip
-    """Call fn compiled and in eager with each of `calls`: the same results, from so many compilations. Gives the compiled function."""
+    """Assert that compiled fn has eager's results for each of `calls`, from `compilations` graphs. Returns the compiled fn."""
     made, counting = compiled(fn, backend, **options)
     for args in calls:
         assert_same(made(*args), fn(*args))

@@ -1,4 +1,4 @@
-"""Gradients from some of the outputs only, of a graph for all sizes: the backward for them is made after the guards."""
+"""Backward from some of the outputs of a graph for all sizes. This backward is compiled after the guards are fixed."""
 from __future__ import annotations
 
 import itertools
@@ -21,8 +21,8 @@ def _two_layouts_in_the_other_order(w: Any, n: int) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("f", [_two_layouts, _two_layouts_in_the_other_order])
-def test_a_layout_is_known_without_asking_for_sizes(f: Any, backend: str) -> None:
-    """n may be any integer, so that which of the strides 4*n and 4 is the greater cannot be proved."""
+def test_a_layout_is_inferred_without_a_guard_on_sizes(f: Any, backend: str) -> None:
+    """n may be any integer, so that no proof decides which of the strides 4*n and 4 is greater."""
     for used in ((0,), (1,), (0, 1)):
         made = torch.compile(f, dynamic=True, backend=backend)
         for n, shape in itertools.product((5, 7), ((2, 4), (3, 4))):

@@ -1,4 +1,7 @@
-"""Automatic dynamic: static first, then what changed is a symbol; results are eager's; so many compilations and no more."""
+"""Automatic dynamic shapes: the first graph is static, then a changed size or number becomes a symbol.
+
+Results are eager's, and the number of compilations is exact.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +24,14 @@ def test_a_size_that_changed_compiles_twice(backend: str) -> None:
     check(lambda x: x * 2 + 1, rows(4, 5, 6, 9, 2, 100), compilations=2, backend=backend)
 
 
-def test_each_size_and_number_is_compiled_for_itself_where_that_is_asked() -> None:
+def test_without_automatic_dynamic_each_size_and_number_compiles() -> None:
     with dynamo.config.patch(automatic_dynamic_shapes=False):
         check(lambda x: x * 2 + 1, rows(4, 5, 6), compilations=3)
         check(lambda x, n: x + n, [(r(3), 2), (r(3), 5), (r(3), 9)], compilations=3)
     check(lambda x, n: x + n, [(r(3), 2), (r(3), 5), (r(3), 9)], compilations=2)
 
 
-def test_zero_and_one_are_compiled_for_themselves() -> None:
+def test_sizes_zero_and_one_compile_separately() -> None:
     check(lambda x: x.sum(0) + x.shape[0], rows(4, 1, 5, 0, 6, 1, 0, 2), compilations=4)
 
 
@@ -92,7 +95,7 @@ def test_layouts_of_inputs(layout: object, backend: str) -> None:
     check(lambda x: (x * 2, x.sum(0), x.transpose(0, 1)), [(layout(n),) for n in (4, 5, 6, 9)], compilations=2, backend=backend)  # type: ignore[operator]
 
 
-def test_an_order_of_strides_that_changes_is_seen() -> None:
+def test_a_changed_order_of_strides_recompiles() -> None:
     def f(x):  # type: ignore[no-untyped-def]
         return x * 2, x.stride(), x.is_contiguous()
 
@@ -122,7 +125,7 @@ def test_python_arithmetic_with_sizes_stays_symbolic() -> None:
     check(f, rows(4, 5, 7, 9, 12), compilations=2)
 
 
-def test_what_needs_the_number_compiles_for_each() -> None:
+def test_an_operation_that_needs_the_int_compiles_for_each_int() -> None:
     check(lambda x: (x + 1, f"{x.shape[0]:03d}"), rows(4, 5, 7), compilations=3)
     check(lambda x: sum(x[i] * i for i in range(x.shape[0])), rows(4, 5, 7), compilations=3)
     check(lambda x: (x + 1, {x.shape[0]: 1}), rows(4, 5, 7), compilations=3)

@@ -1,4 +1,4 @@
-"""A size that is computed may come out as 1, and then broadcasts: it is told by proof, not by looks."""
+"""A computed size that may equal 1 broadcasts at run time. The compiler must prove that it is not 1, not assume it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WEIGHT = torch.linspace(-1, 1, 75).reshape(3, 1, 5, 5)
 
 
 def squeeze_and_excite(x):
-    y = F.conv2d(x, WEIGHT, None, 2, 0, 1, 3)  # sizes (n - 3) // 2, of which nothing is known but that they are no less than 1
+    y = F.conv2d(x, WEIGHT, None, 2, 0, 1, 3)  # sizes (n - 3) // 2, known only to be at least 1
     return F.adaptive_avg_pool2d(y, 1) * y
 
 

@@ -1,4 +1,4 @@
-"""Code for all sizes stays as small as code for one: index arithmetic that goes round a layout and back cancels."""
+"""Code for all sizes is as small as code for one size: index arithmetic of a change of layout and its inverse cancels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.dynamic.support import assert_same
 
 
 class Mixer(nn.Module):
-    """A block of ConvNeXt: channels to the back for its linear layers, and to the front again."""
+    """A block of ConvNeXt: moves the channels last for its linear layers, and then first again."""
 
     def __init__(self, d: int) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class Mixer(nn.Module):
 
 
 class Trimmed(nn.Module):
-    """Something of attention over frames of which the last is cut off, so that their number is a sum: t - 1."""
+    """Part of an attention over frames without the last frame, so that their number is a sum: t - 1."""
 
     def __init__(self, d: int, depth: int) -> None:
         super().__init__()

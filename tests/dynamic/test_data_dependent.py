@@ -1,4 +1,4 @@
-"""Sizes and numbers that depend on data: the graph breaks there with a reason, and results are eager's for any of them."""
+"""The graph breaks at a size or number that depends on data and states the reason. Results are eager's for any data."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_a_float_promotes_as_a_number(dtype: str) -> None:
                 assert mine.dtype is theirs.dtype
                 rtol = 1e-2 if x.dtype.itemsize == 2 else 1e-6
                 assert torch.allclose(mine.to(torch.complex128), theirs.to(torch.complex128), rtol=rtol)
-        rounded = x.ndim == 0 and x.dtype.itemsize == 2  # a 0-d input would be rounded where eager's number is not
+        rounded = x.ndim == 0 and x.dtype.itemsize == 2  # a 0-d input of a half dtype would round, unlike eager's number
         assert len(counting.graphs) == (len(VALUES) if rounded else 2)
 
 
@@ -73,14 +73,14 @@ def test_nan_takes_neither_side() -> None:
     check(f, [(r(3), a) for a in (0.5, 0.25, math.nan, 2.0, math.nan, math.inf, -math.inf)], compilations=4)
 
 
-def test_what_needs_the_value_compiles_for_each() -> None:
+def test_an_operation_that_needs_the_float_compiles_for_each_float() -> None:
     check(lambda x, a: (x + 1, f"{a:.4f}"), [(r(3), a) for a in VALUES], compilations=5)
     check(lambda x, a: (x + 1, f"{a}".zfill(5)), [(r(3), a) for a in VALUES], compilations=5)
     check(lambda x, a: x[: int(a)] + 1, [(r(5), a) for a in (1.5, 2.5, 3.5)], compilations=3)
     check(lambda x, a: (x + 1, {a: 1}), [(r(3), a) for a in (0.0, -0.0, 0.0)], compilations=2)
 
 
-def test_the_text_of_a_float_is_made_when_it_runs() -> None:
+def test_a_float_is_formatted_when_the_compiled_function_runs() -> None:
     check(lambda x, a: (x + 1, f"{a} and {a!r}"), [(r(3), a) for a in (*VALUES, math.nan, math.inf, 1e300, 3.0)], compilations=2)
 
 

@@ -1,4 +1,4 @@
-"""Shape guards: in a phase of their own, with the user's line, the old values and the new ones."""
+"""Shape guards run in a separate phase. Their reports contain the user's line, the old values and the new values."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_guards_are_shown_with_the_line_that_needed_them_and_their_cost() -> Non
     ((7, 7), "x.size(0) % 2 == 0 [shape]: expected x.size(0) % 2 == 0 (as with x.size(0)=6), got x.size(0)=7, needed at"),
     ((8, 1), "y [tensor]"),
 ])  # fmt: skip
-def test_recompilations_tell_the_relation_and_both_values(sizes: tuple[int, int], failed: str) -> None:
+def test_a_recompilation_reports_the_relation_and_both_values(sizes: tuple[int, int], failed: str) -> None:
     def f(x, y):  # type: ignore[no-untyped-def]
         if x.shape[0] % 2 == 0:
             x = x + 1
@@ -94,7 +94,7 @@ def test_checks_agree_with_their_relation() -> None:
                         assert program.check([x, y, k]) is relation.holds({a: x.size(1), b: y.stride(0), n: k}), str(relation)
 
 
-def test_the_dynamic_log_tells_what_became_a_symbol_and_why() -> None:
+def test_the_dynamic_log_reports_each_new_symbol_and_its_cause() -> None:
     with logs.capture() as records:
         logs.set_logs(dynamic=logging.INFO)
         try:

@@ -86,7 +86,7 @@ def test_wrong_marks() -> None:
         dynamo.mark_dynamic(torch.randn(2), 0, specialize_on=[lambda n: n == 2])
 
 
-def test_mark_static_address_leaves_results_and_recompilations_as_they_are() -> None:
+def test_mark_static_address_changes_neither_results_nor_recompilations() -> None:
     compiles: list[int] = []
     f = torch.compile(lambda cache, x: cache + x, backend=lambda gm, inputs: compiles.append(1) or gm.forward)
     caches = [torch.zeros(3), torch.ones(3)]

@@ -1,4 +1,4 @@
-"""Any sequence of sizes, with 0, 1 and equal ones among them: results and gradients are eager's, as are errors."""
+"""Results, gradients and errors are eager's for any sequence of sizes, with 0, 1 and equal sizes among them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _run(fn: Callable[..., Any], a: int, b: int) -> tuple[Any, ...]:
         sum((r * (k + 1)).sum() for k, r in enumerate(results)).backward()
     except (RuntimeError, IndexError, ValueError) as error:
         return type(error), str(error)
-    # A stride along a dim of size 1 is nobody's business, so gradients are compared without.
+    # The stride of a dim of size 1 is unspecified, so that gradients are compared without strides.
     return tuple(r.detach() for r in results), *((tuple(t.grad.shape), t.grad.reshape(-1)) for t in (x, y) if t.grad is not None)
 
 
@@ -52,7 +52,7 @@ def _run(fn: Callable[..., Any], a: int, b: int) -> tuple[Any, ...]:
 @pytest.mark.parametrize("name", PROGRAMS)
 @settings(max_examples=6, deadline=None)
 @given(drawn=sizes)
-def test_any_sizes(name: str, dynamic: bool | None, drawn: list[tuple[int, int]]) -> None:
+def test_any_sequence_of_sizes_agrees_with_eager(name: str, dynamic: bool | None, drawn: list[tuple[int, int]]) -> None:
     fn = PROGRAMS[name]
     made = torch.compile(fn, backend="aot_eager", dynamic=dynamic)
     for a, b in drawn:

@@ -1,4 +1,4 @@
-"""Random programs over sizes, compiled and called with one shape after another: results, numbers and gradients of eager."""
+"""Random programs over sizes, compiled and called with a sequence of shapes, have eager's results, numbers and gradients."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import eager as torch
 from dynamo.compilation import attempt
 from tests.dynamic.size_programs import STEPS, Program
 
-FOUND = (40, 98, 286)  # what random programs brought to light
+FOUND = (40, 98, 286)  # seeds of programs that once failed
 
 
 def _assert_close(actual: Any, expected: Any) -> None:
@@ -31,7 +31,7 @@ def _assert_close(actual: Any, expected: Any) -> None:
 
 @pytest.fixture(autouse=True)
 def _no_help(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A compiled graph that raises is an error where eager raises nothing: the program does not run again."""
+    """A compiled graph that raises fails the test: the compiler does not fall back to eager."""
 
     def again(error: Exception, *_: Any) -> Any:
         raise error
@@ -41,7 +41,7 @@ def _no_help(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _float64() -> Iterator[None]:
-    """Compute in float64: gradients through a normalisation cancel, and float32 leaves only rounding errors of them."""
+    """Compute in float64: gradients through a normalisation cancel and would be only rounding errors in float32."""
     torch.set_default_dtype(torch.float64)
     yield
     torch.set_default_dtype(torch.float32)
@@ -60,7 +60,7 @@ def test_a_program_over_sizes_gives_eagers_results_for_every_shape(seed: int) ->
 
 @pytest.mark.parametrize("name", STEPS)
 def test_every_step_runs_in_eager_for_most_shapes(name: str) -> None:
-    """A step that always raises would test nothing."""
+    """A step that always raises would not test the compiler."""
     program = Program(0)
     program.names, program.shapes = [name], [(4, 6), (5, 5), (2, 3), (1, 4), (7, 2)]
     raised = sum(isinstance(program.run(program, k), str) for k in range(len(program.shapes)))
@@ -72,8 +72,8 @@ def test_native_code_of_a_program_over_sizes(seed: int) -> None:
     _assert_like_eager(Program(seed), "inductor")
 
 
-def test_the_stride_of_a_dim_of_one_element_tells_no_size() -> None:
-    """A tensor kept for the backward had sizes read from it that its layout did not hold."""
+def test_no_size_is_inferred_from_the_stride_of_a_dim_of_size_1() -> None:
+    """The backward once read sizes from the strides of a saved tensor that did not determine them."""
 
     def fn(x: Any) -> Any:
         y = x[torch.arange(x.shape[0])][:, x.shape[1] // 2 :]

@@ -1,4 +1,4 @@
-"""SymInt and its environment: arithmetic keeps expressions, decisions are proved or noted, nothing is lost in silence."""
+"""SymInt and its environment: arithmetic keeps expressions, and each decision on a value is proved or recorded as a guard."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_equal_symbols_become_one() -> None:
     env, (a, b) = env_of(6, 6)
     assert a == b
     assert plain(b * 2 + a) is plain(a * 3) and simplified((b.expr, 4), env) == (a.expr, 4)
-    assert a * 3 == 18  # and from here on both are a number
+    assert a * 3 == 18  # this decision makes both symbols numbers
     assert env.wrap(b.expr) == 6 and type(env.wrap(b.expr)) is int and plain([a, {"k": (b,)}]) == [6, {"k": (6,)}]
 
 
@@ -106,12 +106,12 @@ def test_division_by_a_symbol_that_is_zero_is_an_error() -> None:
     assert notes(env) == ["s0 == 0"]
 
 
-def test_other_operands_answer_as_those_of_an_int() -> None:
+def test_operands_of_other_types_behave_as_for_an_int() -> None:
     _, (a,) = env_of(5)
     for fn in (*BINARY, operator.lt, operator.truediv, operator.pow):
         with pytest.raises(TypeError):
             fn(a, None)
-    assert a != None and a != "5" and a != (5,)  # noqa: E711 - the operator is what is tested
+    assert a != None and a != "5" and a != (5,)  # noqa: E711 - the test is about the operator
 
 
 def test_nothing_is_decided_after_the_end() -> None:

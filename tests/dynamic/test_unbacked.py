@@ -1,4 +1,4 @@
-"""Numbers and sizes that data tells, captured: one graph as the user sees it, results and gradients of eager for any data."""
+"""Capture of numbers and sizes that depend on data: the user sees one graph, with eager's results and gradients for any data."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "nonzero": lambda x: (x > 0).nonzero() * 2,
     "where": lambda x: torch.where(x > 0)[0] + 1,
     "mask": lambda x: x[x > 0] * 2,
-    "a number that an op wants itself": lambda x: torch.full((3,), (x > 0).sum().item() / 2.0) * x.sum(),
+    "a number that is an argument of an op": lambda x: torch.full((3,), (x > 0).sum().item() / 2.0) * x.sum(),
     "a number added and kept": lambda x: x.clone().index_fill_(0, torch.tensor([0]), float((x > 0).sum().item())),
     "mask in the middle": lambda x: (x * 3)[x > 0].exp().sum() + x,
     "rows": lambda x: x[x.sum(1) > 0] @ x.t(),
@@ -159,11 +159,11 @@ def test_one_graph_gives_eagers_results_and_gradients_for_any_data(name: str) ->
 
 
 @pytest.mark.parametrize("name", ["item", "mask in the middle", "two masks", "slice"])
-def test_native_code_runs_for_sizes_that_data_tells(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_native_code_runs_for_data_dependent_sizes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def again(error: Exception, *_: Any) -> Any:
         raise error
 
-    monkeypatch.setattr(attempt, "_eager_again", again)  # nothing that is assumed fails for these sizes
+    monkeypatch.setattr(attempt, "_eager_again", again)  # no assumption fails for these sizes
     fn = PROGRAMS[name]
     made = torch.compile(fn, fullgraph=True)
     for n in (8, 9, 12):
@@ -212,7 +212,7 @@ def test_an_assertion_decides_a_branch_and_is_checked() -> None:
 
 
 def test_a_write_to_an_input_before_it_breaks_the_graph() -> None:
-    """What is assumed may fail, and the program runs again: it must not have written to anything."""
+    """If an assumption about data fails, the program runs again in eager, so that it must not have written to an input."""
 
     def fn(x: Any) -> Any:
         x.add_(1)
@@ -239,7 +239,7 @@ def test_each_setting_is_separate(names: str) -> None:
 
 @pytest.mark.parametrize("select", [lambda x, m: x[m], torch.masked_select, lambda x, m: m.nonzero()])
 def test_a_mask_written_between_two_calls_gives_another_size(select: Any) -> None:
-    """The sizes of equal calls are one symbol; these are not equal."""
+    """Equal calls share a symbol for their size. A write to the mask between two calls makes them unequal."""
 
     def fn(x: Any, mask: Any) -> Any:
         mask = mask.clone()

@@ -1,4 +1,4 @@
-"""Law D of the house: an object is what it holds. A capture holds its parts, and values know it through one small protocol."""
+"""Law D of the house: composition instead of inheritance. A capture has parts, and values use it through one small protocol."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_no_class_of_dynamo_joins_two_classes_of_dynamo() -> None:
     assert joined == []
 
 
-def test_no_class_of_dynamo_has_more_methods_than_a_reader_holds() -> None:
+def test_no_class_of_dynamo_exceeds_the_limit_of_methods() -> None:
     long = [
         f"{module}.{node.name}" for module, node in classes("dynamo")
         if sum(isinstance(part, ast.FunctionDef) for part in node.body) > MOST_METHODS

@@ -1,5 +1,8 @@
-"""The layers of dynamo's native code: a file includes headers of its own layer and of layers before it, and one header alone knows
-versions of CPython. A file declares what it gives to others in its header, so an include is a use."""
+"""The layers of dynamo's native code: a file includes headers only of its layer and of the layers before it.
+
+One header contains all conditions on the version of CPython. A file declares its exported functions in its header, so that
+every use of another file needs an include.
+"""
 
 from __future__ import annotations
 

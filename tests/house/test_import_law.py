@@ -84,7 +84,7 @@ def _allowed(i: Import) -> bool:
     return (_top(i.importer), _top(i.target)) in LAZY and _top(i.importer) != _top(i.target)
 
 
-def test_function_level_imports_stand_in_the_allow_list() -> None:
+def test_function_level_imports_are_in_the_allow_list() -> None:
     lazy = [i for i in imports() if i.lazy and not i.typing]
     unused = set(LAZY) - {(_top(i.importer), _top(i.target)) for i in lazy}
     assert not unused, f"no function imports these, take them off LAZY: {unused}"
@@ -92,7 +92,7 @@ def test_function_level_imports_stand_in_the_allow_list() -> None:
     assert not wrong, "move these to the top of their file, or add a reason to LAZY:\n" + "\n".join(wrong)
 
 
-def test_imports_by_name_stand_in_the_allow_list() -> None:
+def test_imports_by_name_are_in_the_allow_list() -> None:
     by_name = {(name, ast.unparse(call.args[0])): call.lineno for name, call in imports_by_name()}
     wrong = [f"{name}:{line} imports {target}" for (name, target), line in by_name.items() if (name, target) not in BY_NAME]
     assert not wrong, "\n".join(wrong)

@@ -33,7 +33,7 @@ def run_torch(python: str) -> Outcomes:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.keywords", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--torch", metavar="PYTHON", help="an interpreter that has torch")
-    parser.add_argument("--all", action="store_true", help="print what is excused as well")
+    parser.add_argument("--all", action="store_true", help="also print excused findings")
     parser.add_argument("--store", action="store_true", help=f"write torch's outcomes to {STORED.name}")
     options = parser.parse_args()
     theirs = run_torch(options.torch) if options.torch else stored()

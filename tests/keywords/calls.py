@@ -25,7 +25,7 @@ _USE: Final = " >> "  # between a call and the use of its result
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An expression that makes a call, the public name of what it calls, and where the expression comes from."""
+    """An expression that makes a call, the public name of the callable, and the source of the expression."""
 
     name: str
     text: str
@@ -66,7 +66,7 @@ def _parse(text: str) -> ast.Call | None:
 
 
 def _scope(T: Library, call: Call) -> dict[str, Any]:
-    """The names that the call is written in, made anew."""
+    """New objects for the names in the expression of the call."""
     if call.kind == "function":
         return names(T)
     if call.kind == "object":
@@ -231,7 +231,7 @@ SequentialLR(sgd, [optim.lr_scheduler.StepLR(sgd, 2), optim.lr_scheduler.StepLR(
 
 def _object_scope(T: Library) -> dict[str, Any]:
     """The names of `object_calls`: a small network, its parameters with gradients, a batch, and functions of tensors and files."""
-    import_module(f"{T.__name__}.nn.utils.prune")  # torch does not import it by itself
+    import_module(f"{T.__name__}.nn.utils.prune")  # `import torch` does not import it
     net, norm, table = T.nn.Linear(4, 3), T.nn.BatchNorm1d(2), T.nn.Embedding(5, 3, sparse=True)
     x, buffer = T.ones(2, 4), io.BytesIO()
     net(x).sum().backward()
@@ -256,7 +256,7 @@ def _object_scope(T: Library) -> dict[str, Any]:
 
 
 def _run_object(T: Library, call: Call, more: dict[str, Any]) -> Any:
-    """What the use of the result gives."""
+    """The value of the expression that uses the result."""
     node, scope = _parse(call.text), _scope(T, call)
     assert node is not None
     args, kwargs = _arguments(node, scope)
@@ -265,7 +265,7 @@ def _run_object(T: Library, call: Call, more: dict[str, Any]) -> Any:
 
 
 def objects(T: Library) -> Iterator[Call]:
-    """The first case of each layer, each optimizer, each learning rate schedule, and of what `object_calls` calls."""
+    """The first case of each layer, optimizer, learning rate schedule and callable of `object_calls`."""
     texts = [("layer", expression) for expression, _ in layer_cases.LAYERS.values()]
     base = T.optim.Optimizer
     texts += [("optimizer", f"optim.{name}([p])") for name, kind in sorted(vars(T.optim).items())

@@ -1,4 +1,4 @@
-"""Findings: keywords whose wrong values eager takes and torch refuses, or that act in torch and not in eager."""
+"""Findings: wrong values of keywords that eager accepts and torch refuses, or keywords with an effect only in torch."""
 from __future__ import annotations
 
 import gzip
@@ -22,10 +22,10 @@ _CLASSES: Final = ("TypeError", "RuntimeError", "ValueError", "NotImplementedErr
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A wrong value of one keyword that does something else in eager than in torch.
+    """A wrong value of one keyword with a different outcome in eager than in torch.
 
-    kind: "taken" if only torch refuses it; "refused" if only eager does; "ignored" if it acts in torch alone, or in a
-    function that torch does not have; "class" if eager raises what is not the class of a refusal.
+    kind: "taken" if only torch refuses the value; "refused" if only eager refuses it; "ignored" if it has an effect in torch
+    only, or if eager ignores it in a function that torch lacks; "class" if eager raises an error of an unexpected class.
     """
 
     kind: str

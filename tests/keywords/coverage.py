@@ -1,4 +1,4 @@
-"""Public callables with keyword parameters that no call of the plan reaches, and the families of reasons for it."""
+"""Public callables with keyword parameters that no call of the plan calls, and the reasons by pattern of name."""
 from __future__ import annotations
 
 import inspect
@@ -16,7 +16,7 @@ _MODULES: Final = (
     "special testing utils.checkpoint utils.data"
 ).split()
 _SHORT: Final = {"nn": "nn", "nn.functional": "F", "optim": "optim", "optim.lr_scheduler": "optim.lr_scheduler", "distributions": "D"}
-# Patterns of names, and why no call is written for them.
+# Patterns of names, and the reason why the plan has no call of them.
 UNCALLED: Final[tuple[tuple[str, str], ...]] = (
     (r"T\.\w+(Storage|Tensor)|T\.(Storage|Tensor|device|dtype)", "the classes of storages, tensors, devices and dtypes"),
     (r"T\.(Event|Stream)|nn\.DataParallel|Tensor\.(cuda|pin_memory)", "needs a GPU"),
@@ -31,7 +31,7 @@ UNCALLED: Final[tuple[tuple[str, str], ...]] = (
     (r"(T|Tensor)\.slice_inverse|T\.from_dlpack|Tensor\.(hash_tensor|orgqr|ormqr)",
      "a method whose function is called, or an operand that torch makes itself"),
     (r"D\.(Distribution|ExponentialFamily|Transform|GeneralizedPareto|LKJCholesky)|nn\.(RNNCellBase|NonDynamicallyQuantizableLinear)",
-     "a base class, or a class whose keywords are those of the classes beside it"),
+     "a base class, or a class with the same keywords as its sibling classes"),
     (r"(optim\.lr_scheduler|T\.optim\.swa_utils)\.LRScheduler|T\.utils\.data\.Sampler", "a base class"),
     (r"nn\.Uninitialized(Buffer|Parameter)|T\.nn\.utils\.rnn\.PackedSequence|T\.sparse\.SparseTensor|T\.func\.Wrapped",
      "made by layers and functions, not by programs"),
@@ -40,7 +40,7 @@ UNCALLED: Final[tuple[tuple[str, str], ...]] = (
     (r"T\.func\.debug_unwrap|T\.nn\.utils\.parametrize\.transfer_parametrizations_and_params", "moves what other calls made"),
     (r"T\.profiler\.\w+", "records and writes; tests.utils and tests.eager try its options"),
     (r"T\.utils\.checkpoint\.\w+", "serves a policy of checkpoint, which is called"),
-    (r"T\.\S+\.(state_for|torch_device|ModuleDict|ModuleList|Parameter)", "a name that the module imports for itself"),
+    (r"T\.\S+\.(state_for|torch_device|ModuleDict|ModuleList|Parameter)", "a name that the module imports for internal use"),
 )  # fmt: skip
 
 
@@ -53,7 +53,7 @@ def uncalled(called: set[str]) -> Iterator[str]:
 
 
 def reason(name: str) -> str | None:
-    """Why no call is written for a callable, or None."""
+    """The reason why the plan has no call of a callable, or None."""
     return next((why for pattern, why in UNCALLED if re.fullmatch(pattern, name)), None)
 
 
@@ -72,7 +72,7 @@ def _missing(prefix: str, owner: Any, called: set[str]) -> Iterator[str]:
 
 
 def _is_own(prefix: str, attribute: str, value: Any) -> bool:
-    """Whether a module does not only import the name: the public modules use some of eager's, and of Python's."""
+    """Whether the name is part of the module's API. Public modules also import names of eager and of Python."""
     if prefix in ("T", "Tensor"):
         return True
     return str(getattr(value, "__module__", "")).startswith("eager") and not hasattr(eager, attribute)
@@ -86,5 +86,5 @@ def _has_keywords(value: Any) -> bool:
     return any(p.kind is p.KEYWORD_ONLY or (p.kind is p.POSITIONAL_OR_KEYWORD and p.default is not p.empty) for p in parameters)
 
 
-if __name__ == "__main__":  # in a process of its own, where no test has loaded further names
+if __name__ == "__main__":  # in a separate process, in which no test has loaded further names
     print("\n".join(uncalled({call.name for call, _ in plan()})))

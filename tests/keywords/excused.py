@@ -13,16 +13,16 @@ _ARITHMETIC: Final = "add|sub|subtract|mul|multiply|div|divide|true_divide|floor
 EXCUSED: Final[tuple[tuple[str, str], ...]] = (
     # torch accepts, eager refuses
     (rf"refused: T\.({_ARITHMETIC})\(out=(True|False|-17|2\.5)\)",
-     "torch wraps the number in a tensor, writes the result into it and returns it: nobody else can see that `out`"),
+     "torch wraps the number in a new tensor, writes the result into it and returns it: no caller has that `out`"),
     (r"refused: nn\.MaxUnpool[12]d\((stride|padding)=(True|False)\)|refused: F\.max_unpool[12]d\(padding=False\)",
-     "sizes of windows are whole numbers; torch refuses a bool in max_unpool3d, and only its Python code for 1 and 2 dims takes one"),
+     "sizes of windows are integers; torch refuses a bool in max_unpool3d, but its Python code for 1 and 2 dims accepts it"),
     (r"refused: T\.lobpcg\(iK=", "torch's default method never reads the preconditioner; eager's does"),
-    (r"refused: T\.lobpcg\(method=", "torch takes every value but 'ortho' for 'basic'; eager has two names and refuses others"),
-    (r"refused: T\.lobpcg\(niter=2\.5\)", "a number of iterations is whole; torch compares its counter with it"),
+    (r"refused: T\.lobpcg\(method=", "torch treats every value except 'ortho' as 'basic'; eager accepts two names and refuses others"),
+    (r"refused: T\.lobpcg\(niter=2\.5\)", "a number of iterations is an integer; torch only compares its counter with it"),
     (r"refused: T\.nn\.init\.trunc_normal_\(std=-17\)", "no distribution has a negative deviation; torch's rejection sampling squares it"),
-    (r"refused: nn\.LinearCrossEntropyLoss\(options=", "eager has no chunked form, which the options are for, and says so"),
-    (r"refused: T\.func\.vmap\(out_dims=(True|False)\)", "a dim is whole: torch refuses a bool for in_dims, but not for out_dims"),
-    (r"refused: T\.autograd\.grad(grad)?check\(masked=", "eager has no masked gradients of sparse tensors, and says so"),
+    (r"refused: nn\.LinearCrossEntropyLoss\(options=", "eager lacks the chunked form that the options configure, and raises"),
+    (r"refused: T\.func\.vmap\(out_dims=(True|False)\)", "a dim is an integer: torch refuses a bool for in_dims, but not for out_dims"),
+    (r"refused: T\.autograd\.grad(grad)?check\(masked=", "eager lacks masked gradients of sparse tensors, and raises"),
     (r"refused: T\.autograd\.gradgradcheck\(check_fwd_over_rev=", "eager has no forward mode through autograd.grad, and says so"),
     (r"refused: F\.multi_head_attention_forward\([qkv]_proj_weight=", "torch reads these weights only with use_separate_proj_weight"),
     # torch refuses, eager accepts

@@ -1,4 +1,4 @@
-"""Accepted calls of functions that the table of `tests.data.calls` has no plain call of. Read by calls.py.
+"""Accepted calls of functions for which the table of `tests.data.calls` has no plain call. Read by calls.py.
 
 Written over the names of `tests.data.calls.names`, one call a line or several divided by ` | `.
 """

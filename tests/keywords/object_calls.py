@@ -1,6 +1,6 @@
-"""Accepted calls whose outcome shows in the use of what they return or change: `call >> use`, where `it` is the result.
+"""Accepted calls that return or change an object: `call >> use`, in which `use` reads the object under the name `it`.
 
-Read by calls.py, which defines the names besides those of `tests.data.calls.names`. One call a line or several divided by ` | `.
+calls.py reads them and defines further names besides `tests.data.calls.names`. A line holds calls separated by ` | `.
 """
 from __future__ import annotations
 

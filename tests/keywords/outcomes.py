@@ -1,7 +1,7 @@
-"""What wrong values of keywords do: refused with an error's class, `changed` or `same` as without the keyword.
+"""Outcomes of wrong values of keywords: the class of the error, or whether the result is `changed` or the `same`.
 
-`python -m tests.keywords.outcomes PLAN RESULT LIBRARY` runs the calls of a plan (JSON) in a library; this file imports
-neither eager nor torch by itself.
+`python -m tests.keywords.outcomes PLAN RESULT LIBRARY` runs the calls of a plan (JSON) in a library. This file imports
+neither eager nor torch except as LIBRARY.
 """
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ VALUES: tuple[Any, ...] = (Wrong(), "bogus", True, False, -17, 2.5)
 
 
 def outcomes(T: Library, plan: Plan) -> dict[str, dict[str, list[str]]]:
-    """By call and keyword, the outcome of each of `VALUES`. Leaves out calls that the library refuses as they are."""
+    """By call and keyword, the outcome of each of `VALUES`. Leaves out calls that the library refuses without the keyword."""
     found: dict[str, dict[str, list[str]]] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -48,7 +48,7 @@ def outcomes(T: Library, plan: Plan) -> dict[str, dict[str, list[str]]]:
 
 
 def outcome(T: Library, call: Call, keyword: str, value: Any, plain: Any) -> str:
-    """What the call does: the built-in class of its error, or whether the result is the plain one."""
+    """The built-in class of the call's error, or whether its result equals `plain`, the result without the keyword."""
     try:
         result = run(T, call, {keyword: value})
     except Exception as error:

@@ -38,14 +38,14 @@ def _misspelt() -> Iterator[tuple[Call, str]]:
 def _error(call: Call, keyword: str) -> Exception | None:
     try:
         run(eager, call, {keyword: None})
-    except Exception as error:  # noqa: BLE001 - what is tested
+    except Exception as error:  # noqa: BLE001 - the test checks the class
         return error
     return None
 
 
 @pytest.fixture(scope="module")
 def errors() -> dict[str, tuple[str, Exception | None]]:
-    """By call, the right keyword and what its misspelling raises."""
+    """By call, the right keyword and the error that its misspelling raises."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return {call.name: (name, _error(call, name + "m")) for call, name in _misspelt()}

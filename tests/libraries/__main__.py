@@ -28,8 +28,9 @@ TOLERANCE = 1e-6
 
 
 def outcome(torch: Any, name: str, compiled: bool) -> dict[str, list[float]]:
-    """Sums and random projections of a model's results, of the gradients of its inputs, and of those of its weights."""
-    torchvision_stand_in.present(not name.startswith(("transformers/", "diffusers/")))  # these do without, or look closer
+    """Sums and random projections of a model's results, of its input gradients and of its weight gradients."""
+    # transformers and diffusers need no torchvision, and use more of it than the stand-in has if they find it
+    torchvision_stand_in.present(not name.startswith(("transformers/", "diffusers/")))
     torch.manual_seed(0)
     model, arrays = CASES[name](torch)
     model.double().eval()
@@ -43,7 +44,7 @@ def outcome(torch: Any, name: str, compiled: bool) -> dict[str, list[float]]:
 
 
 def _set_weights(torch: Any, model: Any) -> None:
-    """Weights of a usual size, the same under every implementation: drawn by numpy, in order of their names."""
+    """Set weights of a usual scale. numpy draws them in the order of their names, so that every library gets the same."""
     with torch.no_grad():
         for i, (name, p) in enumerate(sorted(model.named_parameters())):
             draw = np.random.RandomState(i).randn(*p.shape)
@@ -63,14 +64,14 @@ def _tensors(torch: Any, found: Any) -> list[Any]:
 
 
 def _digest(tensors: list[Any]) -> list[float]:
-    """Number of tensors and elements, sum, sum of magnitudes, and the product with random numbers."""
+    """Number of tensors, number of elements, sum, sum of magnitudes, and inner product with random numbers."""
     flat = np.concatenate([t.detach().numpy().astype(np.float64).ravel() for t in tensors] or [np.zeros(0)])
     along = np.random.RandomState(7).randn(flat.size)
     return [len(tensors), flat.size, float(flat.sum()), float(np.abs(flat).sum()), float(flat @ along)]
 
 
 def difference(got: dict[str, list[float]], want: dict[str, list[float]]) -> str:
-    """What differs, or an empty text."""
+    """Description of the first difference, or an empty text."""
     for part, digest in want.items():
         if got[part][:2] != digest[:2]:
             return f"{part}: {got[part][:2]} tensors and elements for {digest[:2]}"

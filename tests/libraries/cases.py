@@ -1,6 +1,6 @@
-"""Models of installed libraries: how each is built, and what it is given.
+"""Models of installed libraries: their constructors and their inputs.
 
-A case is a function of the module `torch`, whichever that is, that gives a module and its inputs as numpy arrays.
+A case is a function of the module `torch` (torch or this project). It returns a module and its inputs as numpy arrays.
 """
 
 from __future__ import annotations

@@ -36,11 +36,11 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return _Module(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing runs: names are made when they are asked for."""
+        """Executes no code: the module creates its names when they are first read."""
 
 
 def present(wanted: bool) -> None:
-    """Whether `import torchvision` finds the stand-in. transformers asks for more of torchvision where it finds any."""
+    """Install the stand-in for `import torchvision`, or remove it. transformers uses parts that the stand-in lacks."""
     sys.meta_path[:] = [f for f in sys.meta_path if not isinstance(f, _Finder)]
     if wanted:
         sys.meta_path.insert(0, _Finder())

@@ -21,7 +21,7 @@ SMALL = gpt.Config(layers=2, width=32, heads=2, context=32, batch=4, steps=60, w
     reason="the reference was made on another Python's documentation",
 )
 def test_training_follows_torch() -> None:
-    """The same weights, text and schedule: the same losses, until rounding has grown."""
+    """Equal weights, text and schedule give equal losses for the steps before rounding errors have grown."""
     trainer = gpt.Trainer(gpt.Config(), text.as_bytes(), REFERENCE["seed"])
     losses = [trainer.step() for _ in range(STEPS)]
     np.testing.assert_allclose(losses, REFERENCE["losses"][:STEPS], rtol=2e-4)

@@ -38,10 +38,10 @@ def _assert_agrees(vectors: np.ndarray) -> None:
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
 
 
-def test_the_reference_tells_the_sentences_apart() -> None:
+def test_the_reference_embeddings_differ_between_sentences() -> None:
     cosines = EXPECTED @ EXPECTED.T
     assert EXPECTED.shape == (5, 384)
-    assert tuple(REFERENCE["sentences"]) == minilm.SENTENCES  # those that `benchmarks models` measures
+    assert tuple(REFERENCE["sentences"]) == minilm.SENTENCES  # the sentences that `benchmarks models` measures
     assert (cosines[~np.eye(5, dtype=bool)] < 0.9).all()
 
 

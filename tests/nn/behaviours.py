@@ -1,7 +1,7 @@
-"""What modules and their helpers do, step by step: each line is run by torch and by eager, and the outcomes compared.
+"""Behaviour of modules and their helpers, line by line: torch and eager run each line, and the outcomes are compared.
 
-A group is a list of lines that share their variables. A line that is an expression is compared by what it gives, or
-by the error it raises and the warnings it makes; a line that begins with "!" is only run.
+A group is a list of lines that share their variables. The outcome of an expression is its value or its error, and its
+warnings. A line that begins with "!" runs without a comparison.
 """
 from __future__ import annotations
 
@@ -361,7 +361,7 @@ GROUPS: dict[str, list[str]] = {
 
 
 def show(value: Any) -> Any:
-    """Plain data in place of tensors and modules."""
+    """Plain data that describes tensors and modules."""
     if hasattr(value, "detach"):
         if value.device.type == "meta" or type(value).__name__.startswith("Uninitialized"):
             return [type(value).__name__, str(value.dtype)]

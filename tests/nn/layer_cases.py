@@ -1,6 +1,6 @@
-"""Layers in many configurations: how each is made, and what it is called with.
+"""Layers in many configurations: their constructors and their inputs.
 
-`tests/data/make_layer_reference.py` runs them with torch, the tests with eager. What is compared: outputs and
+`tests/data/make_layer_reference.py` runs them with torch, the tests with eager. The tests compare outputs and
 gradients in training and evaluation, in float64 and bfloat16, buffers afterwards, the printed form, and the
 state dict's keys, shapes and dtypes.
 """
@@ -13,7 +13,7 @@ import numpy as np
 # name -> (expression over `nn` and `torch`, inputs). Inputs: a shape of floats; ("int", high, shape); ("bool", shape);
 # ("sign", shape); ("unit", shape) for numbers in (0, 1); ("is", expression) for anything else.
 LAYERS: dict[str, tuple[str, tuple[Any, ...]]] = {}
-RANDOM = ("Dropout", "RReLU", "Fractional")  # drawn anew in training: compared in evaluation only
+RANDOM = ("Dropout", "RReLU", "Fractional")  # random in training: compared in evaluation only
 INTEGER = ("Embedding",)
 
 
@@ -236,7 +236,7 @@ def numbers(t: Any) -> list[float]:
 
 
 def run(torch: Any, name: str) -> dict[str, Any]:
-    """All that is compared of one layer."""
+    """All compared values of one layer."""
     result: dict[str, Any] = {}
     for mode in ("train", "eval"):
         module, inputs = build(torch, name, torch.float64)
@@ -264,7 +264,7 @@ def run(torch: Any, name: str) -> dict[str, Any]:
 
 
 def run_low(torch: Any, name: str) -> list[Any] | None:
-    """Outputs in bfloat16, in evaluation; None where torch has no such kernel."""
+    """Outputs in bfloat16, in evaluation. None if torch lacks the kernel."""
     module, inputs = build(torch, name, torch.bfloat16)
     module.eval()
     try:

@@ -15,7 +15,7 @@ CASES: dict[str, Case] = {}
 
 
 class Inputs:
-    """Tensors from a seeded stream, the same under both libraries; remembers the leaves it made."""
+    """Makes tensors from a seeded stream, equal under both libraries, and records the leaves."""
 
     def __init__(self, torch: Any, seed: int) -> None:
         self.torch = torch
@@ -412,7 +412,7 @@ add("masked_transformer", _masked_transformer)
 
 
 def _padded_encoder(t: Any, r: Inputs) -> Any:
-    """In evaluation without gradients torch takes its fused path; what it puts at hidden places is its own affair."""
+    """In evaluation without gradients torch runs its fused path, whose values at masked positions are unspecified."""
     m = r.module(t.nn.TransformerEncoder(t.nn.TransformerEncoderLayer(6, 2, 8, 0.0, batch_first=True), 2)).eval()
     x = r(2, 4, 6)
     padding = t.tensor([[False, False, True, True], [False] * 4])

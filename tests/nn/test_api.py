@@ -1,4 +1,4 @@
-"""Names and signatures against torch's (tests/data/make_nn_api.py). What differs is listed here with its reason."""
+"""Names and signatures against torch's (tests/data/make_nn_api.py). This file lists each difference with its reason."""
 from __future__ import annotations
 
 import fnmatch
@@ -64,7 +64,7 @@ def parameters(fn: Any) -> list[list[Any]]:
 
 
 def differs(ours: list[list[Any]], theirs: list[list[Any]] | None) -> bool:
-    """Whether calls that fit one signature do not fit the other. Documented defaults are only known to exist."""
+    """Whether a call may fit one signature and not the other. A documented default is only known to exist."""
     if theirs is None or [p[1] for p in theirs] == ["VAR_POSITIONAL", "VAR_KEYWORD"] or (
             theirs and theirs[0][0] == "self" and [p[1] for p in theirs[1:]] == ["VAR_POSITIONAL", "VAR_KEYWORD"]):  # fmt: skip
         return False  # a dispatcher that says nothing
@@ -84,7 +84,7 @@ def objects(module_name: str) -> list[tuple[str, Any, Any]]:
 
 
 @pytest.mark.parametrize("module_name", sorted(API))
-def test_names_are_here(module_name: str) -> None:
+def test_every_public_name_of_torch_exists(module_name: str) -> None:
     missing = [name for name, found, _ in objects(module_name) if found is None and not excluded(ABSENT, name)]
     for name, found, entry in objects(module_name):
         if entry["kind"] == "class" and inspect.isclass(found):
@@ -93,7 +93,7 @@ def test_names_are_here(module_name: str) -> None:
 
 
 @pytest.mark.parametrize("module_name", sorted(API))
-def test_signatures_are_torchs(module_name: str) -> None:
+def test_signatures_equal_torchs(module_name: str) -> None:
     wrong = []
     for name, found, entry in objects(module_name):
         if found is None or excluded(DIFFERENT, name):
@@ -116,7 +116,7 @@ def test_signatures_are_torchs(module_name: str) -> None:
 
 
 def test_every_exclusion_is_needed() -> None:
-    """Names that have come since are taken off the lists."""
+    """A name that eager now has must leave the lists."""
     absent = {name for m in API for name, found, _ in objects(m) if found is None}
     absent |= {f"{name}.{k}" for m in API for name, found, e in objects(m) if inspect.isclass(found)
                for k in e.get("methods", ()) if not hasattr(found, k)}  # fmt: skip

@@ -1,4 +1,4 @@
-"""What modules do, line by line, against what torch does (tests/data/make_behaviours.py)."""
+"""Behaviour of modules, line by line, against torch's stored outcomes (tests/data/make_behaviours.py)."""
 from __future__ import annotations
 
 import json
@@ -15,7 +15,7 @@ REFERENCE: dict[str, Any] = json.loads((Path(__file__).parents[1] / "data" / "nn
 # Lines whose text differs (the class of error is the same), and lines that differ altogether, with the reason.
 OTHER_TEXT = {
     "m.get_extra_state()", "m.set_extra_state(1)",  # without the address of torch's issue tracker
-    "nn.Parameter(3)",  # with what is allowed
+    "nn.Parameter(3)",  # our text adds the allowed types
     "nn.Conv2d(3, 4, 3, padding='x')",  # a set, in any order
     "fa.flex_attention(x[:, :, :3], x, x, block_mask=bm)", "fa.flex_attention(x, x[:, :1], x[:, :1])",
 }  # fmt: skip
@@ -23,7 +23,7 @@ OTHER: dict[str, str] = {}
 
 
 def alike(got: Any, want: Any) -> bool:
-    """Equal, numbers to the four places that are kept."""
+    """Whether the outcomes are equal. Numbers are equal within the four stored digits."""
     if isinstance(got, list) and isinstance(want, list):
         return len(got) == len(want) and all(map(alike, got, want))
     if isinstance(got, float) and isinstance(want, float):

@@ -1,4 +1,4 @@
-"""flex_attention against attention written out, with gradients and compiled. (Against torch: the behaviours.)"""
+"""flex_attention against an explicit attention, with gradients and compiled. tests/nn/behaviours.py compares with torch."""
 from __future__ import annotations
 
 import math
@@ -18,7 +18,7 @@ def _same(a: Any, b: Any) -> None:
     assert eager.allclose(a, b, rtol=1e-9, atol=1e-11), float((a - b).abs().max())
 
 
-def test_scores_and_masks_are_those_of_the_functions() -> None:
+def test_score_and_mask_functions_determine_the_result() -> None:
     q, k, v = _inputs((2, 3, 5, 4), (2, 3, 7, 4), (2, 3, 7, 6))
     table = eager.randn(3, 5, 7, dtype=eager.float64).requires_grad_()
     mask = create_block_mask(lambda b, h, i, j: (j <= i + 2) | (b == 1), 2, None, 5, 7, BLOCK_SIZE=2)
@@ -36,7 +36,7 @@ def test_scores_and_masks_are_those_of_the_functions() -> None:
         _same(g, w)
 
 
-def test_rows_that_see_nothing_are_zero() -> None:
+def test_fully_masked_rows_are_zero() -> None:
     q, k, v = _inputs((1, 1, 4, 2), (1, 1, 4, 2), (1, 1, 4, 2))
     y = flex_attention(q, k, v, block_mask=create_block_mask(lambda b, h, i, j: j < i, None, None, 4, 4, BLOCK_SIZE=2))
     assert not y[0, 0, 0].any() and bool(y.isfinite().all())

@@ -1,4 +1,4 @@
-"""Every layer, in many configurations, against values that torch gave (tests/data/make_layer_reference.py)."""
+"""Every layer, in many configurations, against torch's stored values (tests/data/make_layer_reference.py)."""
 from __future__ import annotations
 
 import json
@@ -61,7 +61,7 @@ def test_agrees_with_torch(name: str) -> None:
 
 @pytest.mark.parametrize("name", [n for n in layer_cases.LAYERS if REFERENCE[n]["bfloat16"]])
 def test_bfloat16_is_as_near_as_torchs(name: str) -> None:
-    """The dtypes are torch's; the values within the rounding of a few bfloat16 steps."""
+    """The dtypes are torch's. The values differ by the rounding of at most a few bfloat16 steps."""
     got = layer_cases.run_low(eager, name)
     assert got is not None
     for (dtype, values), (their_dtype, theirs) in zip(got, REFERENCE[name]["bfloat16"], strict=True):

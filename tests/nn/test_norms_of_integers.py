@@ -1,4 +1,4 @@
-"""Norms refuse tensors that are not floating, as torch does, before anything is rounded to the input's dtype."""
+"""Norms refuse tensors that are not floating, as in torch, before they round a value to the input's dtype."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -21,6 +21,6 @@ NORMS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.complex64])
 @pytest.mark.parametrize("name", NORMS)
-def test_a_norm_of_what_is_not_floating_is_refused(name: str, dtype: torch.dtype) -> None:
+def test_a_norm_of_a_tensor_that_is_not_floating_is_refused(name: str, dtype: torch.dtype) -> None:
     with pytest.raises(NotImplementedError, match=r"_norm.* not implemented for '(Long|Bool|ComplexFloat)'"):
         NORMS[name](torch.ones(2, 3, 4).to(dtype))

@@ -1,4 +1,4 @@
-"""Functions, layers, optimizers and schedules against values that torch gave (tests/data/make_nn_reference.py)."""
+"""Functions, layers, optimizers and schedules against torch's stored values (tests/data/make_nn_reference.py)."""
 from __future__ import annotations
 
 import json

@@ -1,7 +1,7 @@
 """Training runs that `tests/data/make_optim_reference.py` makes with torch and the tests with eager.
 
-A case makes an optimizer (and a schedule) over three fixed parameters and takes 20 steps on a fixed function;
-what is compared are the parameters after steps 1, 5 and 20, the learning rates, and the state with its layout.
+A case makes an optimizer (and a schedule) over three fixed parameters and takes 20 steps on a fixed function.
+The tests compare the parameters after steps 1, 5 and 20, the learning rates, and the state with its layout.
 """
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def parameters(torch: Any, dtype: str = "float64", shapes: tuple[tuple[int, ...]
 
 
 def objective(params: list[Any]) -> Any:
-    """Smooth, not convex, with a minimum of its own for each element."""
+    """A smooth function that is not convex. Each element of the parameters has a separate minimum."""
     total: Any = 0
     for i, p in enumerate(params):
         size = (p * p.conj()).real if p.is_complex() else p * p
@@ -40,7 +40,7 @@ def objective(params: list[Any]) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Numbers and shapes in place of tensors."""
+    """Numbers and shapes instead of tensors."""
     if hasattr(value, "detach"):
         value = value.detach()
         return {"dtype": str(value.dtype), "shape": list(value.shape), "values": numbers(value)}
@@ -197,7 +197,7 @@ add("schedule.tensor_lr", lambda t, p: t.optim.Adam(p, lr=t.tensor(0.02)), lambd
 
 
 def _resumed(make: Any) -> Schedule:
-    """The schedule of a run that was stopped after five epochs, made anew on groups that have come so far."""
+    """The schedule of a run that stopped after five epochs, constructed again on the groups of the fifth epoch."""
 
     def schedule(t: Any, o: Any) -> Any:
         first = make(t.optim.lr_scheduler, o, -1)

@@ -1,4 +1,4 @@
-"""What optimizers do beside their rules: groups, hooks, state, errors, copies, and steps under the compiler."""
+"""Behaviour of optimizers besides their update rules: groups, hooks, state, errors, copies, and compiled steps."""
 from __future__ import annotations
 
 import copy
@@ -39,7 +39,7 @@ def _equal(a: Any, b: Any) -> bool:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_state_survives_a_round_trip(kind: str) -> None:
-    """Through a state dict, a file, a deep copy and a pickle: training goes on as if it had not stopped."""
+    """After a round trip through a state dict, a file, a deep copy or a pickle, training continues with equal results."""
     model = _model()
     optimizer = getattr(torch.optim, kind)(model.parameters(), lr=0.02)
     _train(model, optimizer, 3)
@@ -97,7 +97,7 @@ def test_compiled_training_step_gives_the_same() -> None:
 
 @pytest.mark.parametrize("kind", DIFFERENTIABLE)
 def test_differentiable_steps_carry_gradients(kind: str) -> None:
-    """The derivative of the loss after two steps in the starting point, against finite differences."""
+    """The derivative of the loss after two steps with respect to the starting point agrees with finite differences."""
 
     def after(start: Any) -> Any:
         p = start.clone()

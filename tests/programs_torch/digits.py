@@ -34,7 +34,7 @@ class Digits(Dataset):
 
 
 class Shuffled(Sampler):
-    """A permutation from numpy, another one in each epoch."""
+    """A random permutation from numpy, drawn in each epoch."""
 
     def __init__(self, n, seed):
         self.n, self.stream = n, np.random.RandomState(seed)

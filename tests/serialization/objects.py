@@ -1,4 +1,7 @@
-"""What is written to files, with torch by tests/data/make_torch_files.py and with eager by the tests; and how it is described."""
+"""Objects for files, and their descriptions as plain data.
+
+tests/data/make_torch_files.py saves the objects with torch, and the tests save them with eager.
+"""
 from __future__ import annotations
 
 import collections
@@ -7,7 +10,7 @@ from typing import Any
 
 
 def values(torch: Any, legacy: bool = False) -> dict[str, Any]:
-    """Tensors of every kind, and the plain objects that a checkpoint may have. legacy: what the old format can hold."""
+    """Tensors of every kind, and the plain objects of checkpoints. legacy: only objects that the old format can hold."""
     base = torch.arange(12.0)
     marked = torch.ones(3)
     marked.note = "kept"
@@ -29,7 +32,7 @@ def values(torch: Any, legacy: bool = False) -> dict[str, Any]:
 
 
 def describe(torch: Any, value: Any) -> Any:
-    """Everything that a reader should get back, as plain data."""
+    """Description of a loaded object as plain data: every property that a round trip keeps."""
     if isinstance(value, torch.Tensor):
         data = None
         if value.device.type != "meta":
@@ -87,7 +90,7 @@ def advance(torch: Any, model: Any, optimizer: Any, schedule: Any) -> None:
 
 
 def after(torch: Any, parts: tuple[Any, Any, Any]) -> list[float]:
-    """Parameters and rate two steps on."""
+    """Parameters and learning rate after two more steps."""
     model, optimizer, schedule = parts
     for _ in range(2):
         advance(torch, model, optimizer, schedule)

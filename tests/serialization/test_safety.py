@@ -1,4 +1,4 @@
-"""Files that try to run code, damaged files, and files of something else: an error every time, and nothing run."""
+"""Files that try to run code, damaged files and files of other formats raise an error, and no code in them runs."""
 from __future__ import annotations
 
 import collections
@@ -22,7 +22,7 @@ CLEAR = (RuntimeError, pickle.UnpicklingError, EOFError, NotImplementedError)
 
 
 class Calls:
-    """Pickles as a call of any function."""
+    """An object that pickles as a call of an arbitrary function."""
 
     def __init__(self, fn: Any, *args: Any) -> None:
         self.call = (fn, args)
@@ -136,7 +136,7 @@ def checkpoint(**options: Any) -> bytes:
 
 
 def without_checksums(data: bytes) -> bytes:
-    """The archive with its sums set to zero, so that damage reaches the readers behind them."""
+    """The archive with its checksums set to zero, so that damage reaches the readers of the records."""
     changed, at = bytearray(data), 0
     while (at := changed.find(b"PK\x01\x02", at)) >= 0:
         changed[at + 16 : at + 20] = bytes(4)
@@ -176,7 +176,7 @@ def test_damage_is_a_clear_error_or_harmless(kind: str, tmp_path: Path) -> None:
 
 
 def test_flipped_bits_in_data_are_seen() -> None:
-    """By the checksum of each record."""
+    """The checksum of each record detects the damage."""
     data = checkpoint()
     archive = zipfile.ZipFile(io.BytesIO(data))
     for name in archive.namelist():

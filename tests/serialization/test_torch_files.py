@@ -1,4 +1,4 @@
-"""Files that torch wrote (tests/data/make_torch_files.py), and files that are laid out as torch reads them."""
+"""Files that torch wrote (tests/data/make_torch_files.py), and files of eager in the format that torch reads."""
 from __future__ import annotations
 
 import base64
@@ -45,7 +45,7 @@ def test_shared_storage_stays_shared(name: str) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"_use_new_zipfile_serialization": False}, *({"pickle_protocol": p} for p in (1, 3, 4, 5))])
-def test_reads_what_it_wrote(options: dict[str, Any]) -> None:
+def test_load_returns_the_saved_objects(options: dict[str, Any]) -> None:
     original = objects.values(eager)
     buffer = io.BytesIO()
     eager.save(original, buffer, **options)
@@ -53,7 +53,7 @@ def test_reads_what_it_wrote(options: dict[str, Any]) -> None:
     assert objects.describe(eager, eager.load(buffer)) == objects.describe(eager, original)
 
 
-def test_runs_whole_modules_of_torch() -> None:
+def test_modules_that_torch_pickled_whole_run() -> None:
     models = eager.load(stored("models"), weights_only=False)
     shapes = {name: shape for name, (_, shape) in objects.models(eager).items()}
     for name, model in models.items():
@@ -62,8 +62,8 @@ def test_runs_whole_modules_of_torch() -> None:
         assert repr(model) == repr(objects.models(eager)[name][0])
 
 
-def test_goes_on_with_optimizers_of_torch() -> None:
-    """Whole ones, and their states loaded into ours."""
+def test_training_continues_from_optimizers_that_torch_saved() -> None:
+    """The file holds pickled optimizers, or state dicts that our optimizers load."""
     for kind, parts in eager.load(stored("training"), weights_only=False).items():
         np.testing.assert_allclose(objects.after(eager, parts), STORED["read"]["training"][kind], rtol=1e-5, atol=1e-6, err_msg=kind)
     for kind, states in eager.load(stored("states")).items():
@@ -84,7 +84,7 @@ def _names_in(data: bytes) -> set[str]:
     return {arg for op, arg, _ in pickletools.genops(pickled) if op.name == "GLOBAL"}
 
 
-def test_written_names_are_those_that_torch_writes() -> None:
+def test_saved_files_contain_only_names_that_torch_writes() -> None:
     ours, theirs = set(), set()
     for name, made in (("values", objects.values(eager)), ("models", {k: m for k, (m, _) in objects.models(eager).items()}),
                        ("training", {kind: objects.training(eager, kind) for kind in objects.KINDS})):  # fmt: skip
@@ -92,13 +92,13 @@ def test_written_names_are_those_that_torch_writes() -> None:
         eager.save(made, buffer)
         ours |= _names_in(buffer.getvalue())
         theirs |= _names_in(stored(name).getvalue())
-    # torch's builtin gelu is named after the C module it comes from; Counter and sets are written as pickle has them
+    # torch names the builtin gelu after its C module
     assert ours - theirs <= {"torch.nn.functional gelu"} and not any(n.startswith("eager") for n in ours)
     assert {n for n in theirs - ours if n.startswith("torch")} <= {"torch._C._nn gelu"}
 
 
 def test_other_byte_orders_are_read() -> None:
-    """A file of a big-endian machine: the same archive, its numbers reversed and saying so."""
+    """The file of a big-endian machine is the same archive with reversed bytes of numbers and a record of the byte order."""
     made = {"f": eager.arange(5.0), "i": eager.arange(3), "c": eager.tensor([1 + 2j]), "b": eager.tensor([True])}
     buffer, reversed_file = io.BytesIO(), io.BytesIO()
     eager.save(made, buffer)
@@ -124,7 +124,7 @@ def test_compressed_archives_are_read() -> None:
 
 
 def test_large_records_are_aligned_and_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Records beyond 2 GiB have longer headers; here every record has."""
+    """Records beyond 2 GiB have longer headers. In this test every record has such a header."""
     monkeypatch.setattr(write, "_ZIP64_FROM", 100)
     made = {"a": eager.arange(500.0), "b": eager.arange(3), "c": eager.arange(1000)}
     eager.save(made, tmp_path / "large.pt")

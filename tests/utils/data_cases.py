@@ -32,7 +32,7 @@ def plain(value: Any) -> Any:
 
 
 def outcome(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What a call returns, or the class of what it raises."""
+    """The result of a call, or the class of its error."""
     try:
         return plain(fn(*args, **kwargs))
     except Exception as error:

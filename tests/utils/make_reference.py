@@ -1,4 +1,4 @@
-"""Writes `reference.json` beside this file: what torch gives for the cases. Run it with a Python that has torch.
+"""Writes `reference.json` beside this file: torch's results for the cases. Run it with a Python that has torch.
 
     python tests/utils/make_reference.py
 """

@@ -1,4 +1,4 @@
-"""The cases of this folder give what torch gave for them (`make_reference.py`)."""
+"""The cases of this folder have torch's results, which `make_reference.py` stored."""
 from __future__ import annotations
 
 import importlib
@@ -20,7 +20,7 @@ CASES: dict[str, Callable[[Any], Any]] = {f"{suite}.{n}": fn for suite, m in SUI
 
 @pytest.mark.filterwarnings("ignore:Length of split at index")
 @pytest.mark.parametrize("name", CASES)
-def test_case_gives_what_torch_gives(name: str) -> None:
+def test_case_has_torchs_result(name: str) -> None:
     importlib.import_module("eager.utils.data.distributed")
     got = json.loads(json.dumps(CASES[name](eager)))
     assert got == REFERENCE[name]

@@ -1,4 +1,7 @@
-"""Checkpoints: what the comparison with torch does not show: draws, memory, surroundings, selective ones, compilation."""
+"""Properties of checkpoints that the comparison with torch does not cover.
+
+These are random numbers, memory, modes around the call, selective checkpoints and compilation.
+"""
 from __future__ import annotations
 
 import gc
@@ -39,7 +42,7 @@ def test_the_second_run_draws_the_same_numbers(use_reentrant: bool) -> None:
     def run(call: Callable[[torch.Tensor], torch.Tensor]) -> list[torch.Tensor]:
         torch.manual_seed(3)
         y = call(x)
-        after = torch.rand(2)  # what backward's re-run must not disturb
+        after = torch.rand(2)  # backward's second run must not change the generator
         torch.rand(5)
         grads = torch.autograd.grad(y.sum(), (x, w)) if not use_reentrant else _backward(y, x, w)
         return [y.detach(), after, *grads, torch.rand(3)]
@@ -70,7 +73,7 @@ def test_without_the_random_state_the_second_run_draws_others(use_reentrant: boo
 
 
 @BOTH
-def test_the_second_run_is_under_the_first_ones_autocast_and_default_device(use_reentrant: bool) -> None:
+def test_the_second_run_restores_the_autocast_and_default_device_of_the_first(use_reentrant: bool) -> None:
     x, w = weights()
     seen: list[tuple[str, bool]] = []
 
@@ -86,7 +89,7 @@ def test_the_second_run_is_under_the_first_ones_autocast_and_default_device(use_
     assert not torch.is_autocast_enabled("cpu")
 
 
-def test_what_the_function_computes_is_not_kept() -> None:
+def test_intermediates_of_a_checkpoint_are_freed_after_forward() -> None:
     x, w = weights()
     alive: list[weakref.ref[Any]] = []
 
@@ -105,7 +108,7 @@ def test_what_the_function_computes_is_not_kept() -> None:
     assert alive[2]() is not None, kept
 
 
-def test_a_graph_that_is_dropped_leaves_nothing() -> None:
+def test_a_deleted_graph_frees_its_tensors() -> None:
     x, w = weights()
     y = checkpoint(lambda x: (x @ w).exp().sin(), x, use_reentrant=False)
     inputs = weakref.ref(x.untyped_storage())
@@ -139,7 +142,7 @@ def test_the_functions_own_error_handling_does_not_stop_the_early_stop() -> None
     def fn(x: torch.Tensor) -> torch.Tensor:
         try:
             return x.sin().exp()
-        except Exception:  # what a careful user writes
+        except Exception:  # a user's handler must not catch the early stop
             return x
 
     y = checkpoint(fn, x, use_reentrant=False)
@@ -193,7 +196,7 @@ def test_a_selective_checkpoint_keeps_what_the_policy_names(by: str) -> None:
         y.sum().backward()
 
 
-def test_selective_policies_that_make_no_sense_are_refused() -> None:
+def test_invalid_selective_policies_are_refused() -> None:
     with pytest.raises(TypeError, match="function or a list"):
         create_selective_checkpoint_contexts(3)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="Expected op"):

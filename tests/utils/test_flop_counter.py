@@ -146,8 +146,8 @@ def test_the_modules_that_run() -> None:
         assert tracker.parents == {"Global"} and not tracker.is_bw
         with pytest.raises(RuntimeError):
             net(torch.ones(2, 4))
-        assert tracker.parents == {"Global"}  # what raises has ended too
-    # The hook that comes after the tracker's sees what the module really gets: its gradient is the last before the end.
+        assert tracker.parents == {"Global"}  # a module that raises is no longer active
+    # This hook runs after the tracker's hook, on the module's input, whose gradient is the last that backward computes.
     assert seen[:2] == [(["Global", "Sequential", "Sequential.0"], False), (["Global", "Sequential", "Sequential.1"], True)]
     net(torch.ones(2, 3))
     assert seen[-1] == (["Global"], False)

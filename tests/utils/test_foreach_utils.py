@@ -1,4 +1,4 @@
-"""Groups of tensors by device and dtype, as optimizers of other packages make them."""
+"""Groups of tensors by device and dtype, which optimizers of other packages use."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_tensors_that_cannot_be_grouped_raise(lists) -> None:
         foreach._group_tensors_by_device_and_dtype(lists)
 
 
-def test_what_has_ops_over_lists() -> None:
+def test_foreach_support_depends_on_class_and_device() -> None:
     cpu = torch.device("cpu")
     assert foreach._has_foreach_support([torch.ones(1), None], cpu)
     assert not foreach._has_foreach_support([torch.nn.Parameter(torch.ones(1))], cpu)

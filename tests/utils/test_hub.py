@@ -35,7 +35,7 @@ def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
     return set(a) == set(b) and all(torch.equal(a[k], b[k]) and a[k].dtype == b[k].dtype for k in a)
 
 
-def test_the_folder_is_that_of_the_environment() -> None:
+def test_the_hub_folder_follows_the_environment() -> None:
     code = "from eager import hub; print(hub.get_dir())"
     for env, expected in (({"TORCH_HOME": "/t"}, "/t/hub"), ({"XDG_CACHE_HOME": "/x", "TORCH_HOME": ""}, "/x/torch/hub")):
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False,
@@ -43,7 +43,7 @@ def test_the_folder_is_that_of_the_environment() -> None:
         assert done.stdout.strip() == expected, done.stderr
 
 
-def test_a_file_that_is_there_is_used(home: Path) -> None:
+def test_an_existing_file_is_loaded_without_a_download(home: Path) -> None:
     (home / "checkpoints").mkdir(parents=True)
     torch.save(weights(), home / "checkpoints" / "net-0000.pth")
     url = "https://nowhere.invalid/models/net-0000.pth?x=1"

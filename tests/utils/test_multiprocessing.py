@@ -1,4 +1,4 @@
-"""torch.multiprocessing: shared tensors, processes whose errors come back."""
+"""torch.multiprocessing: shared tensors, and errors of processes that are raised in the parent."""
 from __future__ import annotations
 
 import multiprocessing as standard
@@ -19,7 +19,7 @@ def nothing_left_behind() -> Iterator[None]:
     shared = set(os.listdir("/dev/shm"))
     yield
     assert standard.active_children() == []
-    deadline = time.monotonic() + 30  # other programs make names there too, for a moment
+    deadline = time.monotonic() + 30  # other programs also create files there for a short time
     while not set(os.listdir("/dev/shm")) <= shared and time.monotonic() < deadline:
         time.sleep(0.05)
     assert set(os.listdir("/dev/shm")) <= shared
@@ -31,7 +31,7 @@ def add(i: int, t: torch.Tensor) -> None:
 
 def fail(i: int) -> None:
     if i == 1:
-        raise ValueError("no one")
+        raise ValueError("wrong index")
     signal.pause()
 
 
@@ -41,12 +41,12 @@ def leave(i: int, how: str) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def echo(asked: Any, answers: Any) -> None:
-    t, p = asked.get()
+def echo(requests: Any, answers: Any) -> None:
+    t, p = requests.get()
     t.mul_(2)
     answers.put((t.sum().item(), p.requires_grad, type(p).__name__, t.stride()))
     answers.put(torch.arange(3))
-    asked.get()
+    requests.get()
 
 
 def test_sharing_moves_the_storage_and_only_once() -> None:
@@ -73,7 +73,7 @@ def test_forked_processes_write_into_shared_tensors() -> None:
     assert t.tolist() == [1, 2, 3] and private.tolist() == [0, 0, 0]
 
 
-def test_spawned_processes_share_what_they_are_given() -> None:
+def test_spawned_processes_share_their_tensor_arguments() -> None:
     t = torch.zeros(2)
     mp.spawn(add, (t,), nprocs=2)
     assert t.tolist() == [1, 2] and t.is_shared()
@@ -81,17 +81,17 @@ def test_spawned_processes_share_what_they_are_given() -> None:
 
 def test_tensors_in_queues_are_shared_both_ways() -> None:
     context = mp.get_context("fork")
-    asked, answers = context.Queue(), context.Queue()
-    child = context.Process(target=echo, args=(asked, answers))
+    requests, answers = context.Queue(), context.Queue()
+    child = context.Process(target=echo, args=(requests, answers))
     child.start()
     whole = torch.ones(5)
-    asked.put((whole, torch.nn.Parameter(torch.ones(2))))
+    requests.put((whole, torch.nn.Parameter(torch.ones(2))))
     assert answers.get(timeout=120) == (10.0, True, "Parameter", (1,))
     assert whole.tolist() == [2.0] * 5
     assert answers.get(timeout=120).tolist() == [0, 1, 2]
-    asked.put(None)
+    requests.put(None)
     child.join()
-    for queue in (asked, answers):
+    for queue in (requests, answers):
         queue.close()
         queue.join_thread()
     with pytest.raises(RuntimeError, match="Cowardly refusing"):
@@ -99,7 +99,7 @@ def test_tensors_in_queues_are_shared_both_ways() -> None:
 
 
 def test_the_first_failure_ends_all_and_is_raised() -> None:
-    with pytest.raises(mp.ProcessRaisedException, match=r"-- Process 1 terminated with the following error:(.|\n)*no one") as caught:
+    with pytest.raises(mp.ProcessRaisedException, match=r"-- Process 1 terminated with the following error:(.|\n)*wrong index") as caught:
         mp.start_processes(fail, nprocs=3, start_method="fork")
     assert caught.value.error_index == 1
     for how, name in (("code", None), ("signal", "SIGKILL")):

@@ -1,4 +1,4 @@
-"""OrderedSet: a set in every respect, and ordered."""
+"""OrderedSet has the operations and results of a set, in the order of insertion."""
 from __future__ import annotations
 
 import pytest
@@ -11,7 +11,7 @@ ELEMENTS = st.lists(st.integers(0, 8), max_size=10)
 
 
 @given(ELEMENTS, ELEMENTS)
-def test_operations_agree_with_those_of_a_set(a: list[int], b: list[int]) -> None:
+def test_operations_agree_with_set_operations(a: list[int], b: list[int]) -> None:
     s, t = OrderedSet(a), OrderedSet(b)
     for got, expected in ((s | t, set(a) | set(b)), (s & t, set(a) & set(b)), (s - t, set(a) - set(b)), (s ^ t, set(a) ^ set(b)),
                           (s.union(b, [9]), {*a, *b, 9}), (s.difference(b, a[:1]), set(a) - set(b) - set(a[:1]))):  # fmt: skip

@@ -1,4 +1,4 @@
-"""Whole training programs written for torch, run unmodified under the alias: torch's losses, with and without workers."""
+"""Training programs written for torch run unmodified under the alias, with torch's losses, with and without workers."""
 from __future__ import annotations
 
 import json
@@ -26,5 +26,5 @@ def run(program: str, workers: int, start: str, how: str) -> list[str]:
     ("classifier", 0, "fork", "plain"), ("classifier", 2, "fork", "compiled"), ("classifier", 2, "spawn", "plain"),
     ("language_model", 0, "fork", "plain"), ("language_model", 2, "fork", "plain"),
 ])  # fmt: skip
-def test_losses_are_those_of_torch(program: str, workers: int, start: str, how: str) -> None:
+def test_losses_equal_torchs(program: str, workers: int, start: str, how: str) -> None:
     assert run(program, workers, start, how) == REFERENCE[f"programs.{program}.{workers}"]

@@ -1,4 +1,4 @@
-"""utils._pytree in compiled functions, and what its comparison with torch does not show."""
+"""utils._pytree in compiled functions, and its properties that the comparison with torch does not cover."""
 from __future__ import annotations
 
 import json

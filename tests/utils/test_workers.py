@@ -1,4 +1,4 @@
-"""DataLoader with worker processes: the same batches, errors that tell, and nothing left behind."""
+"""DataLoader with worker processes: equal batches, errors that name their cause, and no process or memory left behind."""
 from __future__ import annotations
 
 import gc
@@ -85,7 +85,7 @@ def test_batches_do_not_depend_on_the_workers(workers: int, options: dict[str, A
         size = {} if "batch_sampler" in options else {"batch_size": 3}
         loader = DataLoader(Numbers(10), num_workers=n, **{**size, **options})
         return [[batch.tolist() if hasattr(batch, "tolist") else batch for batch in loader] for _ in range(2)] + [
-            float(torch.rand(()))  # and the generator has gone on by as much
+            float(torch.rand(()))  # the generator advances equally
         ]
 
     assert passes(workers) == passes(0)
@@ -113,7 +113,7 @@ if __name__ == "__main__":
     assert done.stdout == f"{want}\n", done.stderr
 
 
-def test_each_worker_has_its_own_seed_and_the_same_one_again() -> None:
+def test_worker_seeds_are_distinct_and_reproducible() -> None:
     def run() -> list[list[float]]:
         torch.manual_seed(1)
         return [[round(float(v), 9) for column in batch for v in column] for batch in DataLoader(Numbers(4, draws), 2, num_workers=2)]
@@ -124,7 +124,7 @@ def test_each_worker_has_its_own_seed_and_the_same_one_again() -> None:
 
 
 def test_workers_are_seeded_as_documented() -> None:
-    """numpy's figures are torch 2.13's for a base seed of 5 and worker 1."""
+    """numpy's numbers equal torch 2.13's for a base seed of 5 and worker 1."""
     torch.manual_seed(2)
     infos = list(DataLoader(Numbers(2, lambda i: get_worker_info().seed), None, num_workers=2))  # type: ignore[union-attr]
     assert infos[1] == infos[0] + 1
@@ -161,7 +161,7 @@ def test_too_many_samples_of_an_iterable_dataset_are_warned_of() -> None:
         assert flat(loader) == [0, 1, 0, 1]
 
 
-def test_persistent_workers_stay_and_start_anew_in_the_middle() -> None:
+def test_persistent_workers_survive_a_pass_that_ends_early() -> None:
     loader = DataLoader(Numbers(8, lambda i: os.getpid()), 2, num_workers=2, persistent_workers=True)
     first = set(flat(loader))
     assert len(first) == 2 and set(flat(loader)) == first
@@ -174,7 +174,7 @@ def test_persistent_workers_stay_and_start_anew_in_the_middle() -> None:
     assert flat(streams) == [0, 2, 1, 3, 4]
 
 
-def test_in_order_waits_and_out_of_order_does_not() -> None:
+def test_in_order_false_yields_batches_as_they_finish() -> None:
     def slow_first(i: int) -> int:
         time.sleep(0.3 if i == 0 else 0)
         return i
@@ -217,7 +217,7 @@ def _tensors(_: int) -> Any:
     }  # fmt: skip
 
 
-def test_whatever_is_in_a_batch_arrives_as_it_was() -> None:
+def test_every_kind_of_object_in_a_batch_arrives_unchanged() -> None:
     (got,) = DataLoader(Numbers(1, _tensors), None, num_workers=1, collate_fn=lambda x: x)
     for name, sent in _tensors(0).items():
         here = got[name]
@@ -264,7 +264,7 @@ def _same(a: Any, b: Any) -> bool:
     return len(a) == len(b) and all(map(_same, a, b)) if isinstance(a, (list, tuple)) else bool(a == b)
 
 
-def test_random_structures_arrive_and_stay_as_they_were() -> None:
+def test_random_structures_arrive_unchanged() -> None:
     data = Numbers(80, _random_structure)
     held = list(DataLoader(data, None, num_workers=2, collate_fn=lambda x: x))
     assert all(_same(got, data[i]) for i, got in enumerate(held))
@@ -302,7 +302,7 @@ def test_an_exception_in_a_worker_is_raised_here(raised: Exception, seen: type[E
     text = str(caught.value)
     assert text.startswith(f"Caught {type(raised).__name__} in DataLoader worker process 1.\nOriginal Traceback")
     assert "\n    raise raised\n" in text
-    assert next(batches).tolist() == [4, 5]  # the workers go on
+    assert next(batches).tolist() == [4, 5]  # the workers continue
     del caught
 
 
@@ -343,7 +343,7 @@ def test_a_worker_killed_from_outside_while_idle_is_reported() -> None:
     os.kill(victim.pid, signal.SIGKILL)  # type: ignore[arg-type]
     with pytest.raises(RuntimeError, match="exited unexpectedly"):
         flat(loader)
-    assert flat(loader) == [0, 1, 2, 3]  # the next pass has new ones
+    assert flat(loader) == [0, 1, 2, 3]  # the next pass starts new workers
 
 
 def test_timeout() -> None:
@@ -354,7 +354,7 @@ def test_timeout() -> None:
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """Ctrl-C raises: a shell starts what it puts in the background with that signal ignored."""
+    """Make Ctrl-C raise KeyboardInterrupt: a shell starts background processes with SIGINT ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -437,7 +437,7 @@ def test_large_tasks_reach_busy_workers() -> None:
     assert sum(int(b.sum()) for b in loader) == 30 * sum(order[0])
 
 
-def test_a_channel_tells_when_its_other_end_is_gone() -> None:
+def test_a_channel_raises_after_its_other_end_closes() -> None:
     ours, theirs = Channel.pair()
     theirs.send({"a": [1]})
     theirs.shut()

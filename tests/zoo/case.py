@@ -1,4 +1,4 @@
-"""What a model of the zoo declares: how it is built, what goes in, what is minimised. Runs on torch as on this project."""
+"""The declaration of a model of the zoo: constructor, inputs and loss. It runs under torch and under this project."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 
 class Draw:
-    """Inputs from one numpy stream, so that both sides get the same numbers."""
+    """Inputs from one numpy stream, so that both libraries get the same numbers."""
 
     def __init__(self, seed: int) -> None:
         self.stream = np.random.RandomState(seed)

@@ -1,4 +1,4 @@
-"""Makes tests/data/zoo_reference.npz: the zoo run by torch, every tensor in eight numbers.
+"""Makes tests/data/zoo_reference.npz: torch's results for the zoo, eight numbers for each tensor.
 
     python -m venv ref && ref/bin/pip install torch==2.13.0 numpy
     ref/bin/python -m tests.zoo.make_reference

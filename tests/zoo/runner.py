@@ -1,7 +1,7 @@
-"""Runs a case of the zoo and gives every number of it by name. Runs on torch as on this project.
+"""Runs a case of the zoo under torch or this project and returns every result by name.
 
-A training step (outputs, loss, gradients of parameters and inputs, buffers, parameters after the optimizer), a second
-one, and an evaluation with the weights that came of it.
+A case runs two training steps and an evaluation with the trained weights. The results of a step are outputs, loss,
+gradients of parameters and inputs, buffers, and parameters after the optimizer.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def seed_of(name: str) -> int:
 
 
 def fill(model: torch.nn.Module, seed: int, frozen: tuple[str, ...] = ()) -> None:
-    """Weights from numpy: matrices scaled by their fan-in, vectors near what they were made as, power iterations' unit."""
+    """Set weights from numpy: matrices scaled by their fan-in, vectors near their initial values, unit vectors for power iterations."""
     stream = np.random.RandomState(seed)
     with torch.no_grad():
         for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
@@ -55,7 +55,10 @@ def fill(model: torch.nn.Module, seed: int, frozen: tuple[str, ...] = ()) -> Non
 
 
 def _filled(model: torch.nn.Module, name: str, tensor: torch.Tensor, frozen: tuple[str, ...]) -> bool:
-    """Parameters that learn, frozen ones that were drawn, the vectors of spectral norms; the rest is what it was made as."""
+    """Whether `fill` sets the tensor: trained parameters, frozen random parameters, and the vectors of spectral norms.
+
+    The other tensors keep their initial values.
+    """
     if name in dict(model.named_parameters()):
         return bool(tensor.requires_grad) or any(part in name for part in frozen)
     return name.endswith(("weight_u", "weight_v", "._u", "._v"))
@@ -77,7 +80,7 @@ def tensors_in(value: Any, path: str = "") -> Iterator[tuple[str, torch.Tensor]]
 
 
 def weighted(outputs: Any) -> torch.Tensor:
-    """The default loss: every floating output against fixed weights of both signs, and its square a little."""
+    """The default loss: the mean of each floating output times fixed weights of both signs, plus 0.1 times its mean square."""
     total = torch.zeros(())
     for _, t in tensors_in(outputs):
         if t.is_floating_point() and t.requires_grad:
@@ -87,7 +90,7 @@ def weighted(outputs: Any) -> torch.Tensor:
 
 
 def run(name: str, case: Case, wrap: Callable[[torch.nn.Module], Any] = lambda model: model) -> dict[str, np.ndarray]:
-    """All results of a case by name. `wrap` compiles the model, or not."""
+    """All results of a case by name. `wrap` may compile the model."""
     seed = seed_of(name)
     torch.manual_seed(seed)
     model = case.build()

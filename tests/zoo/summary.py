@@ -1,11 +1,11 @@
-"""A tensor in eight numbers: what is stored of torch's results, and how ours are held against them."""
+"""The summary of a tensor in eight numbers. torch's results are stored as summaries, and ours are compared with them."""
 
 from __future__ import annotations
 
 import numpy as np
 
 SAMPLED = 5
-_HUGE = 1e30  # stands for infinities, which masks hold
+_HUGE = 1e30  # stands for infinities, which masks contain
 
 
 def summarize(array: np.ndarray) -> np.ndarray:
@@ -24,12 +24,12 @@ def summarize(array: np.ndarray) -> np.ndarray:
 
 
 def differ(ours: np.ndarray, reference: np.ndarray, rtol: float, floor: float) -> str | None:
-    """How a summary differs from torch's, or None. floor: a size below which differences are rounding."""
+    """The difference of a summary from torch's, or None. floor: a magnitude below which differences are rounding errors."""
     if ours[0] != reference[0]:
         return f"{ours[0]:.0f} elements; torch has {reference[0]:.0f}"
     size = max(reference[1], floor)
     error = np.abs(ours[1:] - reference[1:])
-    error[2:] /= 4  # one entry may be off by more than the mean of all
+    error[2:] /= 4  # a single entry may have a larger error than the mean
     if np.isnan(error).any() or error.max() > rtol * size:
         return f"error {error.max() / size:.2e}: {ours[1:]} torch {reference[1:]}"
     return None

@@ -29,7 +29,7 @@ as_torch.uninstall()
 REFERENCE = np.load(Path(__file__).parents[1] / "data" / "zoo_reference.npz")
 NAMES: dict[str, list[str]] = json.loads(REFERENCE["index"].tobytes())["names"]
 NATIVE = [n for n, c in CASES.items() if c.compiled or os.environ.get("FRAMEJIT_TEST_ZOO") == "all"]
-BELOW = 1e-2  # what is smaller than this part of the largest tensor of its kind is rounding
+BELOW = 1e-2  # differences below this fraction of the largest tensor of a kind count as rounding errors
 
 
 @pytest.fixture(autouse=True)
@@ -42,15 +42,15 @@ def _alone() -> Iterator[None]:
 
 
 def kind(name: str) -> str:
-    """Part of a step that a result belongs to: `train0.grad`."""
+    """The step and the kind of a result, such as `train0.grad`."""
     return ".".join(name.split(".")[:2])
 
 
 def floors(sizes: dict[str, float]) -> dict[str, float]:
-    """For each kind of result, the size below which differences do not count."""
+    """For each kind of result, the magnitude below which differences are ignored."""
     largest: dict[str, float] = {}
     for name, size in sizes.items():
-        if size < 1e20:  # masks hold infinities
+        if size < 1e20:  # masks contain infinities
             largest[kind(name)] = max(largest.get(kind(name), 0.0), size)
     return {k: max(BELOW * v, 1e-6) for k, v in largest.items()}
 
@@ -59,7 +59,7 @@ def floors(sizes: dict[str, float]) -> dict[str, float]:
 def test_eager_agrees_with_torch(name: str) -> None:
     found = runner.run(name, CASES[name])
     expected = {n: r.astype(np.float64) for n, r in zip(NAMES[name], REFERENCE[name], strict=True)}
-    # torch gives zeros where a derivative is zero everywhere, this project no gradient.
+    # torch returns zeros for a derivative that is zero everywhere; this project returns no gradient.
     missing = [n for n in expected if n not in found and not (".input_grad" in n and expected[n][1] == 0)]
     assert not missing
     assert not [n for n in found if n not in expected]

@@ -51,14 +51,14 @@ def test_overloads_are_one_object_each_and_are_called_by_position() -> None:
     assert aten.native_layer_norm.default(x, [4], None, None, 1e-5)[0].shape == (3, 4)
 
 
-def test_names_that_no_function_has_are_refused() -> None:
+def test_unknown_names_raise_attribute_error() -> None:
     with pytest.raises(AttributeError, match="object has no attribute 'nosuch'"):
         _ = aten.nosuch
     with pytest.raises(AttributeError, match="has no overload name 'nosuch'"):
         _ = aten.add.nosuch
 
 
-def test_overloads_are_captured_whole() -> None:
+def test_overloads_are_captured_without_a_graph_break() -> None:
     def f(x: Tensor) -> Tensor:
         return aten.mul.Tensor(aten.slice.Tensor(x, 0, 1, 3), aten.scalar_tensor.default(2.0)).sum()
 
@@ -109,7 +109,7 @@ def test_functions_for_several_processes_raise(make: Callable[[], Any]) -> None:
         DistributedDataParallel(torch.nn.Linear(1, 1))
 
 
-def test_subclasses_may_take_no_part() -> None:
+def test_a_subclass_can_disable_torch_function() -> None:
     class Plain(Tensor):
         __torch_function__ = torch._C._disabled_torch_function_impl
 
@@ -139,7 +139,7 @@ def test_parts_for_devices_and_their_results() -> None:
 
 
 @pytest.mark.parametrize("name", ["cholesky_ex", "eigh", "qr", "svd", "slogdet", "lu_factor_ex", "pinv", "svdvals", "eigvalsh", "cond"])
-def test_linear_algebra_takes_out(name: str) -> None:
+def test_linear_algebra_functions_accept_out(name: str) -> None:
     fn = getattr(torch.linalg, name)
     a = torch.eye(3) * 2
     want = fn(a, out=None)

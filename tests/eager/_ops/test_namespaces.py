@@ -66,10 +66,10 @@ def test_libraries_declare_overloads() -> None:
 
 def test_namespaces_name_their_missing_attributes() -> None:
     assert repr(torch.ops) == "<module 'torch.ops' from '_ops.py'>"
-    assert repr(torch.ops.nobody) == "<module 'torch.ops.nobody' from 'torch.ops'>"
+    assert repr(torch.ops.absent) == "<module 'torch.ops.absent' from 'torch.ops'>"
     assert not hasattr(torch.ops.torchvision, "nms") and torch.ops.loaded_libraries == set()
-    with pytest.raises(AttributeError, match="'_OpNamespace' 'nobody' object has no attribute 'f'"):
-        torch.ops.nobody.f()
+    with pytest.raises(AttributeError, match="'_OpNamespace' 'absent' object has no attribute 'f'"):
+        torch.ops.absent.f()
     torch.ops.import_module("json")
     record = torch.ops.profiler._record_function_enter_new("region")
     torch.ops.profiler._record_function_exit._RecordFunction(record)

@@ -17,7 +17,7 @@ from eager.utils._python_dispatch import TorchDispatchMode
 
 
 class Plain(torch.Tensor):
-    """Takes part with what Tensor answers."""
+    """A subclass with Tensor's `__torch_function__`."""
 
 
 class Logged(torch.Tensor):
@@ -30,7 +30,7 @@ class Logged(torch.Tensor):
 
 
 class Duck:
-    """No Tensor: n times the identity."""
+    """Not a subclass of Tensor: value times the identity matrix of size n."""
 
     handled: ClassVar[dict[Any, Any]] = {}
 
@@ -101,7 +101,7 @@ def test_gradients_flow_through_subclasses() -> None:
     assert torch.equal(w.grad, torch.full((3,), 2.0)) and type(w.grad) is torch.Tensor
 
 
-def test_nothing_within_a_function_is_seen_again() -> None:
+def test_torch_function_receives_only_the_outermost_call() -> None:
     x = torch.randn(4, 5, requires_grad=True).as_subclass(Logged)
     seen, loss = calls_of(lambda: F.cross_entropy(x, torch.tensor([1, 0, 2, 3])))
     assert seen == ["cross_entropy"]
@@ -118,14 +118,14 @@ def test_a_parameter_of_a_subclass_stays_one_and_a_parameter_takes_no_part() -> 
     assert type(Weight(torch.ones(2)) * 2) is torch.Tensor
 
 
-def test_the_nearer_class_is_called_first() -> None:
+def test_the_most_derived_class_is_called_first() -> None:
     class Near(Logged):
         pass
 
     assert isinstance(torch.ones(3).as_subclass(Logged) + torch.ones(3).as_subclass(Near), Near)
 
 
-def test_classes_apart_refuse_each_other() -> None:
+def test_unrelated_subclasses_refuse_each_other() -> None:
     class Other(torch.Tensor):
         pass
 
@@ -183,7 +183,7 @@ def test_a_mode_sees_functions_of_plain_tensors_and_creation() -> None:
     assert inner.names == []
 
 
-def test_a_mode_may_change_results_and_is_off_while_it_answers() -> None:
+def test_a_mode_may_change_results_and_is_disabled_inside_its_handler() -> None:
     class Doubled(overrides.TorchFunctionMode):
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             result = func(*args, **(kwargs or {}))

@@ -87,7 +87,7 @@ def test_stride_law_follows_the_inputs(shape, strides, expected):
     assert (xs[0] + xs[1]).stride() == expected
 
 
-def test_inplace_result_must_fit():
+def test_an_in_place_result_must_fit_its_tensor():
     x = torch.ones(3)
     with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
         x.add_(torch.ones(2, 3))

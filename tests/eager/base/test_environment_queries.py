@@ -60,7 +60,7 @@ def test_there_is_one_process() -> None:
     assert distributed.ReduceOp.SUM is not distributed.ReduceOp.MAX
 
 
-def test_other_devices_are_not_there() -> None:
+def test_queries_report_that_other_devices_are_absent() -> None:
     assert torch.accelerator.is_available() == torch.cuda.is_available()
     assert torch.accelerator.device_count() == torch.cuda.device_count() and not torch.xpu.is_available()
     assert (torch.accelerator.current_accelerator() is None) == (not torch.cuda.is_available())
@@ -68,7 +68,7 @@ def test_other_devices_are_not_there() -> None:
 
 
 class Box:
-    """Takes part in functions by the protocol."""
+    """A class with `__torch_function__` that is not a tensor."""
 
     def __init__(self, value: float) -> None:
         self.value = value
@@ -93,7 +93,7 @@ def test_the_protocol_of_overriding_classes() -> None:
     assert torch.equal(twice(t), 2 * t)
     assert twice(box) == ("box", "twice", (Box,), (box,), {})
     assert twice(t, b=box)[2] == (Box,)
-    assert twice(box, refuses)[2] == (Refuses, Box)  # a subclass is asked first
+    assert twice(box, refuses)[2] == (Refuses, Box)  # the subclass comes first
     with pytest.raises(TypeError, match=r"no implementation found for .*twice"):
         twice(refuses)
     assert overrides.is_tensor_like(t) and overrides.is_tensor_like(box) and not overrides.is_tensor_like(3)

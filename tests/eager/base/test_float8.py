@@ -1,4 +1,4 @@
-"""The 8-bit floats: stored, moved and cast as torch does; arithmetic on them is refused."""
+"""8-bit floats can be stored, moved and cast as in torch. Arithmetic on them is refused."""
 from __future__ import annotations
 
 import io
@@ -132,7 +132,7 @@ def test_calls_that_torch_refuses_are_refused(op: str) -> None:
 
 @pytest.mark.parametrize("make", [lambda d: torch.rand(3, dtype=d), lambda d: torch.randn(3, dtype=d), lambda d: torch.arange(3, dtype=d),
                                   lambda d: torch.empty(3, dtype=d).uniform_()])  # fmt: skip
-def test_values_are_not_drawn_in_eight_bits(make: Callable[[Any], Any]) -> None:
+def test_random_functions_refuse_float8(make: Callable[[Any], Any]) -> None:
     with pytest.raises(NotImplementedError, match="not implemented for 'Float8_e5m2'"):
         make(torch.float8_e5m2)
 

@@ -1,4 +1,4 @@
-"""Memory formats and layouts as arguments: the strides of torch, and refusals."""
+"""Memory formats and layouts as arguments give torch's strides, or are refused."""
 from __future__ import annotations
 
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 import eager as torch
 
 ROWS, CHANNELS = (60, 20, 5, 1), (60, 1, 15, 3)
-# The strides that torch keeps for each where no format, or preserve_format, is asked for.
+# Inputs, and the strides of torch's result for no format or preserve_format.
 INPUTS: dict[str, tuple[Any, tuple[int, ...]]] = {
     "rows": (torch.randn(2, 3, 4, 5), ROWS),
     "transposed": (torch.randn(2, 5, 4, 3).transpose(1, 3), (60, 1, 3, 12)),
@@ -40,11 +40,11 @@ def test_a_new_tensor_has_the_requested_format(function: str, name: str, memory_
 
 
 @pytest.mark.parametrize("name", INPUTS)
-def test_to_a_format_alone_leaves_what_has_no_other(name: str) -> None:
+def test_to_a_memory_format_returns_the_tensor_itself_if_it_has_the_format(name: str) -> None:
     x, _ = INPUTS[name]
     assert x.to(memory_format=torch.preserve_format) is x
     kept = x.to(memory_format=torch.contiguous_format)
-    assert (kept is x) is (name != "channels last")  # torch asks which format x suggests, not whether it is dense
+    assert (kept is x) is (name != "channels last")  # torch compares the suggested format, not the strides
     assert x.to(memory_format=torch.channels_last).stride() == CHANNELS
     assert x.to(memory_format=torch.contiguous_format, copy=True).stride() == ROWS
 
@@ -86,7 +86,7 @@ MAKERS = {
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_options_are_taken_or_refused_and_never_passed_over(name: str) -> None:
+def test_every_option_is_applied_or_refused(name: str) -> None:
     made = MAKERS[name](layout=torch.strided, pin_memory=False, requires_grad=True)
     assert made.requires_grad and made.layout is torch.strided
     with pytest.raises(NotImplementedError, match=r"layout torch.sparse_coo is not implemented here"):
@@ -95,7 +95,7 @@ def test_options_are_taken_or_refused_and_never_passed_over(name: str) -> None:
         MAKERS[name](bogus=1)
 
 
-def test_integers_want_no_gradient() -> None:
+def test_integers_cannot_require_grad() -> None:
     for make in (lambda: torch.randperm(3, requires_grad=True), lambda: torch.zeros(2, dtype=torch.int64, requires_grad=True)):
         with pytest.raises(RuntimeError, match="Only Tensors of floating point and complex dtype can require gradients"):
             make()

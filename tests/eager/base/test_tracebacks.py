@@ -1,4 +1,4 @@
-"""Tracebacks hold the user's frames only: of eager and of compiled calls, through hooks, generators and nested exceptions."""
+"""Tracebacks of eager and compiled calls contain only the user's frames, also through hooks, generators and nested exceptions."""
 from __future__ import annotations
 
 import contextlib
@@ -26,7 +26,7 @@ _OURS = tuple(str(_ROOT / package) + os.sep for package in ("eager", "fxir", "dy
 def raised(call: Callable[[], Any]) -> BaseException:
     try:
         call()
-    except Exception as error:  # noqa: BLE001 - what is tested
+    except Exception as error:  # noqa: BLE001 - the caller checks the class
         return error
     raise AssertionError("no error")
 
@@ -38,7 +38,7 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def functions(error: BaseException) -> list[str]:
-    """Names of the frames of an error and of what led to it; ours with their files."""
+    """Names of the frames of an error and of its causes and contexts. Frames of our packages include their file."""
     return [f"{frame.filename}:{frame.name}" if frame.filename.startswith(_OURS) else frame.name
             for e in chain(error) for frame in traceback.extract_tb(e.__traceback__)]  # fmt: skip
 

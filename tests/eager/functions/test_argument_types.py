@@ -1,4 +1,7 @@
-"""Arguments of a wrong type raise a TypeError that names them, regardless of the body's error; other errors stay unchanged."""
+"""An argument of a wrong type raises a TypeError that names the argument, regardless of the error that the body raises.
+
+Other errors stay unchanged.
+"""
 from __future__ import annotations
 
 import pickle
@@ -48,7 +51,7 @@ def test_an_error_over_right_types_is_left_alone(fn: Any, args: Any, error: Any,
         fn(*args)
 
 
-def test_a_draw_that_cannot_be_leaves_the_generator_able_to_draw() -> None:
+def test_a_refused_draw_leaves_the_generator_usable() -> None:
     state = torch.get_rng_state()
     try:
         with pytest.raises(ValueError, match="Overflow when unpacking"):
@@ -75,7 +78,7 @@ def test_none_is_accepted_where_it_is_allowed() -> None:
 
 @pytest.mark.parametrize("module", [torch, F, torch.linalg, fft, torch.special], ids=lambda m: m.__name__)
 def test_public_functions_pickle_by_name(module: Any) -> None:
-    """They do not where a wrapper goes by the name of what it wraps, and modules hold them: `self.act = F.gelu`."""
+    """Modules have functions as attributes (`self.act = F.gelu`). A wrapper that has the name of its function cannot pickle."""
     functions = {name: fn for name, fn in vars(module).items() if isinstance(fn, types.FunctionType) and not name.startswith("_")}
     lost = []
     for name, fn in functions.items():

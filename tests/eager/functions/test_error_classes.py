@@ -1,4 +1,4 @@
-"""Mistakes that raise torch's class, which users catch. The messages of common ones are in tests/data/mistakes.json."""
+"""Mistakes raise torch's class of error, which users catch. tests/data/mistakes.json has the messages of common mistakes."""
 from __future__ import annotations
 
 import io
@@ -69,7 +69,7 @@ def test_compilers_errors_have_torchs_names() -> None:
         assert issubclass(getattr(exc, name), RuntimeError)
 
 
-def test_sizes_take_what_counts_as_an_int() -> None:
+def test_sizes_accept_every_kind_of_int() -> None:
     assert torch.Size([True, at(3)]) == (1, 3) and torch.Size() == () and torch.Size([2]).numel() == 2
     assert type(torch.Size([at(3)])[0]) is int
 

@@ -1,4 +1,4 @@
-"""Numbers before tensors, as torch's calls had them once, give what the keywords give; eager and compiled."""
+"""torch's former argument order, with a number before a tensor, equals the call with keywords, eager and compiled."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def m(*shape: int) -> Any:
     return torch.rand(*shape) + 1
 
 
-# One list: a former call, and what it means. x is 2x2, a vector v, batches b.
+# Pairs: a call in the former order, and the equivalent call. x: (2, 2); v: a vector; b: batches.
 CASES: list[tuple[str, str]] = [
     ("x.add(0.5, y)", "x.add(y, alpha=0.5)"),
     ("x.add_(0.5, y)", "x.add_(y, alpha=0.5)"),
@@ -78,7 +78,7 @@ def test_other_orders_and_a_number_given_twice_are_refused() -> None:
             call()
 
 
-def test_function_and_method_are_two_as_in_torch() -> None:
-    """A `__torch_function__` sees `torch.add` or `torch.Tensor.add`, by what was called."""
+def test_a_function_and_its_method_are_different_objects() -> None:
+    """`__torch_function__` receives `torch.add` for a function call and `torch.Tensor.add` for a method call."""
     names = ("add", "sub", "addcmul", "addcdiv")
     assert not [name for name in names if getattr(torch, name) is getattr(torch.Tensor, name)]

@@ -1,4 +1,4 @@
-"""Where the elements of results lie: code calls `view` on them, so that strides are part of a function's contract.
+"""Strides of results: code calls `view` on results, so that the strides are part of a function's contract.
 
 Shapes and strides are torch 2.13's for the same calls.
 """
@@ -62,7 +62,7 @@ def test_einsum_that_does_not_broadcast_names_the_shapes() -> None:
         torch.einsum("ii->i", torch.ones(2, 3))
 
 
-def test_strides_of_dims_of_one_element_have_a_say_beside_a_broadcast() -> None:
+def test_strides_of_size_1_dims_affect_the_layout_of_a_broadcast() -> None:
     a = torch.ones(1, 4)[..., None, None].permute(1, 2, 3, 0)
     b = torch.ones(2, 5)[..., None, None].permute(2, 0, 1, 3)
     assert (a.stride(), b.stride()) == ((1, 1, 1, 4), (1, 5, 1, 1))
@@ -91,7 +91,7 @@ LAYOUTS = {
     "logsigmoid": (F.logsigmoid, (_reversed(5, 4),), (4, 1)),
     "dropout": (F.dropout, (_reversed(2, 5, 4),), (1, 2, 10)),
     "dropout of heads": (lambda x: F.dropout(x.transpose(1, 2), 0.3), (torch.randn(2, 3, 4, 5),), (60, 5, 20, 1)),
-    "dropout of what has gaps": (F.dropout, (torch.randn(4, 6)[:, ::2],), (3, 1)),
+    "dropout of a tensor with gaps": (F.dropout, (torch.randn(4, 6)[:, ::2],), (3, 1)),
     "alpha_dropout": (lambda x: F.alpha_dropout(x, training=True), (_channels_last(2, 3, 4, 5),), (60, 1, 15, 3)),
     "dropout1d": (lambda x: F.dropout1d(x, training=True), (_reversed(2, 5, 4),), (1, 2, 10)),
     "rrelu": (lambda x: F.rrelu(x, training=True), (_reversed(5, 4),), (4, 1)),

@@ -1,4 +1,4 @@
-"""Ordinary mistakes raise torch's class with torch's message, eager and compiled, and show the user's frames only."""
+"""Ordinary mistakes raise torch's class with torch's message, eager and compiled. Tracebacks have only the user's frames."""
 from __future__ import annotations
 
 import copy
@@ -24,7 +24,7 @@ NAMES = {"torch": torch, "F": torch.nn.functional}
 def run(source: str) -> BaseException:
     try:
         exec(compile(source, "<mistake>", "exec"), dict(NAMES))  # noqa: S102 - our own lines
-    except Exception as error:  # noqa: BLE001 - what is tested
+    except Exception as error:  # noqa: BLE001 - the caller checks the class
         return error
     raise AssertionError(f"no error: {source}")
 
@@ -61,7 +61,7 @@ def test_the_table_is_of_the_programs() -> None:
     assert list(WANTED) == [*mistakes.IN_FUNCTIONS, *mistakes.ALONE] and len(WANTED) > 80
 
 
-def test_the_check_can_fail() -> None:
+def test_the_check_detects_a_wrong_message() -> None:
     with pytest.raises(AssertionError):
         check("matmul", run(re.sub("4, 5", "5, 5", mistakes.program("matmul"))))
 

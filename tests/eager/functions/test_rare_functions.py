@@ -1,4 +1,4 @@
-"""Names that few programs use, against values of torch 2.13: windows, histograms in space, native norms, weak mappings."""
+"""Rarely used functions against values of torch 2.13: windows, multi-dimensional histograms, native norms, weak mappings."""
 from __future__ import annotations
 
 import gc
@@ -29,7 +29,7 @@ WINDOWS: dict[str, tuple[list[float], list[float]]] = {
 
 @pytest.mark.parametrize("name", WINDOWS)
 @pytest.mark.parametrize("sym", [True, False])
-def test_windows_are_torchs(name: str, sym: bool) -> None:
+def test_windows_equal_torchs(name: str, sym: bool) -> None:
     made = getattr(windows, name)(7, sym=sym)
     assert made[:4].tolist() == pytest.approx(WINDOWS[name][0 if sym else 1], abs=2e-6) and made.dtype is torch.float32
     mirrored = made if sym else made[1:]
@@ -37,7 +37,7 @@ def test_windows_are_torchs(name: str, sym: bool) -> None:
     assert getattr(windows, name)(1, sym=sym).tolist() == [1.0] and getattr(windows, name)(0).shape == (0,)
 
 
-def test_windows_refuse_what_torch_refuses() -> None:
+def test_windows_refuse_the_arguments_that_torch_refuses() -> None:
     with pytest.raises(ValueError, match="requires non-negative window length, got M=-1"):
         windows.hann(-1)
     with pytest.raises(ValueError, match="expects float32 or float64 dtypes"):

@@ -1,4 +1,4 @@
-"""Arguments are held against torch's signatures before anything runs, and as strictly when it is the hundredth call."""
+"""Each call checks its arguments against torch's signature before the function runs. Caching does not weaken the check."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -87,11 +87,11 @@ def test_a_check_that_depends_on_a_value_runs_again() -> None:
             X.sum([0, 0.5])
 
 
-def test_a_check_remembers_classes_and_no_more_than_it_can() -> None:
-    asked: list[Any] = []
+def test_a_check_caches_verified_classes_up_to_its_limit() -> None:
+    verified: list[Any] = []
 
     def verify(args: tuple[Any, ...], kwargs: Any) -> Any:
-        asked.append((args, kwargs))
+        verified.append((args, kwargs))
         return "b" not in args and (("replaced",) if float in args else True)
 
     check = _native.ArgumentCheck(verify)
@@ -99,11 +99,11 @@ def test_a_check_remembers_classes_and_no_more_than_it_can() -> None:
                                                 ((1,), {"a": 1}), ((1,), {"b": 1}), ((), None)]  # fmt: skip
     for args, kwargs in calls * 2:
         assert check(args, kwargs) is None
-    assert [a for a, _ in asked] == [a for a, _ in calls] + [([1, 2.0],)]  # elements of two classes are looked at each time
+    assert [a for a, _ in verified] == [a for a, _ in calls] + [([1, 2.0],)]  # a list of two classes is verified in each call
     assert check((float,)) == ("replaced",) and check((float,)) == ("replaced",)
-    before = len(asked)
+    before = len(verified)
     check(("b",)), check(("b",))
-    assert len(asked) == before + 2  # the verifier said that a value decided
+    assert len(verified) == before + 2  # the verifier reported that the outcome depends on a value
     classes = [type(f"C{i}", (), {}) for i in range(40)]
     for cls in classes * 3:
         assert check((cls(),)) is None

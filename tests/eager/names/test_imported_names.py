@@ -130,7 +130,7 @@ def test_progress_counts_what_passes_through(capsys):
 
 
 @pytest.mark.parametrize("name", ["hub._get_torch_home", "jit._script_if_tracing", "jit._overload_method"])
-def test_private_names_that_vision_libraries_take(name):
+def test_private_names_that_vision_libraries_import(name):
     module, _, last = name.partition(".")
     assert callable(getattr(getattr(torch, module), last))
 
@@ -141,7 +141,7 @@ def test_sizes_of_lists_may_be_annotated_for_scripts():
     assert BroadcastingList2[int] == list[int] or BroadcastingList2[int].__origin__ is list
 
 
-def test_compiling_is_supported_where_kernels_are_made():
+def test_compilation_is_supported_on_devices_with_a_code_generator():
     from dynamo.utils import is_compile_supported
 
     assert is_compile_supported("cpu") and is_compile_supported("cuda") == torch.cuda.is_available() and not is_compile_supported("mps")

@@ -1,4 +1,4 @@
-"""Names outside torch's documentation that model libraries import, and their meaning here."""
+"""Undocumented names of torch that model libraries import, and their meaning in this project."""
 from __future__ import annotations
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Calls that C answers without Python: views, kernels over full arguments, the engine. The rules in Python are the reference."""
+"""Calls that run in C without Python: views, kernels over full arguments, the engine. The Python rules are the reference."""
 from __future__ import annotations
 
 import gc
@@ -124,7 +124,7 @@ def test_views_know_their_base_and_history():
     written = torch.ones(4).requires_grad_() * 1
     part = written[:2]
     written.mul_(2)
-    assert part.view(1, 2).grad_fn.next_functions[0][0] is part.grad_fn  # its history was made anew
+    assert part.view(1, 2).grad_fn.next_functions[0][0] is part.grad_fn  # the write renewed the history of the view
 
 
 def test_views_of_integers_and_of_inference_tensors():
@@ -388,7 +388,7 @@ def test_lists_of_tensors_are_recorded():
 # ---- the engine ----
 
 
-def test_a_gradient_that_two_leaves_get_is_not_shared():
+def test_two_leaves_do_not_share_a_gradient():
     x, y = torch.ones(3).requires_grad_(), torch.ones(3).requires_grad_()
     (x + y).backward(torch.ones(3))
     assert x.grad.data_ptr() != y.grad.data_ptr()
@@ -479,8 +479,8 @@ def test_wrong_calls_of_the_engine():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_gradients_of_parts_go_straight_into_their_places(dtype, monkeypatch):
-    """As with `create_graph`, where each part makes a gradient of the whole by its formula; here none is made."""
+def test_gradients_of_slices_accumulate_into_one_buffer(dtype, monkeypatch):
+    """The values equal backward with `create_graph`, whose formulas make a full gradient for each slice. This path makes none."""
     scale = _tensor(5, 4, 3).to(dtype)
 
     def loss(x):
@@ -497,10 +497,10 @@ def test_gradients_of_parts_go_straight_into_their_places(dtype, monkeypatch):
         patch.setattr(views, "_zeros_of", lambda spec, g: made.append(spec) or zeros(spec, g))
         loss(x := start.clone().requires_grad_()).backward()
     torch.testing.assert_close(x.grad, by_formula.detach())
-    assert len(made) <= 1  # of the empty slice
+    assert len(made) <= 1  # the gradient of the empty slice
 
 
-def test_a_gradient_that_others_see_is_not_added_to():
+def test_a_gradient_with_other_references_is_not_accumulated_in_place():
     seen = []
     x = torch.ones(3, requires_grad=True)
     y = x * 2

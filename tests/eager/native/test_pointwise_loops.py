@@ -28,7 +28,7 @@ def test_the_headers_match_the_table():
 
 
 @pytest.mark.parametrize("loop", c_loops.integer_loops(), ids=lambda loop: loop.name)
-def test_every_integer_loop_is_its_rule(loop):
+def test_every_integer_loop_agrees_with_its_rule(loop):
     """Against the rule over arrays: extremes wrap, divisors of both signs, one element spread, a number on either side."""
     from eager.optable.loop_api import NUMPY
 
@@ -74,7 +74,7 @@ def _given(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_loop_is_its_rule(name):
+def test_every_loop_agrees_with_its_rule(name):
     """Against the rule over arrays, in both dtypes, each argument a tensor or a number."""
     from eager.optable.loop_api import NUMPY
 

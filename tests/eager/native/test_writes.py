@@ -183,7 +183,7 @@ def test_a_generator_gives_out_each_state_once():
     assert first == [5, 0] and OPS["rng_state"](1, None).tolist() == [5, 4]
 
 
-def test_whole_numbers_are_drawn_as_the_rule_says():
+def test_random_integers_follow_the_rule():
     state = torch.tensor([7, 100])
     for low, high, dtype in ((0, 10, torch.int64), (-5, 2**62, torch.int64), (-3, 4, torch.int32), (0, 200, torch.uint8)):
         want = np.empty((3, 90), dtype.numpy)
@@ -192,7 +192,7 @@ def test_whole_numbers_are_drawn_as_the_rule_says():
 
 
 def test_casts_to_and_from_16_bits_agree_with_numpy():
-    """Every float16 and bfloat16, and of float32 the ties, the borders and what lies beside them."""
+    """Covers every float16 and bfloat16, and the float32 numbers at and beside ties and limits."""
     halves = np.arange(2**16, dtype="u2")
     for dtype in (torch.float16, torch.bfloat16):
         small = halves.view(dtype.numpy)

@@ -1,4 +1,4 @@
-"""Sparse tensors in calls of torch's functions: the values and gradients of the same calls with dense tensors."""
+"""Calls of torch's functions with sparse tensors have the values and gradients of the same calls with dense tensors."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -56,7 +56,7 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_call_with_a_sparse_tensor_is_that_with_the_dense_one(name: str) -> None:
+def test_a_call_with_a_sparse_tensor_equals_the_call_with_the_dense_tensor(name: str) -> None:
     found = []
     for make in (_sparse, _dense):
         values = torch.tensor([3.0, 4.0, 5.0, 0.5], dtype=torch.float64, requires_grad=True)
@@ -77,7 +77,7 @@ def test_products_of_batches() -> None:
     assert torch.allclose(torch.bmm(s, dense), torch.bmm(d, dense)) and torch.allclose(s @ dense, d @ dense)
 
 
-def test_dense_dims_behind_sparse_ones() -> None:
+def test_dense_dims_after_sparse_dims() -> None:
     h = torch.sparse_coo_tensor(AT[:, :3], torch.arange(6.0).view(3, 2), (2, 3, 2))
     d = h.to_dense()
     for call in (lambda x: torch.sum(x, 0), lambda x: torch.sum(x, 2), lambda x: torch.sum(x, (0, 1)), lambda x: x.select(2, 1),
@@ -177,7 +177,7 @@ class _Layer(torch.nn.Module):
         return self.b(torch.mm(graph, x) + graph @ x)
 
 
-def test_a_compiled_graph_network_is_the_eager_one() -> None:
+def test_a_compiled_graph_network_equals_the_eager_network() -> None:
     torch.manual_seed(0)
     m, x = _Layer(), torch.randn(3, 3)
     graph = torch.sparse_coo_tensor(AT[[1, 1]], torch.rand(4), (3, 3))

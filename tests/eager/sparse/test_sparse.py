@@ -120,7 +120,7 @@ def test_a_damaged_sparse_tensor_is_refused() -> None:
         _utils._rebuild_sparse_tensor(torch.sparse_csr, (torch.ones(1),))
 
 
-def test_a_softmax_is_of_the_elements_that_are_there() -> None:
+def test_a_sparse_softmax_normalises_the_stored_elements() -> None:
     dense = torch.tensor([[0.0, 2.0, 1.0], [3.0, 0.0, 0.0], [0.0, 0.0, 0.0]], requires_grad=True)
     for dim in (0, 1, -1):
         full = dense.masked_fill(dense == 0, -float("inf")).softmax(dim).nan_to_num()

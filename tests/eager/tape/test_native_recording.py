@@ -48,7 +48,7 @@ def test_the_graph_is_the_same(op):
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-12)
 
 
-def test_calls_that_python_must_see_reach_python():
+def test_hooks_anomaly_mode_views_and_inference_tensors_use_the_python_path():
     x, y = _leaf(3), _leaf(3)
     with torch.autograd.graph.saved_tensors_hooks(lambda t: ("packed", t), lambda p: p[1]):
         z = x * y

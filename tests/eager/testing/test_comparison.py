@@ -206,7 +206,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("expression", "error", "text"), CASES, ids=[case[0] for case in CASES])
-def test_assert_close_says_what_torch_says(expression: str, error: str, text: str) -> None:
+def test_assert_close_raises_torchs_messages(expression: str, error: str, text: str) -> None:
     names = {"torch": torch, "np": np, "T": torch.tensor, "ac": torch.testing.assert_close, "old": torch.testing.assert_allclose,
              "inf": math.inf, "nan": math.nan}  # fmt: skip
     with warnings.catch_warnings():

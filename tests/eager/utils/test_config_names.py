@@ -1,4 +1,4 @@
-"""`torch._inductor.config`, `torch._functorch.config`, `torch.compiler.config`: what their names do."""
+"""`torch._inductor.config`, `torch._functorch.config`, `torch.compiler.config`: the effects of their settings."""
 from __future__ import annotations
 
 from typing import Any
@@ -36,7 +36,7 @@ REFUSED = {"cpp.enable_kernel_profile": True, "cpp.simdlen": 256, "emulate_preci
 
 
 @pytest.mark.parametrize(("name", "value"), REFUSED.items())
-def test_settings_of_inductor_that_nothing_follows_are_refused(name: str, value: Any) -> None:
+def test_settings_of_inductor_without_an_effect_are_refused(name: str, value: Any) -> None:
     patch = torch._inductor.config.patch({name: value})
     with pytest.raises(NotImplementedError, match=rf"torch\._inductor\.config\.{name}={value!r}"), patch:
         pass

@@ -22,7 +22,7 @@ def test_an_unknown_variable_is_warned_of_with_the_nearest_name() -> None:
     assert "FRAMEJIT_TEST_VARIABLE" not in done.stderr
 
 
-def test_no_backend_of_attention_is_an_error() -> None:
+def test_an_empty_list_of_attention_backends_is_refused() -> None:
     with pytest.raises(RuntimeError, match="No available kernel"), sdpa_kernel([]):
         pass
     with sdpa_kernel([SDPBackend.MATH]):

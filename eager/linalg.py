@@ -60,7 +60,7 @@ def det(A: Any, *, out: Any = None) -> Any:  # noqa: N803
 
 @_public(out=_Out())
 def slogdet(A: Any) -> Any:  # noqa: N803
-    """The signs (*) of determinants and the logarithms (*) of their magnitudes."""
+    """The named tuple (sign, logabsdet) of determinants: (*, n, n) -> (*), (*). Raises: RuntimeError unless square and floating."""
     return return_types.linalg_slogdet(*OPS["slogdet"](A))
 
 
@@ -137,7 +137,7 @@ def _raise_failed(name: str, info: Any, what: Callable[[int], str]) -> None:
 
 @_public(out=_Out())
 def inv_ex(A: Any, *, check_errors: bool = False) -> Any:  # noqa: N803
-    """`inv`; a failed inverse is nan, with the number of the first zero pivot (from 1) as its status instead of 0."""
+    """(inverse, int32 status): a failed inverse is nan, its status the first zero pivot from 1, else 0. check_errors: raise LinAlgError."""
     inverse, info = OPS["inverse_status"](A)
     if check_errors:
         _raise_failed("linalg.inv_ex", info, lambda k: f"The diagonal element {k} is zero, the inversion could not be completed because "
@@ -147,7 +147,7 @@ def inv_ex(A: Any, *, check_errors: bool = False) -> Any:  # noqa: N803
 
 @_public(out=_Out())
 def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> Any:  # noqa: N803
-    """`solve`; a failed solution is nan, with the number of the first zero pivot (from 1) as its status instead of 0."""
+    """(X, int32 status): a failed solution is nan, its status the first zero pivot from 1, else 0. check_errors: raise LinAlgError."""
     _check_square("linalg.solve", A)
     vector = left and (B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(A.shape[:-1]) == tuple(B.shape)))
     b = OPS["unsqueeze"](B, B.ndim) if vector else B
@@ -196,7 +196,7 @@ def cholesky(input: Any, *, upper: bool = False, out: Any = None) -> Any:  # noq
 
 @_public(out=_Out())
 def cholesky_ex(input: Any, *, upper: bool = False, check_errors: bool = False) -> Any:  # noqa: A002
-    """`cholesky`; a failed factor is nan, with the order of the first minor that is not positive definite as its status."""
+    """(factor, int32 status): a failed factor is nan, its status the order of the first bad minor. check_errors: raise LinAlgError."""
     factor, info = OPS["cholesky_status"](_conj_transpose(input) if upper else input)
     if check_errors:
         _raise_failed("linalg.cholesky_ex", info, lambda k: "The factorization could not be completed because the input is not "
@@ -206,7 +206,7 @@ def cholesky_ex(input: Any, *, upper: bool = False, check_errors: bool = False) 
 
 @_public(out=_Out())
 def qr(A: Any, mode: str = "reduced") -> Any:  # noqa: N803
-    """Orthogonal Q and upper triangular R with Q @ R = A. mode: "reduced", "complete" or "r" (no Q)."""
+    """Orthogonal Q and upper triangular R, Q @ R = A. mode: "reduced", "complete" or "r" (no Q). Raises: RuntimeError for others."""
     if mode not in ("reduced", "complete", "r"):
         raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'")
     q, r = OPS["qr"](A, mode == "complete")
@@ -240,7 +240,7 @@ def svdvals(A: Any, *, driver: str | None = None) -> Any:  # noqa: N803
 
 @_public(out=_Out())
 def eigh(input: Any, UPLO: str = "L") -> Any:  # noqa: A002
-    """Eigenvalues (*, n), increasing, and eigenvectors (*, n, n) of symmetric matrices, of which the triangle `UPLO` is read."""
+    """Eigenvalues (*, n), increasing, and eigenvectors (*, n, n) of Hermitian matrices, of which the triangle `UPLO` is read."""
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
     return return_types.linalg_eigh(*OPS["eigh"](input, UPLO.upper() == "U"))
@@ -248,25 +248,25 @@ def eigh(input: Any, UPLO: str = "L") -> Any:  # noqa: A002
 
 @_public(out=_Out(exact=True))
 def eigvalsh(input: Any, UPLO: str = "L") -> Any:  # noqa: A002
-    """The eigenvalues (*, n) of symmetric matrices, increasing."""
+    """The eigenvalues (*, n) of Hermitian matrices (*, n, n), increasing. UPLO: the triangle that is read. Raises: RuntimeError."""
     return eigh(input, UPLO)[0]
 
 
 @_public(out=_Out())
 def eig(input: Any) -> Any:  # noqa: A002
-    """The complex eigenvalues (*, n) and eigenvectors (*, n, n) of square matrices."""
+    """The complex eigenvalues (*, n) and eigenvectors (*, n, n) of square matrices (*, n, n). Raises: RuntimeError unless square."""
     return return_types.linalg_eig(*OPS["eig"](input))
 
 
 @_public(out=_Out())
 def eigvals(input: Any) -> Any:  # noqa: A002
-    """The complex eigenvalues (*, n) of square matrices."""
+    """The complex eigenvalues (*, n) of square matrices (*, n, n). Raises: RuntimeError unless square."""
     return OPS["eig"](input)[0]
 
 
 @_public(out=_Out())
 def lu_factor(A: Any, *, pivot: bool = True) -> Any:  # noqa: N803
-    """L and U in one matrix (*, m, n), and the int32 pivots (*, min(m, n)), counted from 1."""
+    """L and U in one matrix (*, m, n), and int32 pivots (*, min(m, n)) from 1. Raises: NotImplementedError for pivot=False."""
     if not pivot:
         raise NotImplementedError("linalg.lu_factor: pivot=False is not implemented; leave pivot=True")
     return return_types.linalg_lu_factor(*OPS["lu_factor"](A))
@@ -274,7 +274,7 @@ def lu_factor(A: Any, *, pivot: bool = True) -> Any:  # noqa: N803
 
 @_public(out=_Out())
 def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> Any:  # noqa: N803
-    """`lu_factor`, and a status per matrix: 0, or the number of the first zero pivot."""
+    """`lu_factor`, and an int32 status (*) for each matrix: 0, or the number of the first zero pivot from 1."""
     matrix, pivots = lu_factor(A, pivot=pivot)
     zero = OPS["eq"](OPS["diagonal"](matrix, 0, -2, -1), 0)
     if not zero.shape[-1]:
@@ -327,7 +327,7 @@ def _reflector(A: Any, i: int) -> Any:  # noqa: N803
 
 @_public(out=_Out())
 def lu(A: Any, *, pivot: bool = True) -> Any:  # noqa: N803
-    """P, L, U with P @ L @ U = A."""
+    """P (*, m, m), L (*, m, k), U (*, k, n) with P @ L @ U = A, k = min(m, n). Raises: NotImplementedError for pivot=False."""
     matrix, pivots = lu_factor(A, pivot=pivot)
     lower, upper = _unpack_factors(matrix)
     return return_types.linalg_lu(_permutation_of(OPS["pivot_order"](pivots, A.shape[-2]), A.dtype), lower, upper)
@@ -341,7 +341,7 @@ def _conj_transpose(x: Any) -> Any:
 
 @_public(out=_Out(not_over_itself=True, not_over_inputs=True))
 def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Any:  # noqa: N803
-    """X with A @ X = B (X @ A = B unless `left`), from the factors of A by `lu_factor`; with A^H in place of A if `adjoint`."""
+    """X with A @ X = B (X @ A = B unless `left`), from `lu_factor` of A; adjoint: A^H instead of A. Raises: RuntimeError."""
     if not left:
         return _conj_transpose(lu_solve(LU, pivots, _conj_transpose(B), adjoint=not adjoint))
     _check_square("linalg.lu_solve", LU)
@@ -506,7 +506,7 @@ def _powsum(input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *,
 
 @_public(out=_Out(exact=True))
 def matrix_norm(input: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A002
-    """The norm (*) of matrices: "fro", "nuc", or 1, 2, inf and their negatives."""
+    """The norm (*) of matrices: "fro", "nuc", or 1, 2, inf and their negatives. Raises: RuntimeError for integers or another ord."""
     if dtype is not None:
         _check_norm_dtype("linalg.matrix_norm", input.dtype, dtype)
         input = OPS["to_dtype"](input, dtype)
@@ -550,7 +550,7 @@ def norm(input: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *,
 
 @_public(out=_Out())
 def cond(input: Any, p: Any = None) -> Any:  # noqa: A002
-    """The condition number (*): the norm of a matrix times the norm of its inverse."""
+    """Condition number (*). p: an ord of `matrix_norm`; None: the ratio of the extreme singular values. Raises: LinAlgError."""
     if p not in ("fro", "nuc") and input.numel() == 0 and input.ndim > 1:
         return OPS["full"](tuple(input.shape[:-2]), 0, input.dtype.to_real(), input.device)
     if p in (None, 2, -2):
@@ -565,7 +565,7 @@ def cond(input: Any, p: Any = None) -> Any:  # noqa: A002
 
 @_public(out=_Out())
 def matrix_power(input: Any, n: int) -> Any:  # noqa: A002
-    """A matrix to the power `n`; a negative `n` inverts it first."""
+    """Square matrices (*, n, n) to the power `n`; a negative `n` inverts them first. Raises: LinAlgError for a singular matrix."""
     if input.ndim < 2 or input.shape[-1] != input.shape[-2]:
         _check_square("linalg.matrix_power", input)
     if n < 0:

@@ -34,7 +34,7 @@ def resolve_conj(input: Any) -> Any:  # noqa: A002
 
 @public(out=Out(not_over_itself=True, not_over_inputs=True))
 def angle(input: Any) -> Any:  # noqa: A002
-    """The argument in radians; of real numbers 0, or pi where negative."""
+    """The argument in radians, of the shape of input. For real numbers: 0, pi if negative, nan for nan. Integers give the default dtype."""
     if input.dtype.is_complex:
         return OPS["atan2"](OPS["imag"](input), OPS["real"](input))
     x = input if input.dtype.is_floating_point else OPS["to_dtype"](input, dtypes.get_default_dtype())
@@ -44,13 +44,13 @@ def angle(input: Any) -> Any:  # noqa: A002
 
 @public(out=Out())
 def complex_(real: Any, imag: Any) -> Any:
-    """A complex tensor of two real ones."""
+    """A complex tensor of the broadcast shape. real, imag: one dtype of float32 or float64. Raises: RuntimeError for other dtypes."""
     return OPS["complex"](real, imag)
 
 
 @public(out=Out(), autocast=FLOAT32_ON_CPU)
 def polar(abs: Any, angle: Any) -> Any:  # noqa: A002
-    """A complex tensor of magnitudes and angles. Raises RuntimeError unless both are of one dtype, float32 or float64."""
+    """A complex tensor of magnitudes and angles that broadcast. Raises: RuntimeError unless both are of one dtype, float32 or float64."""
     floats = (dtypes.float16, dtypes.float32, dtypes.float64)
     if abs.dtype not in floats or angle.dtype not in floats:
         raise RuntimeError("Expected both inputs to be Half, Float or Double tensors but got "
@@ -70,7 +70,7 @@ def view_as_real(input: Any) -> Any:  # noqa: A002
 
 @public(autocast=FLOAT32_ON_CPU)
 def view_as_complex(input: Any) -> Any:  # noqa: A002
-    """Pairs in the last dim as complex numbers, over the same memory."""
+    """(*, 2) floating -> (*) complex, over the same memory. Raises: RuntimeError for other sizes, strides or dtypes."""
     return OPS["view_as_complex"](input)
 
 

@@ -111,31 +111,31 @@ def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padd
 
 @public(parsed=True)
 def pixel_shuffle(input: Any, upscale_factor: int) -> Any:  # noqa: A002
-    """(*, c * r * r, h, w) -> (*, c, h * r, w * r)."""
+    """(*, c * r * r, h, w) -> (*, c, h * r, w * r). Raises: RuntimeError if r * r does not divide the channels."""
     return OPS["pixel_shuffle"](input, upscale_factor)
 
 
 @public(parsed=True)
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:  # noqa: A002
-    """(*, c, h * r, w * r) -> (*, c * r * r, h, w)."""
+    """(*, c, h * r, w * r) -> (*, c * r * r, h, w). Raises: RuntimeError if r does not divide the height and width."""
     return OPS["pixel_unshuffle"](input, downscale_factor)
 
 
 @public(parsed=True)
 def channel_shuffle(input: Any, groups: int) -> Any:  # noqa: A002
-    """Channels dealt out over groups: (b, g * k, *) seen as (g, k) and read as (k, g)."""
+    """Transpose the channels as (groups, k) -> (k, groups). input: (b, groups * k, *). Raises: RuntimeError if groups does not divide."""
     return OPS["channel_shuffle"](input, groups)
 
 
 @public(parsed=True)
 def native_channel_shuffle(input: Any, groups: int) -> Any:  # noqa: A002
-    """`channel_shuffle` by the name of torch's CPU kernel."""
+    """`channel_shuffle` under the name of torch's CPU kernel."""
     return channel_shuffle(input, groups)
 
 
 @public(autocast=LOWER, parsed=True)
 def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:  # noqa: A002
-    """Convolution in time. input: (t, b, c); weight: (kernel, c, out); bias: (out,). Result: (t', b, out)."""
+    """Convolution over time. input: (t, b, c); weight: (kernel, c, out); bias: (out,). Result: (t', b, out). Raises: RuntimeError."""
     if input.ndim != 3 or weight.ndim != 3 or bias.ndim != 1:
         raise RuntimeError(f"conv_tbc: expected input and weight of 3 dims and bias of 1, got {input.ndim}, {weight.ndim}, {bias.ndim}")
     y = conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), OPS["to_dtype"](bias, input.dtype), 1, pad)

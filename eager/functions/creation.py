@@ -269,7 +269,7 @@ def _own(a: Any) -> Any:
 
 @public(parsed=False, interception="modes")
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:  # noqa: A002
-    """Like `tensor`, but without a copy where the data is a tensor or array that already fits."""
+    """Like `tensor`, but returns or shares data that already is a tensor or array of the dtype and device."""
     if isinstance(data, np.ndarray) and (dtype is None or dtypes.from_numpy(data.dtype) is dtype):
         data = _over(data)
     if isinstance(data, TensorBase):
@@ -314,7 +314,7 @@ def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, device
 
 @public(interception="modes")
 def from_numpy(a: Any) -> Tensor:
-    """A tensor over the array's memory. Raises TypeError for a dtype without counterpart."""
+    """A tensor over the array's memory. Raises: TypeError for a dtype that eager lacks."""
     if not isinstance(a, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(a).__name__})")
     if any(s < 0 for s in a.strides):
@@ -326,7 +326,7 @@ def from_numpy(a: Any) -> Tensor:
 
 @public(interception="modes")
 def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
-    """A 1-d tensor over a buffer's memory. Raises ValueError where the buffer does not hold `count` elements."""
+    """A vector over a buffer's memory. count: elements, -1 for all. offset: bytes. Raises: ValueError if the buffer is too small."""
     size = memoryview(buffer).nbytes
     if size == 0 or count == 0:
         raise ValueError(f"both buffer length ({size}) and count ({count}) must not be 0")
@@ -420,7 +420,10 @@ def _number(v: Any) -> Any:
 @public(ints_are_numbers=True)
 def arange(start: Any = None, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None, layout: Any = None,
            device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
-    """Values start, start + step, ... below end. All ints give int64, else the default dtype."""
+    """The values start, start + step, ... below end; int64 if all are ints, else the default dtype.
+
+    Raises: RuntimeError for step 0, or a step away from end.
+    """
     check_layout(layout)
     if start is None and end is None:
         raise TypeError("arange() received an invalid combination of arguments - got (), but expected one of:\n * (Number end, *, ...)\n"
@@ -452,7 +455,7 @@ def _check_range_of(start: Any, end: Any, step: Any) -> None:
 @public(parsed=False)
 def range_(start: Any, end: Any, step: Any = 1, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
            requires_grad: bool = False) -> Tensor:  # fmt: skip
-    """`torch.range`: values start, start + step, ... up to and including end, in the default dtype."""
+    """`torch.range`: the values start, start + step, ... up to end inclusive, in the default dtype. Raises: RuntimeError as `arange`."""
     check_layout(layout)
     start, end, step = _number(start), _number(end), _number(step)
     _check_range_of(start, end, step)
@@ -470,7 +473,7 @@ def range_(start: Any, end: Any, step: Any = 1, *, out: Any = None, dtype: Any =
 @public(ints_are_numbers=True)
 def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
              requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
-    """`steps` evenly spaced values from start to end, both included."""
+    """`steps` evenly spaced values from start to end inclusive, in the default dtype. Raises: RuntimeError for negative steps."""
     check_layout(layout)
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
@@ -524,7 +527,7 @@ def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, lay
 @public(ints_are_numbers=True)
 def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
                   pin_memory: bool = False) -> Tensor:  # fmt: skip
-    """A 0-d tensor of a number, by default in the default float dtype."""
+    """A tensor of shape () that holds a number, by default in the default float dtype. Raises: TypeError for a tensor."""
     check_layout(layout)
     d = dtypes.chosen(dtype, dtypes.get_default_dtype())
     made = OPS["full"]((), rounded(s, d), d, _where(device))

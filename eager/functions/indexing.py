@@ -278,7 +278,11 @@ def _number_as_tensor(value: Any, target: Any) -> Any:
 
 @public(out=Out(exact=True, not_over_inputs=True))
 def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False, out: Any = None) -> Any:  # noqa: A002
-    """out[i][j] = input[index[i][j]][j] for dim 0, and so on for the other dims."""
+    """out[i][j] = input[index[i][j]][j] for dim 0, likewise for other dims. Result: shape of index.
+
+    index: int32 or int64, of the rank of input.
+    Raises: RuntimeError for another rank or dtype of index or for an index out of range, IndexError for a wrong dim.
+    """
     return _out(OPS["gather"](input, normalize_dim(dim, input.ndim), index), out)
 
 
@@ -325,7 +329,7 @@ def _scatter_reduce(suffix: str) -> Any:
 
 @public(out=Out(exact=True, not_over_inputs=True))
 def take_along_dim(input: Any, indices: Any, dim: int | None = None, *, out: Any = None) -> Any:  # noqa: A002
-    """`gather` whose operands broadcast over the other dims; with no dim, over the flattened input."""
+    """`gather` whose operands broadcast over the other dims; without dim, over the flattened input. Raises: RuntimeError, IndexError."""
     if dim is None:
         return _out(gather(input.reshape(-1), 0, indices.reshape(-1)), out)
     if input.ndim != indices.ndim:
@@ -353,7 +357,10 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None, *, out: Any
 
 @public(out=Out(exact=True, not_over_itself=True, not_over_inputs=True))
 def index_select(input: Any, dim: int, index: Any, *, out: Any = None) -> Any:  # noqa: A002
-    """Slices of `input` along `dim` at the positions in the vector `index`."""
+    """Slices of `input` along `dim` at positions. index: (n,) int32 or int64. Result: size n in `dim`, dtype of input.
+
+    Raises: IndexError for a position or dim out of range, RuntimeError for another dtype of index.
+    """
     return _out(OPS["index_select"](input, normalize_dim(dim, input.ndim), index), out)
 
 
@@ -452,7 +459,7 @@ def _masked_scatter(suffix: str) -> Any:
 
 @public(out=Out(exact=True, not_over_itself=True, not_over_inputs=True))
 def masked_select(input: Any, mask: Any, *, out: Any = None) -> Any:  # noqa: A002
-    """The elements of `input` where `mask` is true, as a vector."""
+    """The elements of `input` where `mask` is true, in row-major order. mask: bool, broadcasts. Result: (count,). Raises: RuntimeError."""
     if mask.dtype is not dtypes.bool_:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     return _out(OPS["masked_select"](input, mask), out)
@@ -460,7 +467,7 @@ def masked_select(input: Any, mask: Any, *, out: Any = None) -> Any:  # noqa: A0
 
 @public(out=Out(exact=True), parsed=False)
 def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:  # noqa: A002
-    """Positions of the non-zero elements: (count, ndim), or a tuple of ndim vectors."""
+    """int64 positions of the elements that are not zero: (count, ndim), or with as_tuple ndim vectors (count,)."""
     if as_tuple and input.ndim == 0:
         input = OPS["unsqueeze"](input, 0)
     found = OPS["nonzero"](input)
@@ -476,7 +483,7 @@ def argwhere(input: Any) -> Any:  # noqa: A002
 
 @public(out=Out(exact=True))
 def take(input: Any, index: Any, *, out: Any = None) -> Any:  # noqa: A002
-    """Elements of the flattened input."""
+    """Elements of the flattened input. index: int64. Result: shape of index. Raises: IndexError for a position out of range."""
     return _out(OPS["take"](input, index), out)
 
 

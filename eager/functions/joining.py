@@ -36,7 +36,10 @@ def _list(who: str, tensors: Any) -> list[Any]:
 
 @public(autocast=PROMOTE)
 def cat(tensors: Any, dim: int = 0, *, axis: Any = None, out: Any = None) -> Any:
-    """The tensors end to end along `dim`; all other sizes agree."""
+    """The tensors joined along `dim`, in the promoted dtype. All other sizes agree; tensors of shape (0,) are skipped.
+
+    Raises: ValueError for no tensors, RuntimeError for sizes or ranks that differ, IndexError for a wrong dim.
+    """
     tensors = _list("cat", tensors)
     if axis is not None:
         if dim != 0:
@@ -53,26 +56,26 @@ def cat(tensors: Any, dim: int = 0, *, axis: Any = None, out: Any = None) -> Any
 
 @public(out=Out(joins=True), axis=True, autocast=PROMOTE)
 def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
-    """Equal-shaped tensors side by side along a new dim."""
+    """Tensors of one shape joined along a new dim. Raises: RuntimeError for no tensors or other shapes, IndexError for a wrong dim."""
     tensors = _list("stack", tensors)
     return _out(OPS["stack"](tensors, normalize_dim(dim, tensors[0].ndim + 1) if tensors else 0), out)
 
 
 @public(parsed=False)
 def atleast_1d(*tensors: Any) -> Any:
-    """Tensors of at least one dim."""
+    """Tensors of at least one dim: () -> (1,). Other tensors are returned. A tuple for several tensors."""
     return _each(tensors, lambda t: t.reshape(1) if t.ndim == 0 else t)
 
 
 @public(parsed=False)
 def atleast_2d(*tensors: Any) -> Any:
-    """Tensors of at least two dims; added dims come first."""
+    """Tensors of at least two dims: () -> (1, 1), (n,) -> (1, n). Other tensors are returned. A tuple for several tensors."""
     return _each(tensors, lambda t: t.reshape(1, -1) if t.ndim < 2 else t)
 
 
 @public(parsed=False)
 def atleast_3d(*tensors: Any) -> Any:
-    """Tensors of at least three dims."""
+    """Tensors of at least three dims: () -> (1, 1, 1), (n,) -> (1, n, 1), (n, m) -> (n, m, 1). A tuple for several tensors."""
 
     def deepen(t: Any) -> Any:
         if t.ndim < 2:
@@ -96,32 +99,32 @@ def _stacked(who: str, tensors: Any) -> list[Any]:
 
 @public(out=Out(joins=True))
 def hstack(tensors: Any, *, out: Any = None) -> Any:
-    """Joined along dim 1, or dim 0 for vectors."""
+    """The tensors joined along dim 1, or dim 0 for vectors and scalars. Raises: RuntimeError for no tensors or sizes that differ."""
     tensors = [atleast_1d(t) for t in _stacked("hstack", tensors)]
     return cat(tensors, 0 if tensors[0].ndim == 1 else 1, out=out)
 
 
 @public(out=Out(joins=True))
 def vstack(tensors: Any, *, out: Any = None) -> Any:
-    """Joined as rows, along dim 0."""
+    """The tensors joined along dim 0, after `atleast_2d`. Raises: RuntimeError for no tensors or sizes that differ."""
     return cat([atleast_2d(t) for t in _stacked("vstack", tensors)], 0, out=out)
 
 
 @public(out=Out(joins=True))
 def dstack(tensors: Any, *, out: Any = None) -> Any:
-    """Joined in depth, along dim 2."""
+    """The tensors joined along dim 2, after `atleast_3d`. Raises: RuntimeError for no tensors or sizes that differ."""
     return cat([atleast_3d(t) for t in _stacked("dstack", tensors)], 2, out=out)
 
 
 @public(out=Out(joins=True))
 def column_stack(tensors: Any, *, out: Any = None) -> Any:
-    """Vectors as columns and matrices unchanged, joined along dim 1."""
+    """The tensors joined along dim 1; a vector (n,) becomes a column (n, 1). Raises: RuntimeError for sizes that differ."""
     return cat([t.reshape(-1, 1) if t.ndim < 2 else t for t in _stacked("column_stack", tensors)], 1, out=out)
 
 
 @public(parsed=False)
 def block_diag(*tensors: Any) -> Any:
-    """A matrix with the given ones along its diagonal, zero elsewhere."""
+    """A matrix with the given matrices along its diagonal and zeros elsewhere. Raises: RuntimeError for more than two dims."""
     if not tensors:
         return OPS["full"]((1, 0), 0.0, None, default_device())
     for i, t in enumerate(tensors):
@@ -249,7 +252,7 @@ def _along(who: str, min_ndim: int, dim: Any) -> Any:
 
 @public(axis=True)
 def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:  # noqa: A002
-    """The slices along `dim`, each without it."""
+    """A tuple of the slices along `dim`, without `dim`; they are views. Raises: IndexError for a wrong dim or a scalar."""
     if input.ndim == 0:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     d = normalize_dim(dim, input.ndim)
@@ -265,7 +268,7 @@ def _operands(tensors: tuple[Any, ...]) -> tuple[Any, ...]:
 
 @public(parsed=False)
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
-    """Grids of coordinates from vectors; `indexing` is "ij" (the default: rows first) or "xy"."""
+    """Coordinate grids of vectors, one per vector. indexing: "ij" (default, (n, m)) or "xy" ((m, n)). Raises: RuntimeError."""
     vectors = _operands(tensors)
     if not vectors:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
@@ -288,7 +291,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
 
 @public(parsed=False)
 def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
-    """The tensors expanded to their common shape."""
+    """A tuple of views of the tensors, expanded to their common shape. Raises: RuntimeError if they do not broadcast."""
     given = _operands(tensors)
     shape = broadcast_shapes(*(t.shape for t in given))
     return tuple(OPS["expand"](t, shape) for t in given)
@@ -296,7 +299,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
 
 @public(ints_apart=True)
 def broadcast_to(input: Any, size: Any) -> Any:  # noqa: A002
-    """`input` expanded to `size`."""
+    """A view of `input` expanded to the shape `size`. Raises: RuntimeError if input does not broadcast to it."""
     return OPS["expand"](input, tuple(size))
 
 

@@ -41,7 +41,10 @@ def _out(result: Any, out: Any) -> Any:
 
 @public(out=Out(differentiable=False), autocast=PROMOTE_ON_CUDA, parsed=False, kinds={"dims": ""})
 def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
-    """Sum of products over pairs of dims: the last `dims` of a with the first of b, or two lists of dims."""
+    """Sum of products over pairs of dims: the last `dims` of a with the first of b, or two lists of dims.
+
+    Result: the remaining dims of a, then of b. Raises: RuntimeError if the sizes of a pair differ.
+    """
     if isinstance(dims, TensorBase):
         dims = dims.tolist()
     if isinstance(dims, int):
@@ -75,7 +78,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
 
 @public(out=Out(exact=True, differentiable=False))
 def inner(input: Any, other: Any, *, out: Any = None) -> Any:  # noqa: A002
-    """Sum of products over the last dims."""
+    """Sum of products over the last dims: (*a, n), (*b, n) -> (*a, *b). Raises: RuntimeError if the last sizes differ."""
     if input.ndim == 0 or other.ndim == 0:
         return _out(input * other, out)
     if input.shape[-1] != other.shape[-1]:
@@ -86,7 +89,7 @@ def inner(input: Any, other: Any, *, out: Any = None) -> Any:  # noqa: A002
 
 @public(out=Out(exact=True), autocast=Precision(cuda=Policy.PROMOTE, cpu=Policy.KEEP))
 def vdot(input: Any, other: Any) -> Any:  # noqa: A002
-    """Dot product of vectors, the first one conjugated."""
+    """Dot product of vectors (n,), (n,) -> (), with the first conjugated. Raises: RuntimeError for other ranks or lengths."""
     if input.dtype.is_complex:
         input = OPS["conj"](input)
     return input.dot(other)
@@ -94,7 +97,7 @@ def vdot(input: Any, other: Any) -> Any:  # noqa: A002
 
 @public(out=Out(not_over_inputs=True))
 def kron(input: Any, other: Any) -> Any:  # noqa: A002
-    """Kronecker product: every element of `input` times all of `other`."""
+    """Kronecker product: every element of `input` times `other`. Sizes multiply, after dims of 1 are added in front."""
     n = max(input.ndim, other.ndim)
     a = input.reshape((1,) * (n - input.ndim) + tuple(input.shape))
     b = other.reshape((1,) * (n - other.ndim) + tuple(other.shape))
@@ -104,7 +107,7 @@ def kron(input: Any, other: Any) -> Any:  # noqa: A002
 
 @public(out=Out(exact=True, not_over_inputs=True), autocast=PROMOTE_ON_CUDA)
 def cross(input: Any, other: Any, dim: int | None = None, *, out: Any = None) -> Any:  # noqa: A002
-    """Cross product along `dim`, or along the first dim of size 3."""
+    """Cross product along `dim` of size 3, by default the first such dim. Operands of one rank broadcast. Raises: RuntimeError."""
     if dim is None:
         found = [i for i, n in enumerate(broadcast_shapes(input.shape, other.shape)) if n == 3]
         if not found:
@@ -129,7 +132,7 @@ def chain_matmul(*matrices: Any) -> Any:
 
 @public(out=Out(exact=True), autocast=FLOAT32_UNLESS_ASKED, parsed=False)
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None) -> Any:  # noqa: A002
-    """Norm over `dim` (all dims by default): p is a number, "fro" or "nuc"."""
+    """Norm over `dim` (all dims by default). p: a number, "fro" or "nuc" (two dims). Raises: RuntimeError for integers or another p."""
     if isinstance(p, complex):
         raise RuntimeError("linalg.vector_norm: Expected a non-complex scalar as the order of norm.")
     x = input if dtype is None else OPS["to_dtype"](input, dtype)
@@ -145,7 +148,7 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out
 
 @public(autocast=FLOAT32_ON_CUDA, composed=True)
 def dist(input: Any, other: Any, p: Any = 2) -> Any:  # noqa: A002
-    """Norm of the difference."""
+    """The p-norm of input - other, a tensor of shape (). The operands broadcast. Raises: RuntimeError if they do not."""
     if isinstance(p, complex):
         raise RuntimeError("linalg.vector_norm: Expected a non-complex scalar as the order of norm.")
     d = input - other
@@ -181,7 +184,7 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: Any = _CDIST_MODES[0])
 
 @public(out=Out(exact=True, not_over_inputs=True), autocast=FLOAT32_ON_CUDA, composed=True)
 def renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> Any:  # noqa: A002
-    """Slices along `dim` whose norm is above `maxnorm`, scaled down to it."""
+    """A copy whose slices along `dim` have a p-norm of at most `maxnorm`. Raises: RuntimeError for p <= 0 or a negative maxnorm."""
     for name, value in (("p", p), ("maxnorm", maxnorm)):
         if isinstance(value, complex):
             raise RuntimeError(f"renorm: {name} must be real-valued")
@@ -242,7 +245,7 @@ def _observation_weights(x: Any, fweights: Any, aweights: Any) -> Any:
 
 @public(autocast=Precision(cpu=Policy.KEEP), composed=True)
 def corrcoef(input: Any) -> Any:  # noqa: A002
-    """Correlation of the rows of a matrix."""
+    """Correlation coefficients of the rows: (n, observations) -> (n, n), (observations,) -> (). Raises: RuntimeError for more dims."""
     c = cov(input)
     if c.ndim == 0:
         return c / c
@@ -259,7 +262,10 @@ def corrcoef(input: Any) -> Any:  # noqa: A002
 
 @public(out=Out(exact=True), autocast=FLOAT32_ON_CPU)
 def svd(input: Any, some: bool = True, compute_uv: bool = True) -> Any:  # noqa: A002
-    """U, S, V with U @ diag(S) @ V.mT = input: V is not transposed, unlike in `linalg.svd`."""
+    """U, S, V with U @ diag(S) @ V.mH = input (*, m, n). V is not transposed, unlike in `linalg.svd`.
+
+    some: reduced U (*, m, k) and V (*, n, k), k = min(m, n). Raises: RuntimeError for fewer than 2 dims.
+    """
     if not compute_uv:
         m, n = input.shape[-2:]
         blank = [OPS["full"]((*input.shape[:-2], k, k), 0, input.dtype, input.device) for k in (m, n)]
@@ -270,7 +276,7 @@ def svd(input: Any, some: bool = True, compute_uv: bool = True) -> Any:  # noqa:
 
 @public(out=Out(exact=True), autocast=FLOAT32_ON_CPU)
 def qr(input: Any, some: bool = True) -> Any:  # noqa: A002
-    """Q and R; complete unless `some`."""
+    """Q and R with Q @ R = input (*, m, n): reduced if `some`, else complete. Raises: RuntimeError as `linalg.qr`."""
     return linalg.qr(input, "reduced" if some else "complete")
 
 
@@ -290,7 +296,7 @@ def _check_factor(who: str, b: Any, factor: Any) -> None:
 
 @public(out=Out(not_over_itself=True), autocast=FLOAT32_ON_CPU)
 def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:  # noqa: A002
-    """X with A @ X = input, from the Cholesky factor `input2` of A."""
+    """X (*, n, k) with A @ X = input, from the Cholesky factor `input2` (*, n, n) of A. Raises: RuntimeError for other shapes."""
     _check_factor("cholesky_solve", input, input2)
     lower = adjoint(input2) if upper else input2
     y = linalg.solve_triangular(lower, input, upper=False)
@@ -299,7 +305,7 @@ def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:  # noqa
 
 @public(out=Out(), autocast=FLOAT32_ON_CPU)
 def cholesky_inverse(input: Any, upper: bool = False) -> Any:  # noqa: A002
-    """Inverse of A, from its Cholesky factor."""
+    """The inverse (*, n, n) of A from its Cholesky factor `input`. upper: the factor is upper. Raises: RuntimeError unless square."""
     check_square("cholesky_inverse", input)
     identity = OPS["diag_embed"](OPS["full"](tuple(input.shape[:-1]), 1, input.dtype, input.device), 0, -2, -1)
     return cholesky_solve(identity, input, upper)
@@ -338,7 +344,7 @@ def matrix_power(input: Any, n: int) -> Any:  # noqa: A002
 
 @public(out=Out(exact=True), autocast=FLOAT32_ON_CPU)
 def triangular_solve(input: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False) -> Any:  # noqa: A002, N803
-    """(X, A) with A @ X = input for triangular A."""
+    """(X, A) with A @ X = input for triangular A (*, n, n). input: (*, n, k). Raises: RuntimeError for other shapes."""
     _check_factor("linalg.solve_triangular", input, A)
     a = transpose_last(A) if transpose else A
     x = linalg.solve_triangular(a, input, upper=upper != transpose, unitriangular=unitriangular)
@@ -347,13 +353,13 @@ def triangular_solve(input: Any, A: Any, upper: bool = True, transpose: bool = F
 
 @public(out=Out(not_over_itself=True, not_over_inputs=True), autocast=FLOAT32_ON_CPU)
 def lu_solve(b: Any, LU_data: Any, LU_pivots: Any) -> Any:  # noqa: N803
-    """X with A @ X = b, from the LU factors of A."""
+    """X (*, n, k) with A @ X = b, from the factors and pivots of `linalg.lu_factor(A)`. Raises: RuntimeError for other shapes."""
     return linalg.lu_solve(LU_data, LU_pivots, b)
 
 
 @public(out=Out(exact=True))
 def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:  # noqa: N803
-    """P, L and U from the result of `linalg.lu_factor`."""
+    """P (*, m, m), L (*, m, k) and U (*, k, n) from the result of `linalg.lu_factor`. Raises: RuntimeError unless LU_pivots is int32."""
     if unpack_pivots:
         check_pivots("torch.lu_unpack", LU_data, LU_pivots)
     blank = OPS["full"]((0,), 0.0, LU_data.dtype, LU_data.device)
@@ -366,13 +372,13 @@ def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_piv
 
 @public(out=Out(exact=True))
 def geqrf(input: Any) -> Any:  # noqa: A002
-    """The reflectors and weights of the QR decomposition, as LAPACK packs them: R above the reflectors' tails."""
+    """Householder reflectors a (*, m, n), with R in the upper triangle, and tau (*, min(m, n)), as LAPACK packs them."""
     return return_types.geqrf(*OPS["geqrf"](input))
 
 
 @public(out=Out(exact=True))
 def ormqr(input: Any, tau: Any, other: Any, left: bool = True, transpose: bool = False) -> Any:  # noqa: A002
-    """`other` multiplied by the whole Q of reflectors (or its conjugate transpose), from the left or the right."""
+    """`other` multiplied by Q of the reflectors (input, tau) from the left or right. transpose: by Q^H. Raises: RuntimeError."""
     if input.ndim < 2:
         raise RuntimeError("torch.ormqr: input must have at least 2 dimensions.")
     if other.ndim < 2:
@@ -407,7 +413,7 @@ def frobenius_norm(input: Any, dim: Any = None, keepdim: bool = False, *, out: A
 
 @public(out=Out(exact=True))
 def nuclear_norm(input: Any, dim: Any = (-2, -1), keepdim: bool = False) -> Any:  # noqa: A002
-    """The sum of singular values over two dims."""
+    """The sum of singular values over the two dims `dim`. Raises: RuntimeError for fewer than 2 dims."""
     return linalg.matrix_norm(input, "nuc", (dim,) if isinstance(dim, int) else dim, keepdim)
 
 

@@ -50,7 +50,7 @@ def svd_lowrank(A: Any, q: int | None = None, niter: int | None = 2, M: Any = No
 
 @public(lenient=("q", "center", "niter"))
 def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Any, Any, Any]:  # noqa: N803
-    """`svd_lowrank` of the rows of A with (unless `center` is False) their mean taken off."""
+    """(U, S, V): `svd_lowrank` of the rows of A (*, m, n), from which `center` subtracts the mean row. q: rank, at most min(m, n)."""
     if not (A.dtype.is_floating_point or A.dtype.is_complex):
         raise ValueError(f"input must be a floating tensor, got {A.dtype}")
     m, n = A.shape[-2:]
@@ -64,7 +64,7 @@ def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 
 
 @public(lenient=("get_infos",))
 def lu(A: Any, pivot: bool = True, get_infos: bool = False) -> tuple[Any, ...]:  # noqa: N803
-    """(LU, pivots), and with `get_infos` a status per matrix, as `linalg.lu_factor_ex` has them."""
+    """(LU, pivots) of A (*, m, n), and with `get_infos` a status for each matrix, as `linalg.lu_factor_ex`."""
     packed, pivots, infos = linalg.lu_factor_ex(A, pivot=pivot)
     return (packed, pivots, infos) if get_infos else (packed, pivots)
 

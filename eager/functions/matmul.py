@@ -23,7 +23,10 @@ def _out(result: Any, out: Any) -> Any:
 
 @public(autocast=LOWER)
 def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
-    """Matrix product with numpy's rules for 1-d operands and broadcasting."""
+    """Matrix product (*, n, k) @ (*, k, m) -> (*, n, m); leading dims broadcast, a vector (k,) counts as a row or column.
+
+    Raises: RuntimeError for a scalar, sizes that do not fit, or two dtypes.
+    """
     if input.is_sparse:
         return _out(input.matmul(other), out)
     return _out(OPS["matmul"](input, other), out)
@@ -98,7 +101,7 @@ def _combined(input: Any, beta: Any, alpha: Any, op: str, a: Any, b: Any) -> Any
 
 @public(out=Out(exact=True, not_over_itself=True), former=BETA_FIRST, autocast=LOWER)
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
-    """beta * input + alpha * (mat1 @ mat2)."""
+    """beta * input + alpha * (mat1 @ mat2). mat1: (n, k), mat2: (k, m); input broadcasts to (n, m). Raises: RuntimeError."""
     beta, alpha = _factors(mat1.dtype, beta, alpha)
     check_same_dtype("addmm", mat1, mat2, input)
     return _out(_combined(input, beta, alpha, "mm", mat1, mat2), out)
@@ -106,7 +109,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, ou
 
 @public(out=Out(exact=True), former=BETA_FIRST, autocast=Precision(cuda=Policy.LOWER, cpu=Policy.KEEP))
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """beta * input + alpha * (mat @ vec)."""
+    """beta * input + alpha * (mat @ vec). mat: (n, m), vec: (m,), input broadcasts to (n,). Raises: RuntimeError for other shapes."""
     if input.ndim > 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got {input.ndim}, {mat.ndim}, {vec.ndim}")
     if input.ndim == 1 and mat.ndim == 2 and input.shape[0] not in (1, mat.shape[0]):
@@ -118,7 +121,7 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> A
 
 @public(out=Out(exact=True), former=BETA_FIRST, autocast=LOWER)
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
-    """beta * input + alpha * (batch1 @ batch2), batched."""
+    """beta * input + alpha * (batch1 @ batch2). batch1: (b, n, k), batch2: (b, k, m), input broadcasts to (b, n, m)."""
     if input.dtype is not batch1.dtype:
         raise RuntimeError(f"Input dtypes must be the same, got: input {c_name(input.dtype)}, batch1: {c_name(batch1.dtype)}, batch2: "
                            f"{c_name(batch2.dtype)}")  # fmt: skip
@@ -131,7 +134,7 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
 
 @public(out=Out(exact=True, not_over_itself=True), former=BETA_FIRST, autocast=LOWER, composed=True)
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """beta * input + alpha * the sum over the batch of batch1 @ batch2."""
+    """beta * input + alpha * sum over b of batch1 @ batch2. batch1: (b, n, k), batch2: (b, k, m). Result: (n, m). Raises: RuntimeError."""
     check_same_dtype("bmm", batch1, batch2, input)
     beta, alpha = _factors(batch1.dtype, beta, alpha)
     product = _product(OPS["sum"](OPS["bmm"](batch1, batch2), (0,), False, batch1.dtype if batch1.dtype.is_integral else None), alpha)

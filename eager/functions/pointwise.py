@@ -112,13 +112,19 @@ def _no_bool(*values: Any) -> None:
 
 @public(former=ALPHA_BEFORE_TENSOR, numbers_as_tensors=True)
 def add(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
-    """input + alpha * other."""
+    """input + alpha * other, broadcast, in the promoted dtype.
+
+    Raises: RuntimeError if the shapes do not broadcast, or for a float alpha of integers.
+    """
     return _out(OPS["add"](input, _times(other, alpha, input, other)), out, input, other)
 
 
 @public(former=ALPHA_BEFORE_TENSOR, numbers_as_tensors=True)
 def sub(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
-    """input - alpha * other."""
+    """input - alpha * other, broadcast, in the promoted dtype.
+
+    Raises: RuntimeError if the shapes do not broadcast, for bools, or for a float alpha of integers.
+    """
     _no_bool(input, other)
     return _out(OPS["sub"](input, _times(other, alpha, input, other)), out, input, other)
 
@@ -131,7 +137,10 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
 
 @public(numbers_as_tensors=True)
 def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = None) -> Any:
-    """input / other; with `rounding_mode` "trunc" or "floor" rounded in the promoted dtype."""
+    """input / other, broadcast; integers give the default dtype. rounding_mode "trunc" or "floor": in the promoted dtype.
+
+    Raises: RuntimeError for another rounding_mode.
+    """
     return _out(OPS[_division(rounding_mode)](input, other), out, input, other)
 
 
@@ -194,14 +203,14 @@ def _check_numbers(tensor: Any, *values: Any) -> None:
 
 @public(out=Out(not_over_itself=True, not_over_inputs=True))
 def clamp_min(input: Any, min: Any) -> Any:  # noqa: A002
-    """Limit values from below, by a number or a tensor that broadcasts."""
+    """Values limited from below by a number or a tensor that broadcasts. Raises: RuntimeError if it does not."""
     _check_numbers(input, min)
     return OPS["clamp"](input, min, None)
 
 
 @public(out=Out(not_over_itself=True, not_over_inputs=True))
 def clamp_max(input: Any, max: Any) -> Any:  # noqa: A002
-    """Limit values from above, by a number or a tensor that broadcasts."""
+    """Values limited from above by a number or a tensor that broadcasts. Raises: RuntimeError if it does not."""
     _check_numbers(input, max)
     return OPS["clamp"](input, None, max)
 
@@ -284,21 +293,21 @@ def _addcdiv(x: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
 
 @public(former=VALUE_BEFORE_TENSORS, autocast=PROMOTE_ON_CUDA)
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any = None) -> Any:
-    """input + value * tensor1 * tensor2."""
+    """input + value * tensor1 * tensor2, broadcast, in the promoted dtype. Raises: RuntimeError if shapes do not fit."""
     value = _ternary_value("addcmul", value, input, tensor1, tensor2)
     return _out(_rounded_once(_addcmul, input, tensor1, tensor2, value), out, input, tensor1, tensor2)
 
 
 @public(former=VALUE_BEFORE_TENSORS, autocast=PROMOTE_ON_CUDA)
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any = None) -> Any:
-    """input + value * tensor1 / tensor2. Raises RuntimeError for integers."""
+    """input + value * tensor1 / tensor2, broadcast. Raises: RuntimeError for integers, or if shapes do not fit."""
     value = _ternary_value("addcdiv", value, input, tensor1, tensor2)
     return _out(_rounded_once(_addcdiv, input, tensor1, tensor2, value), out, input, tensor1, tensor2)
 
 
 @public(out=Out(exact=True))
 def nan_to_num(input: Any, nan: float | None = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
-    """Replace nan and the infinities; the latter by the dtype's extremes unless given."""
+    """A copy with nan and infinities replaced by numbers. posinf, neginf: by default the largest and smallest of the dtype."""
     nan = 0.0 if nan is None else nan
     if input.dtype.is_integral:
         return OPS["clone"](input)
@@ -450,7 +459,7 @@ def sub_(self: Any, other: Any, *, alpha: Any = 1) -> Any:
 
 @public(numbers_as_tensors=True)
 def div_(self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
-    """self /= other, rounded by `rounding_mode` (None, "trunc" or "floor")."""
+    """self /= other, rounded by `rounding_mode` (None, "trunc" or "floor"). Raises: RuntimeError if the result does not fit self."""
     return OPS[_division(rounding_mode) + "_"](self, other)
 
 
@@ -464,7 +473,7 @@ def clamp_(self: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
 
 @public(former=VALUE_BEFORE_TENSORS)
 def addcmul_(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
-    """self += value * tensor1 * tensor2."""
+    """self += value * tensor1 * tensor2. Raises: RuntimeError if the result does not fit self's shape or dtype category."""
     value = _ternary_value("addcmul", value, self, tensor1, tensor2)
     check_no_overlap(self, (tensor1, tensor2))
     wide1, wide2 = _widened(self.dtype, (tensor1, tensor2))
@@ -482,7 +491,7 @@ def addcdiv_(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
 
 @public(schemas=("copy_(Tensor self, Tensor other, bool non_blocking=False) -> Tensor",), numbers_as_tensors=True)
 def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
-    """Write the values of `other`, a tensor or a number, broadcast and cast, into self."""
+    """Write the values of `other`, a tensor or a number, broadcast and cast, into self. Raises: RuntimeError if it does not broadcast."""
     if not isinstance(other, TensorBase):
         if not isinstance(other, (bool, int, float, complex, np.number, np.bool_, SymInt, SymFloat)):
             raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(other).__name__}")

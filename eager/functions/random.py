@@ -126,7 +126,7 @@ def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = Non
 @public(parsed=False)
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None,
            layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
-    """Normal with `mean` and `std`, numbers with a `size` or tensors that broadcast."""
+    """Normal draws. mean, std: numbers with a `size`, or tensors that broadcast. Raises: RuntimeError for a negative number std."""
     check_layout(layout)
     _not_negative("normal", std)
     if size is not None:

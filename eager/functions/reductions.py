@@ -31,7 +31,10 @@ def _one_dim(dim: Any, axis: Any) -> Any:
 
 @public(axis=True, autocast=FLOAT32_UNLESS_ASKED)
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, axis: Any = None) -> Any:  # noqa: A001
-    """Sum over `dim` (an int, several, or None for all). Integers and bools sum to int64."""
+    """Sum over `dim` (an int, several, or None for all). Integers and bools give int64.
+
+    Raises: IndexError for a wrong dim, RuntimeError for a repeated dim.
+    """
     dims = normalize_dims(dim if axis is None else _one_dim(dim, axis), input.ndim)
     if dtype is None and out is not None:  # as torch: the sum is taken in the dtype of `out`
         dtype = out.dtype
@@ -42,7 +45,7 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 
 @public(axis=True)
 def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:
-    """Sum over `dim` of the elements that are not nan, in the dtype of `out` where none is given."""
+    """Sum over `dim` of the elements that are not nan, in the dtype of `out` if no dtype is given. Raises: RuntimeError for complex."""
     if out is not None and not input.dtype.is_integral and out.dtype.is_integral:
         raise dtypes.no_kernel("nansum_cpu", out.dtype)
     if input.dtype.is_complex:
@@ -52,14 +55,14 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
 
 @public(axis=True)
 def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, axis: Any = None) -> Any:
-    """Arithmetic mean over `dim`. Raises RuntimeError for integer tensors without `dtype`."""
+    """Arithmetic mean over `dim` (an int, several, or None for all). Raises: RuntimeError for integers without `dtype`, IndexError."""
     dims = normalize_dims(dim if axis is None else _one_dim(dim, axis), input.ndim)
     return _out(OPS["mean"](input, dims, keepdim, dtype), out, exact=dtype is not None)
 
 
 @public(axis=True, autocast=Precision(cuda=Policy.FLOAT32_UNLESS_ASKED, cpu=Policy.FLOAT32))
 def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:
-    """Product over `dim`, in the dtype of `out` where none is given."""
+    """Product over `dim`, in the dtype of `out` if no dtype is given. Integers and bools give int64. Raises: IndexError for a wrong dim."""
     if dtype is None and out is not None:
         dtype = out.dtype
     return _out(OPS["prod"](input, normalize_dims(dim, input.ndim), keepdim, dtype), out)
@@ -79,7 +82,7 @@ def amin(input: Any, dim: Any | None = (), keepdim: bool = False, *, out: Any = 
 
 @public(out=Out(exact=True))
 def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The named tuple (min, max) along `dim`, by default over all dims."""
+    """The named tuple (min, max) along `dim`, by default over all dims. Raises: IndexError for a wrong dim."""
     return return_types.aminmax(amin(input, () if dim is None else dim, keepdim), amax(input, () if dim is None else dim, keepdim))
 
 
@@ -116,13 +119,13 @@ def _arg(name: str, input: Any, dim: int | None, keepdim: bool) -> Any:
 
 @public(out=Out(exact=True), axis=True)
 def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Index of the first maximum: along `dim`, or into the flattened tensor."""
+    """int64 index of the first maximum along `dim`, or into the flattened tensor. Raises: IndexError for a wrong or empty dim."""
     return _arg("argmax", input, dim, keepdim)
 
 
 @public(out=Out(exact=True), axis=True)
 def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Index of the first minimum: along `dim`, or into the flattened tensor."""
+    """int64 index of the first minimum along `dim`, or into the flattened tensor. Raises: IndexError for a wrong or empty dim."""
     return _arg("argmin", input, dim, keepdim)
 
 
@@ -151,13 +154,13 @@ def _extreme(name: str, result: Any, pair: Any, input: Any, dim: Any, keepdim: b
 
 @public(axis=True)
 def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None, out: Any = None) -> Any:  # noqa: A001
-    """`max(x)`; `max(x, dim, keepdim)` with values and indices; `max(x, other)` elementwise."""
+    """`max(x)`: shape (). `max(x, dim, keepdim)`: the named tuple (values, int64 indices). `max(x, other)`: elementwise, broadcast."""
     return _out(_extreme("max", return_types.max, "maximum", input, dim, keepdim, other), out)
 
 
 @public(axis=True)
 def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None, out: Any = None) -> Any:  # noqa: A001
-    """`min(x)`; `min(x, dim, keepdim)` with values and indices; `min(x, other)` elementwise."""
+    """`min(x)`: shape (). `min(x, dim, keepdim)`: the named tuple (values, int64 indices). `min(x, other)`: elementwise, broadcast."""
     return _out(_extreme("min", return_types.min, "minimum", input, dim, keepdim, other), out)
 
 
@@ -202,7 +205,7 @@ def std_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = 
 
 @public(out=Out(), axis=True, autocast=FLOAT32_ON_CUDA)
 def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
-    """log(sum(exp(input))) over `dim`, finite where the result is. Integers are taken as the default dtype."""
+    """log(sum(exp(input))) over `dim`, without overflow of intermediate values. Integers are cast to the default dtype."""
     if input.dtype.is_integral:
         input = OPS["to_dtype"](input, dtypes.get_default_dtype())
     return OPS["logsumexp"](input, normalize_dims(dim, input.ndim), keepdim)

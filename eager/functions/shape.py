@@ -39,7 +39,7 @@ def _dims(input: Any, dims: Any) -> tuple[int, ...]:  # noqa: A002
 
 @public(lists_only=True)
 def flip(input: Any, *along: Any, dims: Any = None) -> Any:  # noqa: A002
-    """A copy with the order of elements reversed along `dims`."""
+    """A copy with the order of elements reversed along `dims`. Raises: IndexError for a wrong dim, RuntimeError for a repeated dim."""
     return OPS["flip"](input, _dims(input, sizes_of(along if dims is None else (dims,))))
 
 
@@ -59,7 +59,7 @@ def flipud(input: Any) -> Any:  # noqa: A002
 
 @public(out=Out())
 def roll(input: Any, shifts: Any, dims: Any = None) -> Any:  # noqa: A002
-    """Elements moved along `dims` by `shifts`, wrapping round; with no dims, over the flattened tensor."""
+    """Elements shifted cyclically along `dims`; without dims, in the flattened tensor. Raises: RuntimeError, IndexError."""
     shifts = tuple(as_count(n) for n in shifts) if isinstance(shifts, (tuple, list)) else (as_count(shifts),)
     dims = () if dims is None else tuple(dims) if isinstance(dims, (tuple, list)) else (dims,)
     if not shifts:
@@ -88,13 +88,13 @@ def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:  # noqa: A002
 
 @public(out=Out(exact=True))
 def tril(input: Any, diagonal: int = 0, *, out: Any = None) -> Any:  # noqa: A002
-    """The lower triangle of each matrix, zero above `diagonal`."""
+    """The lower triangle of each matrix (*, m, n), with zeros above `diagonal`. Raises: RuntimeError for fewer than 2 dims."""
     return _out(OPS["tril"](input, diagonal), out)
 
 
 @public(out=Out(exact=True))
 def triu(input: Any, diagonal: int = 0, *, out: Any = None) -> Any:  # noqa: A002
-    """The upper triangle of each matrix, zero below `diagonal`."""
+    """The upper triangle of each matrix (*, m, n), with zeros below `diagonal`. Raises: RuntimeError for fewer than 2 dims."""
     return _out(OPS["triu"](input, diagonal), out)
 
 
@@ -115,7 +115,7 @@ def _triangle_indices(lower: bool) -> Any:
 
 @public(out=Out(exact=True, differentiable=False))
 def diag(input: Any, diagonal: int = 0, *, out: Any = None) -> Any:  # noqa: A002
-    """A diagonal matrix from a vector, or the diagonal of a matrix as a copy."""
+    """A diagonal matrix of a vector, or a copy of the diagonal of a matrix. Raises: RuntimeError for other ranks."""
     if input.ndim == 1:
         return _out(OPS["diag_embed"](input, diagonal, -2, -1), out)
     if input.ndim == 2:
@@ -135,7 +135,7 @@ def diagflat(input: Any, offset: int = 0) -> Any:  # noqa: A002
 
 @public(autocast=FLOAT32_ON_CPU)
 def trace(input: Any) -> Any:  # noqa: A002
-    """Sum of the diagonal of a matrix."""
+    """Sum of the diagonal of a matrix (m, n), of shape (). Raises: RuntimeError for other ranks."""
     if input.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.ndim}")
     return OPS["sum"](OPS["diagonal"](input, 0, 0, 1), (0,), False, None)
@@ -151,7 +151,7 @@ def repeat(self: Any, *counts: Any, repeats: Any = None) -> Any:
 
 @public(lists_only=True)
 def tile(input: Any, *times: Any, dims: Any = None) -> Any:  # noqa: A002
-    """`repeat` with missing leading counts taken as one."""
+    """`repeat`, with a count of 1 for each leading dim that `dims` omits."""
     counts = sizes_of(times if dims is None else (dims,))
     return OPS["repeat"](input, (1,) * (input.ndim - len(counts)) + counts)
 
@@ -194,7 +194,7 @@ def _check_output_size(given: int | None, size: int) -> None:
 
 @public(out=Out(exact=True))
 def slice_scatter(input: Any, src: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:  # noqa: A002
-    """A copy of `input` with `src` in place of input[start:end:step] along `dim`."""
+    """A copy of `input` with `src` written to input[start:end:step] along `dim`. Raises: RuntimeError if src has another shape."""
     return OPS["slice_scatter"](input, src, normalize_dim(dim, input.ndim), start, end, step)
 
 

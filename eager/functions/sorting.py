@@ -34,26 +34,29 @@ def _check_outs(out: Any, input: Any, same_allowed: bool = True) -> None:  # noq
 
 @public(axis=True)
 def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False, *, out: Any = None) -> Any:  # noqa: A002
-    """(values, indices) in order along `dim`; equal elements keep their order."""
+    """The named tuple (values, int64 indices) in ascending order along `dim`. Equal elements keep their order. Raises: IndexError."""
     _check_outs(out, input)
     return _pair(return_types.sort, OPS["sort"](input, normalize_dim(dim, input.ndim), descending, bool(stable)), out)
 
 
 @public(out=Out(exact=True), axis=True)
 def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:  # noqa: A002
-    """Positions that put `input` in order along `dim`."""
+    """int64 indices that put `input` in ascending order along `dim`. Raises: IndexError for a wrong dim."""
     return OPS["argsort"](input, normalize_dim(dim, input.ndim), descending, stable)
 
 
 @public(out=Out(exact=True, not_over_inputs=True))
 def msort(input: Any) -> Any:  # noqa: A002
-    """Values in order along dim 0."""
+    """Values in ascending order along dim 0."""
     return OPS["sort"](input, 0, False, True)[0]
 
 
 @public(axis=True)
 def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> Any:  # noqa: A002
-    """The `k` largest (or smallest) elements along `dim` with their positions, in order."""
+    """The named tuple (values, int64 indices) of the `k` largest (or smallest) along `dim`, in order.
+
+    Raises: RuntimeError if k exceeds the size of dim, IndexError for a wrong dim.
+    """
     return _pair(return_types.topk, OPS["topk"](input, as_count(k), normalize_dim(dim, input.ndim), largest, sorted), out)
 
 
@@ -81,7 +84,7 @@ def _median(name: str, kind: Any) -> Any:
 
 @public(out=Out())
 def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:  # noqa: A002
-    """The most frequent value along `dim`, the smallest of those, and a position of it."""
+    """The named tuple (values, int64 indices) of the most frequent value along `dim`, the smallest if several. Raises: IndexError."""
     return _pair(return_types.mode, OPS["mode"](input, normalize_dim(dim, input.ndim), keepdim))
 
 
@@ -151,7 +154,7 @@ def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return
 
 @public(parsed=False)
 def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:  # noqa: A002
-    """The first of each run of equal elements (or slices along `dim`)."""
+    """The first element of each run of equal elements, (count,), or the first slice along `dim`. Raises: IndexError for a wrong dim."""
     return _unique("unique_consecutive", input, return_inverse, return_counts, dim)
 
 
@@ -210,14 +213,17 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:  # noq
 
 @public(out=Out(exact=True, differentiable=False))
 def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:  # noqa: A002
-    """Counts in `bins` bins of equal width between min and max (the data's own, where those are equal)."""
+    """Counts in `bins` bins of equal width in [min, max], (bins,); if min == max, the extremes of the data.
+
+    Raises: NotImplementedError for integers, RuntimeError for bins <= 0 or max < min.
+    """
     return OPS["histc"](input, bins, dtypes.option(dtypes.float64, min), dtypes.option(dtypes.float64, max))
 
 
 @public(out=Out(exact=True))
 def isin(elements: Any = None, test_elements: Any = None, *, assume_unique: bool = False, invert: bool = False, element: Any = None,
          test_element: Any = None) -> Any:  # fmt: skip
-    """Whether each element is among `test_elements`. Either may be a number, also given as `element` or `test_element`."""
+    """Bool tensor: whether each element is among `test_elements`. One of both may be a number. Raises: TypeError for two numbers."""
     if (elements is None) is (element is None) or (test_elements is None) is (test_element is None):
         raise TypeError("isin() received an invalid combination of arguments: expected elements or element, and test_elements "
                         "or test_element")  # fmt: skip
@@ -262,25 +268,25 @@ def _scan(name: str, suffix: str = "") -> Any:
 
 @public(out=Out())
 def cummax(input: Any, dim: int) -> Any:  # noqa: A002
-    """Running maximum along `dim`, with its positions."""
+    """The named tuple (values, int64 indices) of the running maximum along `dim`. Raises: IndexError for a wrong dim."""
     return _pair(return_types.cummax, OPS["cummax"](input, normalize_dim(dim, input.ndim)))
 
 
 @public(out=Out())
 def cummin(input: Any, dim: int) -> Any:  # noqa: A002
-    """Running minimum along `dim`, with its positions."""
+    """The named tuple (values, int64 indices) of the running minimum along `dim`. Raises: IndexError for a wrong dim."""
     return _pair(return_types.cummin, OPS["cummin"](input, normalize_dim(dim, input.ndim)))
 
 
 @public(out=Out(exact=True, not_over_inputs=True))
 def logcumsumexp(input: Any, dim: int) -> Any:  # noqa: A002
-    """Logarithm of the running sum of exponentials along `dim`."""
+    """Logarithm of the running sum of exponentials along `dim`. Raises: NotImplementedError for integers, IndexError for a wrong dim."""
     return OPS["logcumsumexp"](input, normalize_dim(dim, input.ndim))
 
 
 @public(out=Out(not_over_itself=True))
 def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:  # noqa: A002
-    """`n`-th differences of neighbours along `dim`."""
+    """`n`-th differences of neighbours along `dim`, which becomes n shorter. Raises: RuntimeError for a scalar or a negative n."""
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
     if input.ndim == 0:

@@ -243,7 +243,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
 
 @public(out=Out(exact=True))
 def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
-    """The first `size` positions of elements that are not zero, (size, ndim); missing ones are `fill_value`."""
+    """The first `size` positions of elements that are not zero, (size, ndim) int64; missing rows are `fill_value`. Raises: RuntimeError."""
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     found = OPS["slice"](OPS["nonzero"](input), 0, 0, size, 1)

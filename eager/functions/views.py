@@ -51,7 +51,7 @@ def view(self: Any, *sizes: Any, size: Any = None, dtype: Any = None) -> Any:
 
 @public(lists_only=True)
 def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
-    """A view if the strides allow one, else a copy."""
+    """A view if the strides allow one, else a copy. One size may be -1. Raises: RuntimeError if the number of elements differs."""
     size = infer_size(sizes_of(sizes if shape is None else (shape,)), input.numel())
     if view_strides(input.shape, input.stride(), size) is None:
         input = OPS["clone"](input, "contiguous")
@@ -107,7 +107,7 @@ def reshape_as(self: Any, other: Any) -> Any:
 
 @public(axis=True, ints_apart=True)
 def squeeze(input: Any, dim: Any = None) -> Any:
-    """Drop dims of size 1: all, one, or several."""
+    """A view without the dims of size 1: all, or those among `dim`; others stay. Raises: IndexError for a wrong dim."""
     if dim is None:
         return OPS["squeeze"](input, None)
     dims = tuple(dim) if isinstance(dim, (tuple, list)) else (dim,)
@@ -184,7 +184,7 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:
 
 @public(parsed=False)
 def contiguous(self: Any, memory_format: Any = None) -> Any:
-    """Self if already laid out so, else a copy that is."""
+    """self if it has the memory format, else a copy that has it. Raises: RuntimeError if the format does not fit the rank."""
     name = getattr(memory_format, "name", memory_format) or "contiguous"
     if name == "preserve" and not self.is_contiguous():
         raise RuntimeError("preserve memory format is unsupported by the contiguous operator")

@@ -68,7 +68,7 @@ def leaky_relu(input: Tensor, negative_slope: Any = 0.01, inplace: bool = False)
 
 @public(parsed=True)
 def elu_(input: Tensor, alpha: Any = 1.0, scale: Any = 1, input_scale: Any = 1) -> Tensor:
-    """ELU in place: scale * x if x > 0, else scale * alpha * (exp(input_scale * x) - 1)."""
+    """ELU in place: scale * x if x > 0, else scale * alpha * (exp(input_scale * x) - 1). Raises: NotImplementedError for integers."""
     alpha, scale, input_scale = (dtypes.option(input.dtype, v) for v in (alpha, scale, input_scale))
     if scale == 1 and input_scale == 1:
         return OPS["elu_"](input, alpha)
@@ -153,7 +153,7 @@ def logsigmoid(input: Tensor) -> Tensor:
 
 @public(autocast=FLOAT32_ON_CUDA, parsed=True)
 def softplus(input: Tensor, beta: Any = 1.0, threshold: Any = 20.0, *, out: Tensor | None = None) -> Tensor:
-    """log(1 + exp(beta * x)) / beta; x itself if beta * x > threshold."""
+    """log(1 + exp(beta * x)) / beta, or x if beta * x > threshold. Raises: NotImplementedError for integers."""
     return _out(OPS["softplus"](input, dtypes.option(input.dtype, beta), dtypes.option(input.dtype, threshold)), out)
 
 
@@ -179,7 +179,7 @@ def softshrink(input: Tensor, lambd: Any = 0.5, *, out: Tensor | None = None) ->
 
 @public(parsed=True)
 def hardshrink(input: Tensor, lambd: Any = 0.5, *, out: Tensor | None = None) -> Tensor:
-    """x if |x| > lambd, else 0."""
+    """x if |x| > lambd, else 0. Raises: NotImplementedError for integers."""
     _floating("hardshrink_cpu", input)
     return _out(OPS["hardshrink"](input, dtypes.option(input.dtype, lambd)), out)
 
@@ -335,7 +335,10 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
 @public(autocast=FLOAT32_UNLESS_ASKED)
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """Logarithm of softmax along `dim`, computed without underflow. dtype: cast the input to it first."""
+    """Logarithm of softmax along `dim`, without underflow. dtype: cast the input first.
+
+    Raises: NotImplementedError for integers without dtype, IndexError for a wrong dim.
+    """
     if dtype is not None:
         input = cast_to(input, dtype)
     return OPS["log_softmax"](input, _dim_of("log_softmax", dim, input.ndim))

@@ -75,7 +75,7 @@ def _pairwise(name: str, input: Tensor, target: Tensor, rule: Callable[[Tensor, 
 @public(autocast=FLOAT32)
 def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
              reduction: str = "mean", weight: Tensor | None = None) -> Tensor:  # fmt: skip
-    """(x - t)^2, elementwise. Raises: NotImplementedError for integer dtypes."""
+    """(x - t)^2, broadcast. reduction: "none" (broadcast shape), "mean" or "sum" (shape ()). Raises: NotImplementedError for integers."""
     reduction = resolve_reduction(reduction, size_average, reduce)
     return _pairwise("mse_loss", input, target, lambda x, t: OPS["square"](
         _difference(with_gradient("rows", x), with_gradient("rows", t), "mse_cpu")), reduction, weight)
@@ -84,7 +84,7 @@ def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, re
 @public(autocast=FLOAT32)
 def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
             reduction: str = "mean", weight: Tensor | None = None) -> Tensor:  # fmt: skip
-    """|x - t|, elementwise."""
+    """|x - t|, broadcast. reduction: "none" (broadcast shape), "mean" or "sum" (shape ()). Raises: ValueError for another reduction."""
     reduction = resolve_reduction(reduction, size_average, reduce)
     return _pairwise("l1_loss", input, target, lambda x, t: OPS["abs"](x - t), reduction, weight)
 
@@ -415,7 +415,7 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = Fals
 @public(autocast=FLOAT32, composed=True)
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None,
                          reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
-    """x if the target is 1, max(0, margin - x) if it is -1."""
+    """x if the target is 1, max(0, margin - x) if it is -1, broadcast. Raises: ValueError for another reduction."""
     reduction = resolve_reduction(reduction, size_average, reduce)
     if not isinstance(target, TensorBase):
         raise TypeError(f"hinge_embedding_loss(): argument 'target' (position 2) must be Tensor, not {type(target).__name__}")

@@ -278,14 +278,14 @@ def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: T
 
 @public(axis=True, autocast=FLOAT32_UNLESS_ASKED, parsed=False)
 def softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Tensor | None = None) -> Tensor:
-    """Normalised exponentials along `dim`. dtype: cast the input to it first."""
+    """Normalised exponentials along `dim`. dtype: cast the input first. Raises: NotImplementedError for integers, IndexError."""
     result = OPS["softmax"](input if dtype is None else cast_to(input, dtype), dim)
     return result if out is None else write_out(out, result, exact=True)
 
 
 @public(axis=True, autocast=FLOAT32_UNLESS_ASKED, parsed=False)
 def log_softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Tensor | None = None) -> Tensor:
-    """Logarithm of softmax along `dim`, computed without underflow. dtype: cast the input to it first."""
+    """Logarithm of softmax along `dim`, without underflow. dtype: cast the input first. Raises: NotImplementedError, IndexError."""
     result = OPS["log_softmax"](input if dtype is None else cast_to(input, dtype), dim)
     return result if out is None else write_out(out, result, exact=True)
 

@@ -1,7 +1,8 @@
-"""The nodes of integer expressions: interned, ordered, bounded. `fxir.expr.rules` builds and simplifies them.
+"""Integer expressions: interned nodes with bounds, and the functions that build them in normal form.
 
-Owns the classes, their identity (one object per normal form), bounds and structural order. Import from `fxir.expr.rules`, which
-exports everything: this module alone has no arithmetic.
+Owns the classes, their identity (one object for each normal form), their structural order, sums, products and extrema. The laws of
+division, and of sums that contain divisions, are in `fxir.expr.rules`, which registers them here (`RULES`, `SUM_RULES`) and exports
+everything: import from there.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import math
 import operator
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import cmp_to_key
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, TypeVar, Union
@@ -22,19 +24,24 @@ E = TypeVar("E", bound="Expr")
 
 
 class Expr:
-    """An integer expression. `lo` and `hi`: inclusive bounds. Build with the operators and functions below."""
+    """An integer expression. Build with the operators and functions below.
 
-    __slots__ = ("__weakref__", "_key", "_multiple", "_symbols", "hi", "lo")
+    lo, hi: inclusive bounds. children: the expressions that it is computed from. symbols: the symbols in it.
+    """
+
+    __slots__ = ("__weakref__", "_key", "_multiple", "children", "hi", "lo", "symbols")
 
     rank: ClassVar[int] = 0
     lo: Bound
     hi: Bound
+    children: tuple[Expr, ...]
     _key: tuple[Any, ...] | None
-    _symbols: frozenset[Sym] | None
     _multiple: int
 
-    if TYPE_CHECKING:  # installed by fxir.expr.rules, which owns the arithmetic
+    if TYPE_CHECKING:  # installed at the end of the file, where the functions exist
 
+        @property
+        def symbols(self) -> frozenset[Sym]: ...  # an attribute, but a property of `Sym`
         def __add__(self, other: IntLike) -> Expr: ...
         def __radd__(self, other: IntLike) -> Expr: ...
         def __sub__(self, other: IntLike) -> Expr: ...
@@ -48,17 +55,6 @@ class Expr:
         def __rmod__(self, other: IntLike) -> Expr: ...
 
     # -- facts -------------------------------------------------------------------------------------------------
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return ()
-
-    @property
-    def symbols(self) -> frozenset[Sym]:
-        """The symbols in the expression."""
-        if self._symbols is None:
-            self._symbols = frozenset().union(*(c.symbols for c in self.children))
-        return self._symbols
-
     @property
     def key(self) -> tuple[Any, ...]:
         """A structural key: orders expressions the same way in every process."""
@@ -127,7 +123,7 @@ class Sym(Expr):
     below: Expr | None
 
     @property
-    def symbols(self) -> frozenset[Sym]:
+    def symbols(self) -> frozenset[Sym]:  # an attribute would be a cycle of references
         return frozenset((self,))
 
     def _make_key(self) -> tuple[Any, ...]:
@@ -147,10 +143,6 @@ class Mul(Expr):
     rank = 2
     factors: tuple[Expr, ...]
 
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return self.factors
-
     def _make_multiple(self) -> int:
         return math.prod(f.multiple_of for f in self.factors)
 
@@ -166,10 +158,6 @@ class FloorDiv(Expr):
     a: Expr
     b: Expr
 
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return self.a, self.b
-
     def __repr__(self) -> str:
         return f"{_atom(self.a)}//{_atom(self.b)}"
 
@@ -181,10 +169,6 @@ class Mod(Expr):
     rank = 4
     a: Expr
     b: Expr
-
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return self.a, self.b
 
     def _make_multiple(self) -> int:
         return math.gcd(self.a.multiple_of, self.b.multiple_of)
@@ -198,10 +182,6 @@ class Extremum(Expr):
 
     __slots__ = ("args",)
     args: tuple[Expr, ...]
-
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return self.args
 
     def _make_multiple(self) -> int:
         return math.gcd(*(a.multiple_of for a in self.args))
@@ -228,10 +208,6 @@ class Add(Expr):
     rank = 7
     const: int
     terms: tuple[tuple[Expr, int], ...]
-
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return tuple(t for t, _ in self.terms)
 
     def _make_key(self) -> tuple[Any, ...]:
         return tuple((t.key, c) for t, c in self.terms), self.const
@@ -262,6 +238,16 @@ _FIELDS: Final[dict[type[Expr], tuple[str, ...]]] = {
     Max: ("args",),
     Add: ("const", "terms"),
 }
+_CHILDREN: Final[dict[type[Expr], Callable[..., tuple[Expr, ...]]]] = {
+    Int: lambda _value: (),
+    Sym: lambda *_: (),
+    Mul: lambda factors: factors,
+    FloorDiv: lambda a, b: (a, b),
+    Mod: lambda a, b: (a, b),
+    Min: lambda args: args,
+    Max: lambda args: args,
+    Add: lambda _const, terms: tuple(t for t, _ in terms),
+}
 _BOUNDS: Final[dict[type[Expr], Callable[..., tuple[Bound, Bound]]]] = {
     Int: lambda value: (value, value),
     Sym: lambda _name, lo, hi, _multiple, _below: (lo, hi),
@@ -277,7 +263,7 @@ _BOUNDS: Final[dict[type[Expr], Callable[..., tuple[Bound, Bound]]]] = {
 def intern(cls: type[E], fields: tuple[Any, ...]) -> E:
     """The unique node of class `cls` with these fields, which must be in normal form already."""
     key = (cls, *fields)
-    e = _table.get(key)
+    e: Any = _table.get(key)  # its fields depend on the class
     if e is None:
         with _lock:
             e = _table.get(key)
@@ -286,11 +272,20 @@ def intern(cls: type[E], fields: tuple[Any, ...]) -> E:
                 for name, value in zip(_FIELDS[cls], fields, strict=True):
                     setattr(e, name, value)
                 e.lo, e.hi = _BOUNDS[cls](*fields)
+                e.children = _CHILDREN[cls](*fields)
+                if cls is not Sym:
+                    e.symbols = _union([c.symbols for c in e.children])
                 e._key = None
-                e._symbols = None
                 e._multiple = -1
                 _table[key] = e
-    return e  # type: ignore[return-value]
+    found: E = e
+    return found
+
+
+def _union(sets: list[frozenset[Sym]]) -> frozenset[Sym]:
+    """The union of the sets, which is one of them if they are all equal."""
+    first = sets[0] if sets else frozenset()
+    return first if all(s == first for s in sets) else first.union(*sets)
 
 
 def integer(value: int) -> Int:
@@ -345,3 +340,301 @@ def _compare(x: Expr, y: Expr) -> int:
 by_structure: Final = cmp_to_key(_compare)  # a sort key that is the same in every process
 _small: Final[dict[int, Int]] = {}
 _small.update({i: integer(i) for i in range(-64, 1025)})
+
+# -- laws, registered by fxir.expr.rules ---------------------------------------------------------------------------------
+Changed: TypeAlias = "tuple[int, dict[Expr, int]] | None"  # (constant to add, the new coefficients)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A law of division: `apply(a, b)` returns the value of `a op b` (see `statement`), or None if the law does not apply."""
+
+    statement: str
+    apply: Callable[[Expr, Expr], Expr | None]
+
+
+RULES: Final[dict[type[Expr], tuple[Rule, ...]]] = {}  # tried in order; the first rule that applies gives the result
+SUM_RULES: Final[list[Callable[[dict[Expr, int]], Changed]]] = []
+
+_MEMO_LIMIT: Final = 1 << 17
+_memo: dict[tuple[Any, ...], Expr] = {}
+
+
+def clear_memo() -> None:
+    """Forget memoised results (they keep expressions alive). Values and identities do not change."""
+    _memo.clear()
+
+
+def _remember(key: tuple[Any, ...], e: Expr) -> Expr:
+    if len(_memo) >= _MEMO_LIMIT:
+        _memo.clear()
+    _memo[key] = e
+    return e
+
+
+# -- constructors ------------------------------------------------------------------------------------------------
+
+
+def linear(const: int, terms: Iterable[tuple[Expr, int]]) -> Expr:
+    """const + sum of coef*term, normalised. Terms may repeat and be any expressions."""
+    total = const
+    sums: dict[Expr, int] = {}
+    for term, coef in terms:
+        if isinstance(term, Add | Int):
+            inner_const, inner = terms_of(term)
+            total += coef * inner_const
+            for t, c in inner:
+                sums[t] = sums.get(t, 0) + coef * c
+        else:
+            sums[term] = sums.get(term, 0) + coef
+    return _linear(total, sums)
+
+
+def _linear(const: int, sums: dict[Expr, int]) -> Expr:
+    live = {t: c for t, c in sums.items() if c} if 0 in sums.values() else sums
+    if len(live) > 1:
+        for t in live:
+            if t.rank in _DIVISION_RANKS or (t.rank == Mul.rank and any(f.rank in _DIVISION_RANKS for f in factors_of(t))):
+                const, live = _apply_sum_rules(const, live)
+                break
+    if not live:
+        return integer(const)
+    if len(live) == 1:
+        ((term, coef),) = live.items()
+        return term if coef == 1 and const == 0 else intern(Add, (const, ((term, coef),)))
+    return intern(Add, (const, tuple(sorted(live.items(), key=_by_term))))
+
+
+_DIVISION_RANKS: Final = frozenset((FloorDiv.rank, Mod.rank))
+
+
+def _apply_sum_rules(const: int, live: dict[Expr, int]) -> tuple[int, dict[Expr, int]]:
+    for rule in SUM_RULES:
+        while (changed := rule(live)) is not None:
+            more, live = changed
+            const += more
+    return const, live
+
+
+def _by_term(pair: tuple[Expr, int]) -> Any:
+    return by_structure(pair[0])
+
+
+def add(a: IntLike, b: IntLike) -> Expr:
+    """a + b."""
+    if type(a) is int:
+        a, b = b, a
+    key = (Add, a, b)
+    found = _memo.get(key)
+    if found is not None:
+        return found
+    x, y = as_expr(a), as_expr(b)
+    if isinstance(y, Int):
+        # Adding a constant keeps the terms in normal form: no law of sums reads the constant.
+        const, terms = terms_of(x)
+        return _remember((Add, x, y.value), sum_of(const + y.value, terms))
+    return _remember((Add, x, y), linear(0, ((x, 1), (y, 1))))
+
+
+def sum_of(const: int, terms: tuple[tuple[Expr, int], ...]) -> Expr:
+    """const + sum of coef*term, which are in normal form already."""
+    if not terms:
+        return integer(const)
+    return terms[0][0] if const == 0 and len(terms) == 1 and terms[0][1] == 1 else intern(Add, (const, terms))
+
+
+def total(items: Iterable[IntLike]) -> Expr:
+    """The sum of all items, normalised once."""
+    return linear(0, ((as_expr(i), 1) for i in items))
+
+
+def mul(a: IntLike, b: IntLike) -> Expr:
+    """a * b. Sums are multiplied out."""
+    x, y = as_expr(a), as_expr(b)
+    if isinstance(x, Int):
+        x, y = y, x
+    if isinstance(y, Int):
+        return _scale(x, y.value)
+    key = (Mul, x, y)
+    found = _memo.get(key)
+    if found is not None:
+        return found
+    cx, tx = terms_of(x)
+    cy, ty = terms_of(y)
+    sums: dict[Expr, int] = {}
+    for t, c in tx:
+        for u, d in ty:
+            m = _monomial((*factors_of(t), *factors_of(u)))
+            sums[m] = sums.get(m, 0) + c * d
+        if cy:
+            sums[t] = sums.get(t, 0) + c * cy
+    if cx:
+        for u, d in ty:
+            sums[u] = sums.get(u, 0) + cx * d
+    return _remember(key, _linear(cx * cy, sums))
+
+
+def _scale(e: Expr, k: int) -> Expr:
+    if k == 1:
+        return e
+    key = (Mul, e, k)
+    found = _memo.get(key)
+    if found is not None:
+        return found
+    # The laws of sums compare ratios of coefficients, so a multiple of a normal form is a normal form.
+    const, terms = terms_of(e)
+    return _remember(key, sum_of(const * k, tuple((t, c * k) for t, c in terms) if k else ()))
+
+
+def _monomial(factors: tuple[Expr, ...]) -> Expr:
+    if len(factors) == 1:
+        return factors[0]
+    return intern(Mul, (tuple(sorted(factors, key=by_structure)),))
+
+
+def product(items: Iterable[IntLike]) -> Expr:
+    """The product of all items (1 for none)."""
+    e: Expr = integer(1)
+    for i in items:
+        e = mul(e, i)
+    return e
+
+
+def floordiv(a: IntLike, b: IntLike) -> Expr:
+    """floor(a / b). Raises: ZeroDivisionError for a constant 0 divisor."""
+    return _divide(FloorDiv, as_expr(a), as_expr(b))
+
+
+def mod(a: IntLike, b: IntLike) -> Expr:
+    """a modulo b, with b's sign. Raises: ZeroDivisionError for a constant 0 divisor."""
+    return _divide(Mod, as_expr(a), as_expr(b))
+
+
+def _divide(cls: type[Expr], a: Expr, b: Expr) -> Expr:
+    key = (cls, a, b)
+    found = _memo.get(key)
+    if found is not None:
+        return found
+    if isinstance(b, Int) and (b.value == 0 or isinstance(a, Int)):
+        op = operator.floordiv if cls is FloorDiv else operator.mod
+        return integer(op(a.value if isinstance(a, Int) else 1, b.value))
+    if isinstance(a, Int) and a.value == 0:
+        return a  # the remainder by any divisor except 0; no size or step is 0
+    for rule in RULES[cls]:
+        e = rule.apply(a, b)
+        if e is not None:
+            return _remember(key, e)
+    return _remember(key, intern(cls, (a, b)))
+
+
+def ceildiv(a: IntLike, b: IntLike) -> Expr:
+    """ceil(a / b)."""
+    return -floordiv(-as_expr(a), b)
+
+
+def minimum(*items: IntLike) -> Expr:
+    """The least item. Raises: TypeError without items."""
+    return _extremum(Min, items)
+
+
+def maximum(*items: IntLike) -> Expr:
+    """The greatest item. Raises: TypeError without items."""
+    return _extremum(Max, items)
+
+
+def _extremum(cls: type[Extremum], items: tuple[IntLike, ...]) -> Expr:
+    if not items:
+        raise TypeError(f"{cls.__name__.lower()}imum: no item was given; allowed: one or more")
+    flat: list[Expr] = []
+    for i in items:
+        e = as_expr(i)
+        flat.extend(e.args if type(e) is cls else (e,))
+    keep: list[Expr] = []
+    for e in dict.fromkeys(flat):
+        if any(_beats(cls, k, e) for k in keep):
+            continue
+        keep = [k for k in keep if not _beats(cls, e, k)]
+        keep.append(e)
+    if len(keep) == 1:
+        return keep[0]
+    return intern(cls, (tuple(sorted(keep, key=by_structure)),))
+
+
+def _beats(cls: type[Extremum], winner: Expr, other: Expr) -> bool:
+    return known_le(winner, other) if cls is Min else known_le(other, winner)
+
+
+def known_le(a: IntLike, b: IntLike) -> bool:
+    """Whether a <= b is provable from the bounds. False means "not proved"."""
+    x, y = as_expr(a), as_expr(b)
+    if x is y or x.hi <= y.lo:
+        return True
+    less = x - y
+    return less.hi <= 0 or (_is_related(less) and (most := at_most(less)) is not None and most.hi <= 0)
+
+
+def known_lt(a: IntLike, b: IntLike) -> bool:
+    """Whether a < b is provable from the bounds."""
+    return known_le(as_expr(a) + 1, b)
+
+
+# -- symbols whose limit is an expression --------------------------------------------------------------------------
+
+
+def _is_limited(e: Expr) -> bool:
+    """Whether the expression has a loop variable: a symbol with a `below`, or a symbol that counts from 0 to a number."""
+    return any(s.below is not None or (s.lo == 0 and s.hi < inf) for s in e.symbols)
+
+
+def _is_related(e: Expr) -> bool:
+    """Whether bounds of the terms, taken one by one, may be wider than `at_most` of the sum."""
+    return any(isinstance(t, Mul) for t, _ in terms_of(e)[1]) or any(s.below is not None for s in e.symbols)
+
+
+def at_most(e: Expr) -> Expr | None:
+    """An upper bound of `e` without loop variables (see `_is_limited`); None if none is known."""
+    if not _is_limited(e):
+        return e
+    if isinstance(e, Sym):
+        return integer(int(e.hi)) if e.below is None else at_most(e.below - 1)
+    if isinstance(e, Add):
+        parts = [(at_most(t) if c > 0 else _at_least(t), c) for t, c in e.terms]
+        known = [(t, c) for t, c in parts if t is not None]
+        return linear(e.const, known) if len(known) == len(parts) else None
+    if isinstance(e, Mul):
+        tops = [at_most(f) for f in e.factors]
+        return None if any(f.lo < 0 for f in e.factors) or None in tops else product(t for t in tops if t is not None)
+    if isinstance(e, Mod) and e.b.lo >= 1:
+        return at_most(e.b - 1)
+    if isinstance(e, FloorDiv) and e.b.lo >= 1 and not _is_limited(e.b):
+        top = at_most(e.a)
+        return None if top is None else floordiv(top, e.b)
+    return None
+
+
+def _at_least(e: Expr) -> Expr | None:
+    """A lower bound of `e` without loop variables."""
+    if not _is_limited(e):
+        return e
+    return integer(int(e.lo)) if e.lo > -inf else None
+
+
+# -- operators ---------------------------------------------------------------------------------------------------
+def _reversed(op: Callable[[Expr, Expr], Expr]) -> Callable[[Expr, IntLike], Expr]:
+    return lambda self, other: op(as_expr(other), self)
+
+
+for _name, _op in {
+    "__add__": add,
+    "__radd__": add,
+    "__sub__": lambda self, other: add(self, mul(other, -1)),
+    "__rsub__": lambda self, other: add(mul(self, -1), other),
+    "__neg__": lambda self: mul(self, -1),
+    "__mul__": mul,
+    "__rmul__": mul,
+    "__floordiv__": floordiv,
+    "__rfloordiv__": _reversed(floordiv),
+    "__mod__": mod,
+    "__rmod__": _reversed(mod),
+}.items():
+    setattr(Expr, _name, _op)

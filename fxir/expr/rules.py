@@ -1,7 +1,7 @@
-"""Integer expressions: interned, simplified as they are built, with bounds.
+"""Integer expressions: interned, simplified as they are built, with bounds. This module is the face of `fxir.expr`.
 
-Owns the operators, and the laws of sums and division as tables (`RULES`, `SUM_RULES`). The node classes are in
-`fxir.expr.nodes`, bounds of each kind in `fxir.expr.bounds`, printing in `fxir.expr.printing`.
+Owns the laws of sums and division (`RULES`, `SUM_RULES`), substitution and evaluation. The nodes and the functions that build them are
+in `fxir.expr.nodes`, the bounds of each kind in `fxir.expr.bounds`, printing in `fxir.expr.printing`.
 
 Every expression is in one normal form: a sum `const + coef*term + ...` (`Add`) whose terms are symbols, products of non-sums
 (`Mul`), or `FloorDiv`/`Mod`/`Min`/`Max`. Equal normal forms are one object, so `is` compares. Division is Python's (floor; the
@@ -11,17 +11,17 @@ remainder has the divisor's sign). The bounds of an expression hold for all valu
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from math import inf
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from fxir.expr.bounds import Bound, add_bounds
 from fxir.expr.nodes import (
+    RULES,
+    SUM_RULES,
     Add,
+    Changed,
     Expr,
-    Extremum,
     FloorDiv,
     Int,
     IntLike,
@@ -29,17 +29,33 @@ from fxir.expr.nodes import (
     Min,
     Mod,
     Mul,
+    Rule,
     Sym,
+    add,
     as_expr,
-    by_structure,
+    at_most,
+    ceildiv,
+    clear_memo,
     factors_of,
+    floordiv,
     integer,
-    intern,
+    known_le,
+    known_lt,
+    linear,
+    maximum,
+    minimum,
+    mod,
+    mul,
+    product,
+    sum_of,
     sym,
     terms_of,
+    total,
 )
 
 __all__ = [
+    "RULES",
+    "SUM_RULES",
     "Add",
     "Bound",
     "Expr",
@@ -76,277 +92,7 @@ __all__ = [
 ]
 
 
-_MEMO_LIMIT: Final = 1 << 17
-_memo: dict[tuple[Any, ...], Expr] = {}
-
-
-def clear_memo() -> None:
-    """Forget memoised results (they keep expressions alive). Values and identities do not change."""
-    _memo.clear()
-
-
-def _remember(key: tuple[Any, ...], e: Expr) -> Expr:
-    if len(_memo) >= _MEMO_LIMIT:
-        _memo.clear()
-    _memo[key] = e
-    return e
-
-
-# -- constructors ------------------------------------------------------------------------------------------------
-
-
-def linear(const: int, terms: Iterable[tuple[Expr, int]]) -> Expr:
-    """const + sum of coef*term, normalised. Terms may repeat and be any expressions."""
-    total = const
-    sums: dict[Expr, int] = {}
-    for term, coef in terms:
-        if isinstance(term, Add | Int):
-            inner_const, inner = terms_of(term)
-            total += coef * inner_const
-            for t, c in inner:
-                sums[t] = sums.get(t, 0) + coef * c
-        else:
-            sums[term] = sums.get(term, 0) + coef
-    return _linear(total, sums)
-
-
-def _linear(const: int, sums: dict[Expr, int]) -> Expr:
-    live = {t: c for t, c in sums.items() if c} if 0 in sums.values() else sums
-    if len(live) > 1:
-        for t in live:
-            if t.rank in _DIVISION_RANKS or (t.rank == Mul.rank and any(f.rank in _DIVISION_RANKS for f in factors_of(t))):
-                const, live = _apply_sum_rules(const, live)
-                break
-    if not live:
-        return integer(const)
-    if len(live) == 1:
-        ((term, coef),) = live.items()
-        return term if coef == 1 and const == 0 else intern(Add, (const, ((term, coef),)))
-    return intern(Add, (const, tuple(sorted(live.items(), key=_by_term))))
-
-
-_DIVISION_RANKS: Final = frozenset((FloorDiv.rank, Mod.rank))
-
-
-def _apply_sum_rules(const: int, live: dict[Expr, int]) -> tuple[int, dict[Expr, int]]:
-    for rule in SUM_RULES:
-        while (changed := rule(live)) is not None:
-            more, live = changed
-            const += more
-    return const, live
-
-
-def _by_term(pair: tuple[Expr, int]) -> Any:
-    return by_structure(pair[0])
-
-
-def add(a: IntLike, b: IntLike) -> Expr:
-    """a + b."""
-    if type(a) is int:
-        a, b = b, a
-    key = (Add, a, b)
-    found = _memo.get(key)
-    if found is not None:
-        return found
-    x, y = as_expr(a), as_expr(b)
-    if isinstance(y, Int):
-        # Adding a constant keeps the terms in normal form: no law of sums reads the constant.
-        const, terms = terms_of(x)
-        return _remember((Add, x, y.value), _raw(const + y.value, terms))
-    return _remember((Add, x, y), linear(0, ((x, 1), (y, 1))))
-
-
-def _raw(const: int, terms: tuple[tuple[Expr, int], ...]) -> Expr:
-    if not terms:
-        return integer(const)
-    return terms[0][0] if const == 0 and len(terms) == 1 and terms[0][1] == 1 else intern(Add, (const, terms))
-
-
-def total(items: Iterable[IntLike]) -> Expr:
-    """The sum of all items, normalised once."""
-    return linear(0, ((as_expr(i), 1) for i in items))
-
-
-def mul(a: IntLike, b: IntLike) -> Expr:
-    """a * b. Sums are multiplied out."""
-    x, y = as_expr(a), as_expr(b)
-    if isinstance(x, Int):
-        x, y = y, x
-    if isinstance(y, Int):
-        return _scale(x, y.value)
-    key = (Mul, x, y)
-    found = _memo.get(key)
-    if found is not None:
-        return found
-    cx, tx = terms_of(x)
-    cy, ty = terms_of(y)
-    sums: dict[Expr, int] = {}
-    for t, c in tx:
-        for u, d in ty:
-            m = _monomial((*factors_of(t), *factors_of(u)))
-            sums[m] = sums.get(m, 0) + c * d
-        if cy:
-            sums[t] = sums.get(t, 0) + c * cy
-    if cx:
-        for u, d in ty:
-            sums[u] = sums.get(u, 0) + cx * d
-    return _remember(key, _linear(cx * cy, sums))
-
-
-def _scale(e: Expr, k: int) -> Expr:
-    if k == 1:
-        return e
-    key = (Mul, e, k)
-    found = _memo.get(key)
-    if found is not None:
-        return found
-    # The laws of sums compare ratios of coefficients, so a multiple of a normal form is a normal form.
-    const, terms = terms_of(e)
-    return _remember(key, _raw(const * k, tuple((t, c * k) for t, c in terms) if k else ()))
-
-
-def _monomial(factors: tuple[Expr, ...]) -> Expr:
-    if len(factors) == 1:
-        return factors[0]
-    return intern(Mul, (tuple(sorted(factors, key=by_structure)),))
-
-
-def product(items: Iterable[IntLike]) -> Expr:
-    """The product of all items (1 for none)."""
-    e: Expr = integer(1)
-    for i in items:
-        e = mul(e, i)
-    return e
-
-
-def floordiv(a: IntLike, b: IntLike) -> Expr:
-    """floor(a / b). Raises: ZeroDivisionError for a constant 0 divisor."""
-    return _divide(FloorDiv, as_expr(a), as_expr(b))
-
-
-def mod(a: IntLike, b: IntLike) -> Expr:
-    """a modulo b, with b's sign. Raises: ZeroDivisionError for a constant 0 divisor."""
-    return _divide(Mod, as_expr(a), as_expr(b))
-
-
-def _divide(cls: type[Expr], a: Expr, b: Expr) -> Expr:
-    key = (cls, a, b)
-    found = _memo.get(key)
-    if found is not None:
-        return found
-    if isinstance(b, Int) and (b.value == 0 or isinstance(a, Int)):
-        op = operator.floordiv if cls is FloorDiv else operator.mod
-        return integer(op(a.value if isinstance(a, Int) else 1, b.value))
-    if isinstance(a, Int) and a.value == 0:
-        return a  # the remainder by any divisor except 0; no size or step is 0
-    for rule in RULES[cls]:
-        e = rule.apply(a, b)
-        if e is not None:
-            return _remember(key, e)
-    return _remember(key, intern(cls, (a, b)))
-
-
-def ceildiv(a: IntLike, b: IntLike) -> Expr:
-    """ceil(a / b)."""
-    return -floordiv(-as_expr(a), b)
-
-
-def minimum(*items: IntLike) -> Expr:
-    """The least item. Raises: TypeError without items."""
-    return _extremum(Min, items)
-
-
-def maximum(*items: IntLike) -> Expr:
-    """The greatest item. Raises: TypeError without items."""
-    return _extremum(Max, items)
-
-
-def _extremum(cls: type[Extremum], items: tuple[IntLike, ...]) -> Expr:
-    if not items:
-        raise TypeError(f"{cls.__name__.lower()}imum: no item was given; allowed: one or more")
-    flat: list[Expr] = []
-    for i in items:
-        e = as_expr(i)
-        flat.extend(e.args if type(e) is cls else (e,))
-    keep: list[Expr] = []
-    for e in dict.fromkeys(flat):
-        if any(_beats(cls, k, e) for k in keep):
-            continue
-        keep = [k for k in keep if not _beats(cls, e, k)]
-        keep.append(e)
-    if len(keep) == 1:
-        return keep[0]
-    return intern(cls, (tuple(sorted(keep, key=by_structure)),))
-
-
-def _beats(cls: type[Extremum], winner: Expr, other: Expr) -> bool:
-    return known_le(winner, other) if cls is Min else known_le(other, winner)
-
-
-def known_le(a: IntLike, b: IntLike) -> bool:
-    """Whether a <= b is provable from the bounds. False means "not proved"."""
-    x, y = as_expr(a), as_expr(b)
-    if x is y or x.hi <= y.lo:
-        return True
-    less = x - y
-    return less.hi <= 0 or (_is_related(less) and (most := at_most(less)) is not None and most.hi <= 0)
-
-
-def known_lt(a: IntLike, b: IntLike) -> bool:
-    """Whether a < b is provable from the bounds."""
-    return known_le(as_expr(a) + 1, b)
-
-
-# -- symbols whose limit is an expression --------------------------------------------------------------------------
-
-
-def _is_limited(e: Expr) -> bool:
-    """Whether the expression has a loop variable: a symbol with a `below`, or a symbol that counts from 0 to a number."""
-    return any(s.below is not None or (s.lo == 0 and s.hi < inf) for s in e.symbols)
-
-
-def _is_related(e: Expr) -> bool:
-    """Whether bounds of the terms, taken one by one, may be wider than `at_most` of the sum."""
-    return any(isinstance(t, Mul) for t, _ in terms_of(e)[1]) or any(s.below is not None for s in e.symbols)
-
-
-def at_most(e: Expr) -> Expr | None:
-    """An upper bound of `e` without loop variables (see `_is_limited`); None if none is known."""
-    if not _is_limited(e):
-        return e
-    if isinstance(e, Sym):
-        return integer(int(e.hi)) if e.below is None else at_most(e.below - 1)
-    if isinstance(e, Add):
-        parts = [(at_most(t) if c > 0 else _at_least(t), c) for t, c in e.terms]
-        known = [(t, c) for t, c in parts if t is not None]
-        return linear(e.const, known) if len(known) == len(parts) else None
-    if isinstance(e, Mul):
-        tops = [at_most(f) for f in e.factors]
-        return None if any(f.lo < 0 for f in e.factors) or None in tops else product(t for t in tops if t is not None)
-    if isinstance(e, Mod) and e.b.lo >= 1:
-        return at_most(e.b - 1)
-    if isinstance(e, FloorDiv) and e.b.lo >= 1 and not _is_limited(e.b):
-        top = at_most(e.a)
-        return None if top is None else floordiv(top, e.b)
-    return None
-
-
-def _at_least(e: Expr) -> Expr | None:
-    """A lower bound of `e` without loop variables."""
-    if not _is_limited(e):
-        return e
-    return integer(int(e.lo)) if e.lo > -inf else None
-
-
 # -- laws --------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A law of division: `apply(a, b)` returns the value of `a op b` (see `statement`), or None if the law does not apply."""
-
-    statement: str
-    apply: Callable[[Expr, Expr], Expr | None]
-
-
 _NEAR: Final = 1 << 53  # a larger bound is not a fact about sizes, and its multiples do not fit into 64 bits
 
 
@@ -416,7 +162,7 @@ def _scaled_divisor(b: Expr) -> int:
 
 def _without_factor(b: Expr, g: int) -> Expr:
     const, terms = terms_of(b)
-    return _raw(const // g, tuple((t, c // g) for t, c in terms))
+    return sum_of(const // g, tuple((t, c // g) for t, c in terms))
 
 
 def _div_low_part(a: Expr, b: Expr) -> Expr | None:
@@ -524,26 +270,23 @@ def _negative(b: Expr) -> bool:
     return isinstance(b, Int) and b.value < 0
 
 
-# Tried in order; the first law that applies gives the result. d, m, g are positive constants.
-RULES: Final[dict[type[Expr], tuple[Rule, ...]]] = {
-    FloorDiv: (
-        Rule("x // -d = -x // d", lambda a, b: floordiv(-a, -b) if _negative(b) else None),
-        Rule("(d*q + r) // d = q + r // d", _div_split),
-        Rule("(g*p + s) // (g*d) = p // d where 0 <= s < g", _div_low_part),
-        Rule("(x + y) // d = x // d + y // d where x is a multiple of d", _div_known_multiple),
-        Rule("(x // c + k) // d = (x + c*k) // (c*d)", _div_nested),
-        Rule("(x % (d*m)) // d = (x // d) % m", _div_of_mod),
-        Rule("(s*q + r) // s = q + r // s; x // s = 0 where 0 <= x < s", _div_symbolic),
-    ),
-    Mod: (
-        Rule("x % -d = -(-x % d)", lambda a, b: -mod(-a, -b) if _negative(b) else None),
-        Rule("(d*q + r) % d = r % d; (y + x % (d*m)) % d = (y + x) % d", _mod_split),
-        Rule("(g*p + s) % (g*d) = g*(p % d) + s where 0 <= s < g", _mod_low_part),
-        Rule("(s*q + r) % s = r % s; x % s = x where 0 <= x < s", _mod_symbolic),
-    ),
-}
+# d, m, g are positive constants.
+RULES[FloorDiv] = (
+    Rule("x // -d = -x // d", lambda a, b: floordiv(-a, -b) if _negative(b) else None),
+    Rule("(d*q + r) // d = q + r // d", _div_split),
+    Rule("(g*p + s) // (g*d) = p // d where 0 <= s < g", _div_low_part),
+    Rule("(x + y) // d = x // d + y // d where x is a multiple of d", _div_known_multiple),
+    Rule("(x // c + k) // d = (x + c*k) // (c*d)", _div_nested),
+    Rule("(x % (d*m)) // d = (x // d) % m", _div_of_mod),
+    Rule("(s*q + r) // s = q + r // s; x // s = 0 where 0 <= x < s", _div_symbolic),
+)
+RULES[Mod] = (
+    Rule("x % -d = -(-x % d)", lambda a, b: -mod(-a, -b) if _negative(b) else None),
+    Rule("(d*q + r) % d = r % d; (y + x % (d*m)) % d = (y + x) % d", _mod_split),
+    Rule("(g*p + s) % (g*d) = g*(p % d) + s where 0 <= s < g", _mod_low_part),
+    Rule("(s*q + r) % s = r % s; x % s = x where 0 <= x < s", _mod_symbolic),
+)
 
-_Changed: TypeAlias = "tuple[int, dict[Expr, int]] | None"  # (constant to add, the new coefficients)
 
 
 def _plus(sums: dict[Expr, int], e: Expr, k: int) -> tuple[int, dict[Expr, int]]:
@@ -553,7 +296,7 @@ def _plus(sums: dict[Expr, int], e: Expr, k: int) -> tuple[int, dict[Expr, int]]
     return const * k, {t: c for t, c in sums.items() if c}
 
 
-def _sum_whole(sums: dict[Expr, int]) -> _Changed:
+def _sum_whole(sums: dict[Expr, int]) -> Changed:
     """c*f*(m*(x // m) + x % m) = c*f*x."""
     for t, c in sums.items():
         for i, part in enumerate(factors := factors_of(t)):
@@ -568,7 +311,7 @@ def _sum_whole(sums: dict[Expr, int]) -> _Changed:
     return None
 
 
-def _sum_remainder(sums: dict[Expr, int]) -> _Changed:
+def _sum_remainder(sums: dict[Expr, int]) -> Changed:
     """c*(x - m*(x // m)) = c*(x % m), for a single term x."""
     for t, c in sums.items():
         if isinstance(t, FloorDiv) and isinstance(t.b, Int) and c % t.b.value == 0:
@@ -578,7 +321,7 @@ def _sum_remainder(sums: dict[Expr, int]) -> _Changed:
     return None
 
 
-SUM_RULES: Final = (_sum_whole, _sum_remainder)
+SUM_RULES.extend((_sum_whole, _sum_remainder))
 
 
 # -- use ---------------------------------------------------------------------------------------------------------
@@ -654,24 +397,3 @@ def strides_of(e: IntLike, symbols: Iterable[Expr]) -> tuple[dict[Expr, Expr], E
         others = product(f for f in factors_of(term) if f is not hits[0])
         strides[hits[0]] = strides[hits[0]] + others * coef
     return strides, linear(const, rest)
-
-
-# -- operators ---------------------------------------------------------------------------------------------------
-def _reversed(op: Callable[[Expr, Expr], Expr]) -> Callable[[Expr, IntLike], Expr]:
-    return lambda self, other: op(as_expr(other), self)
-
-
-for _name, _op in {
-    "__add__": add,
-    "__radd__": add,
-    "__sub__": lambda self, other: add(self, mul(other, -1)),
-    "__rsub__": lambda self, other: add(mul(self, -1), other),
-    "__neg__": lambda self: mul(self, -1),
-    "__mul__": mul,
-    "__rmul__": mul,
-    "__floordiv__": floordiv,
-    "__rfloordiv__": _reversed(floordiv),
-    "__mod__": mod,
-    "__rmod__": _reversed(mod),
-}.items():
-    setattr(Expr, _name, _op)

@@ -41,6 +41,7 @@ import math
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
@@ -69,16 +70,15 @@ OPS: Final = ARITHMETIC | COMPARISONS | LOGIC | BITS | ROUNDING | ELEMENTARY | S
 
 
 class Value:
-    """The computation at one point of a loop. `dtype`: its element type. Build with the functions below."""
+    """The computation at one point of a loop. Build with the functions below.
 
-    __slots__ = ("__weakref__", "dtype")
+    dtype: its element type. children: the values that it is computed from.
+    """
+
+    __slots__ = ("__weakref__", "children", "dtype")
 
     dtype: dtype
-
-    @property
-    def children(self) -> tuple[Value, ...]:
-        """The values that this value is computed from."""
-        return ()
+    children: tuple[Value, ...]
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError(f"{type(self).__name__}: loop values are not pickled; keep the graph instead")
@@ -113,11 +113,6 @@ class Load(Value):
     mask: Value | None
     indirect: tuple[tuple[E.Sym, Value], ...]
 
-    @property
-    def children(self) -> tuple[Value, ...]:
-        inner = tuple(v for _, v in self.indirect)
-        return inner if self.mask is None else (self.mask, *inner)
-
     def __repr__(self) -> str:
         more = "".join(f", {s}={v}" for s, v in self.indirect)
         more += "" if self.mask is None else f" if {self.mask}"
@@ -130,10 +125,6 @@ class Op(Value):
     __slots__ = ("args", "name")
     name: str
     args: tuple[Value, ...]
-
-    @property
-    def children(self) -> tuple[Value, ...]:
-        return self.args
 
     def __repr__(self) -> str:
         name = f"cast<{self.dtype.name}>" if self.name == "cast" else self.name
@@ -151,7 +142,7 @@ _FIELDS: Final[dict[type[Value], tuple[str, ...]]] = {
 }
 
 
-def _intern(cls: type[V], key: tuple[Any, ...], fields: tuple[Any, ...]) -> V:
+def _intern(cls: type[V], key: tuple[Any, ...], fields: tuple[Any, ...], children: tuple[Value, ...] = ()) -> V:
     v: V | None = _table.get(key)
     if v is None:
         with _lock:
@@ -160,6 +151,7 @@ def _intern(cls: type[V], key: tuple[Any, ...], fields: tuple[Any, ...]) -> V:
                 v = object.__new__(cls)
                 for name, x in zip(_FIELDS[cls], fields, strict=True):
                     setattr(v, name, x)
+                v.children = children
                 _table[key] = v
     return v
 
@@ -211,16 +203,18 @@ def load(buffer: str, at: E.IntLike, of: dtype, mask: Value | None = None,
         if not mask.value:
             raise ValueError(f"load: the mask of {buffer}[{at}] is constantly False; use the other value instead")
         mask = None
-    return _intern(Load, (Load, buffer, at, of.code, mask, bound), (buffer, at, of, mask, bound))
+    children = tuple(v for _, v in bound) if mask is None else (mask, *(v for _, v in bound))
+    return _intern(Load, (Load, buffer, at, of.code, mask, bound), (buffer, at, of, mask, bound), children)
 
 
 def make_op(name: str, args: tuple[Value, ...], of: dtype) -> Op:
     """The node name(*args), not simplified. Raises: ValueError for an unknown name."""
     if name not in OPS:
         raise ValueError(f"ir: {name!r} is not an operation of loop values; allowed: {', '.join(sorted(OPS))}")
-    return _intern(Op, (Op, name, args, of.code), (name, args, of))
+    return _intern(Op, (Op, name, args, of.code), (name, args, of), args)
 
 
+@lru_cache(maxsize=4096)
 def counter(name: str, size: Size) -> E.Expr:
     """A symbol `name` in 0..size-1 (0 alone if size is less)."""
     if isinstance(size, int):
@@ -228,28 +222,32 @@ def counter(name: str, size: Size) -> E.Expr:
     return E.sym(name, 0, max(size.hi, 1) - 1, below=size)
 
 
+@lru_cache(maxsize=1024)
 def axis(k: int, size: Size) -> E.Expr:
     """Loop variable k of a definition with `size` iterations."""
     return counter(f"i{k}", size)
 
 
+@lru_cache(maxsize=1024)
 def reduced_axis(k: int, size: Size) -> E.Expr:
     """Reduced loop variable k of a definition with `size` iterations."""
     return counter(f"r{k}", size)
 
 
-def walk(roots: Iterable[Value]) -> Iterator[Value]:
+def walk(roots: Iterable[Value]) -> list[Value]:
     """Every value under `roots` once, operands before users. The walk is iterative: chains may be thousands deep."""
-    seen: set[Value] = set()
-    stack = [(v, False) for v in roots][::-1]
+    found: dict[Value, None] = {}
+    opened: set[Value] = set()
+    stack = list(roots)[::-1]
     while stack:
-        v, ready = stack.pop()
-        if ready:
-            yield v
-        elif v not in seen:
-            seen.add(v)
-            stack.append((v, True))
-            stack.extend((c, False) for c in reversed(v.children) if c not in seen)
+        v = stack[-1]
+        if v in opened:
+            stack.pop()
+            found[v] = None  # a second root, or a second operand, that is the same value changes nothing
+        else:
+            opened.add(v)
+            stack.extend([c for c in reversed(v.children) if c not in opened])
+    return list(found)
 
 
 # -- buffers -------------------------------------------------------------------------------------------------------

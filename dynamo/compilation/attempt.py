@@ -139,7 +139,7 @@ class Attempt:
         """The compiled graph: takes the used inputs of the capture in order, returns a tuple of the outputs."""
         gm = graph_module(cap, outputs)
         self._log_graph(gm)
-        calls = sum(n.op.startswith("call") for n in gm.graph.nodes)
+        calls = sum(n.op.startswith("call") for n in gm.graph.in_order())
         counters["stats"]["unique_graphs"] += 1
         counters["stats"]["calls_captured"] += calls
         if COMPONENT.enabled:
@@ -214,7 +214,7 @@ class Attempt:
         if GRAPH.enabled:
             GRAPH.log(f"{self.site.label}\n{gm.graph}")
         if GRAPH_SIZES.enabled:
-            lines = [f"{n.name}: {format_spec(n.info.spec)}" for n in gm.graph.nodes if n.info.spec is not None]
+            lines = [f"{n.name}: {format_spec(n.info.spec)}" for n in gm.graph.in_order() if n.info.spec is not None]
             GRAPH_SIZES.log(f"{self.site.label}\n" + "\n".join(lines))
 
     @property
@@ -251,7 +251,7 @@ def _symbolic_spec(v: TensorValue) -> TensorSpec | None:
 
 def _has_work(cap: Capture) -> bool:
     """Whether the graph contains a call."""
-    return any(n.op not in ("placeholder", "output") for n in cap.graphs.graph.nodes)
+    return any(n.op not in ("placeholder", "output") for n in cap.graphs.graph.in_order())
 
 
 def _eager_instead(error: Exception, slots: tuple[Any, ...], fn: FunctionType) -> Any:

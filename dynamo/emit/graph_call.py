@@ -26,7 +26,7 @@ def graph_call(cg: CodeGen) -> list[str]:
     prune(cap, nodes)
     switched = {n.target for n in cap.recorder.effect_nodes}
     lines: list[str] = []
-    if any(n.op not in ("placeholder", "output") for n in cap.graphs.graph.nodes) or nodes:
+    if any(n.op not in ("placeholder", "output") for n in cap.graphs.graph.in_order()) or nodes:
         cap.recorder.inputs[:] = [v for v in cap.recorder.inputs if v.node.users or v.node in nodes]
         for node in cap.graphs.graph.placeholders:
             if not node.users and node not in nodes:

@@ -42,7 +42,7 @@ def drop_absent_tangents(graph: Graph, absent: Collection[int], tangents: Collec
 
 def _propagate_absence(graph: Graph, absent_nodes: set[Node], linear: set[Node]) -> None:
     """Add to `absent_nodes` the nodes that depend on absent tangents only; in sums with other terms, remove the absent terms."""
-    for n in list(graph.nodes):
+    for n in graph.in_order():
         inputs = [i for i in n.inputs if i in linear]
         if n.op == "output" or not inputs:
             continue

@@ -53,7 +53,7 @@ class Joint:
 
 def effects(graph: Graph) -> tuple[Node, ...]:
     """Calls with an effect beside their result, in order."""
-    return tuple(n for n in graph.nodes if isinstance(n.target, Op) and n.target.kind is Kind.EFFECT)
+    return tuple(n for n in graph.in_order() if isinstance(n.target, Op) and n.target.kind is Kind.EFFECT)
 
 
 def add_gradients(
@@ -68,7 +68,7 @@ def add_gradients(
     Raises: RuntimeError as `backward()` does, e.g. for a saved tensor that was written to.
     """
     graph = mode.graph
-    anchor = next((n for n in graph.nodes if n.op != "placeholder"), None)
+    anchor = next((n for n in graph.in_order() if n.op != "placeholder"), None)
     tangents: list[Tensor] = []
     nodes: list[Node] = []
     for k, y in enumerate(outputs):

@@ -76,11 +76,11 @@ class _Cut:
         self.backward_only = _backward_only(joint)
         self.forward = ancestors([*joint.forward_outputs, *joint.forward_effects])
         gradients = [g for g in joint.grads if g is not None]
-        users = [n for n in joint.graph.nodes if n in self.backward_only]
+        users = [n for n in joint.graph.in_order() if n in self.backward_only]
         wanted = [n for u in users for n in u.inputs] + gradients
         self.read_by_backward = {n for n in wanted if n not in self.backward_only}
         needed = ancestors(self.read_by_backward)
-        self.needed = [n for n in joint.graph.nodes if n in needed]
+        self.needed = [n for n in joint.graph.in_order() if n in needed]
         self.primals = {n: i for i, n in enumerate(joint.primals)}
         self.mutated_inputs = {joint.primals[i] for i in joint.mutated_inputs}
         self.outputs = {n: i for i, n in enumerate(joint.forward_outputs)}
@@ -167,7 +167,7 @@ def ancestors(nodes: Iterable[Node]) -> set[Node]:
 def _backward_only(joint: Joint) -> set[Node]:
     """Nodes that depend on a tangent, or on an effect that happens during backward."""
     found: set[Node] = set(joint.tangents)
-    for n in joint.graph.nodes:
+    for n in joint.graph.in_order():
         if n.op == "output":
             continue
         if n in joint.backward_effects or any(i in found for i in n.inputs):
@@ -180,7 +180,7 @@ def _forward(joint: Joint, cut: _Cut, kept: list[Node]) -> tuple[Graph, tuple[Sa
     graph.symbols = {s: source for s, source in joint.graph.symbols.items() if source.is_number}
     env: dict[Node, Node] = {n: graph.copy_node(n, lambda a: a) for n in joint.primals}
     wanted = ancestors([*joint.forward_outputs, *joint.forward_effects, *kept])
-    for n in joint.graph.nodes:
+    for n in joint.graph.in_order():
         if n in wanted and n not in env:
             env[n] = graph.copy_node(n, env.__getitem__)
     outputs = [env[n] for n in joint.forward_outputs]
@@ -239,7 +239,7 @@ def _backward(
 
     only = _backward_only(joint)
     live = ancestors([g for g in joint.grads if g is not None]) | set(joint.backward_effects)
-    for n in joint.graph.nodes:
+    for n in joint.graph.in_order():
         if n in only and n in live and n.op != "placeholder":
             place(n)
     outputs: dict[Node, int] = {}
@@ -271,7 +271,7 @@ def _add_symbols(graph: Graph) -> tuple[Sym, ...]:
 
 def _infer_again(graph: Graph) -> None:
     """Infer specs again from inputs with other strides. A view that the new strides do not allow becomes a reshape."""
-    for n in list(graph.nodes):
+    for n in graph.in_order():
         if n.op != "call_function":
             continue
         if n.target is operator.getitem:
@@ -290,7 +290,7 @@ def _infer_again(graph: Graph) -> None:
 
 
 def _drop_unused_constants(graph: Graph) -> None:
-    used = {str(n.target) for n in graph.nodes if n.op == "get_attr"}
+    used = {str(n.target) for n in graph.in_order() if n.op == "get_attr"}
     for key in [k for k in graph.root if k not in used]:
         del graph.root[key]
     graph.touch()

@@ -131,7 +131,7 @@ class _Text:
     """Arguments as text, with the numbers of nodes, of carried keys and of tensors."""
 
     def __init__(self, graph: Graph | None = None) -> None:
-        self.numbers: dict[Node, int] = {} if graph is None else {node: i for i, node in enumerate(graph.nodes)}
+        self.numbers: dict[Node, int] = {} if graph is None else {node: i for i, node in enumerate(graph.in_order())}
         self._keys: dict[str, int] = {}
         self._tensors: dict[int, int] = {}
         self._kept: list[Tensor] = []  # an id is unique only while its tensor exists

@@ -12,11 +12,9 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final, Literal
 
 from fxir.expr.rules import Sym
-from fxir.ir.codegen import CodeGen, TransformCode
 from fxir.ir.listing import table
-from fxir.ir.names import name_hint
-from fxir.ir.node import NO_INFO, Argument, Node, NodeInfo, Target, map_nodes
-from fxir.ir.node_sequence import GraphSignature, NodeList, NodeSequence
+from fxir.ir.node import NO_INFO, Argument, Node, NodeInfo, Target, map_nodes, name_hint
+from fxir.ir.node_sequence import CodeGen, GraphSignature, NodeList, NodeSequence, TransformCode
 from fxir.ir.printer import PythonCode, print_python
 from fxir.ir.verifier import verify
 from fxir.symbols.shapes import SymbolSource, simplified, symbols_in
@@ -178,9 +176,12 @@ class Graph(NodeSequence):
         is_impure_node: decides whether a node has an effect; by default `is_effectful` does.
         """
         erased = 0
-        for node in reversed(self):
-            stays = self.is_effectful(node) if is_impure_node is None else node.op in ("placeholder", "output") or is_impure_node(node)
-            if not node.users and not stays:
+        for node in reversed(self.in_order()):
+            if is_impure_node is None:
+                stays = bool(node.users) or self.is_effectful(node)
+            else:
+                stays = node.op in ("placeholder", "output") or is_impure_node(node) or bool(node.users)
+            if not stays:
                 self.erase_node(node)
                 erased += 1
         return erased
@@ -192,7 +193,7 @@ class Graph(NodeSequence):
         Values in other's `root` are added to this root; a key that already names another value here is renamed.
         """
         renamed: dict[str, str] = {}
-        for node in other.nodes:
+        for node in other.in_order():
             if node in env:
                 continue
             if node.op == "output":
@@ -246,7 +247,7 @@ class Graph(NodeSequence):
         """Replace each symbol that is known to equal another expression by that expression, then call `find_symbols`."""
         if self.shapes is None:
             return set()
-        for node in self.nodes:
+        for node in self.in_order():
             node.info = node.info.with_(spec=simplified(node.info.spec, self.shapes))
             if symbols_in((node.args, node.kwargs)):
                 node._set_arguments(simplified(node.args, self.shapes), simplified(node.kwargs, self.shapes))

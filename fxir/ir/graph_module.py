@@ -13,9 +13,8 @@ from typing import Any, Final
 
 from eager._tensor.tensor import Tensor
 from eager.nn import Module, Parameter
-from fxir.ir.codegen import CodeGen
 from fxir.ir.folder import write_folder
-from fxir.ir.graph import Graph
+from fxir.ir.graph import CodeGen, Graph
 from fxir.ir.pickling import pack, unpack
 from fxir.ir.printer import PythonCode, print_python
 from fxir.ir.verifier import verify
@@ -88,7 +87,7 @@ class GraphModule(Module):
             graph.root = root
 
     def _adopt(self, root: Module) -> None:
-        for node in self._graph.nodes:
+        for node in self._graph.in_order():
             if node.op not in ("get_attr", "call_module"):
                 continue
             name = str(node.target).partition(".")[0]
@@ -199,7 +198,7 @@ class GraphModule(Module):
 
     def delete_all_unused_submodules(self) -> None:
         """Delete every submodule that no node names and that contains no module or tensor that a node names."""
-        used = [str(n.target) for n in self.graph.nodes if n.op in ("call_module", "get_attr")]
+        used = [str(n.target) for n in self.graph.in_order() if n.op in ("call_module", "get_attr")]
         for name in [n for n, _ in self.named_modules() if n]:
             if not any(f"{target}.".startswith(f"{name}.") or f"{name}.".startswith(f"{target}.") for target in used):
                 self.delete_submodule(name)

@@ -118,7 +118,7 @@ def _last_uses(graph: Graph) -> dict[Node, list[Node]]:
     """For each node, the nodes whose last reader it is (including itself, if it has no readers)."""
     seen: set[Node] = set()
     dead: dict[Node, list[Node]] = {}
-    for node in reversed(graph):
+    for node in reversed(graph.in_order()):
         if node.op != "output" and not node.users:
             dead.setdefault(node, []).append(node)
         for used in dict.fromkeys(walk_nodes((node.args, node.kwargs))):

@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from fxir.expr.rules import Expr, mul
-from fxir.ir.names import name_hint
-from fxir.ir.node import Node, Spec
+from fxir.ir.node import Node, Spec, name_hint
 
 _COLUMN_WIDTH: Final = 60  # most characters to which a column of a listing is padded
 

@@ -1,14 +1,18 @@
-"""One node of a graph: its target, its arguments and its users.
+"""One node of a graph: its name, its target, its arguments and its users.
 
-Owns `Node`, its typed facts (`NodeInfo`) and the walk over nested arguments (`map_nodes`). The meaning of targets belongs to
-the interpreter and the backends.
+Owns `Node`, its typed facts (`NodeInfo`), names of nodes, and the walks over nested arguments (`map_nodes`, `walk_nodes`). The
+meaning of targets belongs to the interpreter and the backends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import builtins
+import keyword
+import re
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
 from eager.base.fake import fake
@@ -78,19 +82,75 @@ def map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
     return fn(a)
 
 
-def walk_nodes(arg: Argument) -> Iterator[Node]:
+def walk_nodes(arg: Argument) -> list[Node]:
     """The Nodes inside `arg`, in order, repeats included."""
+    found: list[Node] = []
+    _collect_nodes(arg, found)
+    return found
+
+
+def _collect_nodes(arg: Argument, found: list[Node]) -> None:
     if isinstance(arg, Node):
-        yield arg
+        found.append(arg)
     elif isinstance(arg, tuple | list):
         for a in arg:
-            yield from walk_nodes(a)
+            _collect_nodes(a, found)
     elif isinstance(arg, dict):
         for a in arg.values():
-            yield from walk_nodes(a)
+            _collect_nodes(a, found)
     elif isinstance(arg, slice):
         for a in (arg.start, arg.stop, arg.step):
-            yield from walk_nodes(a)
+            _collect_nodes(a, found)
+
+
+# -- names ---------------------------------------------------------------------------------------------------------
+# Names that the printed source uses itself: Python's own names, and names that its header binds.
+_RESERVED: Final = frozenset([*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "self", "OPS", "eager"])
+_NOT_IDENTIFIER: Final = re.compile(r"\W+", re.ASCII)
+_TRAILING_NUMBER: Final = re.compile(r"_\d+$")
+
+
+def name_hint(target: Any) -> str:
+    """A name for a call of `target`: a str itself, else the callable's name; dots become underscores."""
+    if isinstance(target, str):
+        return target.replace(".", "_")
+    names = (getattr(target, "name", None), getattr(target, "__name__", None), type(target).__name__)
+    return next(name for name in names if isinstance(name, str)).replace(".", "_")
+
+
+class NodeNames:
+    """The names in use in one graph: valid Python identifiers, each of one node."""
+
+    __slots__ = ("_counters", "_used")
+
+    def __init__(self) -> None:
+        self._used: set[str] = set()
+        self._counters: dict[str, int] = {}
+
+    def take(self, hint: str) -> str:
+        """Reserve a free name: `hint` as an identifier, with a number behind it if that name is taken."""
+        base = _NOT_IDENTIFIER.sub("_", hint.strip("_") if hint.startswith("__") else hint).rstrip("_") or "value"
+        if base[0].isdigit():
+            base = f"_{base}"
+        name = base
+        if name in _RESERVED or name in self._used:
+            stem = _TRAILING_NUMBER.sub("", base) or base
+            count = self._counters.get(stem, 0)
+            while True:
+                count += 1
+                name = f"{stem}_{count}"
+                if name not in self._used:
+                    break
+            self._counters[stem] = count
+        self._used.add(name)
+        return name
+
+    def release(self, name: str) -> None:
+        """Make `name` free again."""
+        self._used.discard(name)
+
+
+# -- nodes ---------------------------------------------------------------------------------------------------------
 
 
 class NodeOwner(Protocol):
@@ -166,46 +226,50 @@ class Node:
         self.type: Any = None
         self.users: dict[Node, None] = {}
         self.info = info
-        self._args: tuple[Argument, ...] = ()
-        self._kwargs: dict[str, Argument] = {}
-        self._inputs: tuple[Node, ...] = ()
         self._prev: Node = self
         self._next: Node = self
         self._erased = False
         self._meta: dict[str, Any] | None = None
-        self._set_arguments(args, kwargs)
+        self._read(args, kwargs)
 
     # -- arguments ---------------------------------------------------------------------------------------------
-    @property
-    def args(self) -> tuple[Argument, ...]:
-        return self._args
-
-    @args.setter
-    def args(self, value: tuple[Argument, ...]) -> None:
+    def _set_args(self, value: tuple[Argument, ...]) -> None:
         self._set_arguments(value, self._kwargs)
 
-    @property
-    def kwargs(self) -> dict[str, Argument]:
-        return self._kwargs
-
-    @kwargs.setter
-    def kwargs(self, value: dict[str, Argument]) -> None:
+    def _set_kwargs(self, value: dict[str, Argument]) -> None:
         self._set_arguments(self._args, value)
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        """The nodes that this node reads, without repeats, in order of first appearance."""
-        return self._inputs
+    if TYPE_CHECKING:
+        _args: tuple[Argument, ...]
+        _kwargs: dict[str, Argument]
+        args: tuple[Argument, ...]
+        kwargs: dict[str, Argument]
 
-    def _set_arguments(self, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> None:
-        for old in self._inputs:
-            old.users.pop(self, None)
+        @property
+        def inputs(self) -> tuple[Node, ...]:
+            """The nodes that this node reads, without repeats, in order of first appearance."""
+
+        @property
+        def spec(self) -> Spec:
+            """Shorthand for `info.spec`."""
+    else:  # every pass reads them at every node, so they run no Python code
+        args = property(attrgetter("_args"), _set_args)
+        kwargs = property(attrgetter("_kwargs"), _set_kwargs)
+        inputs = property(attrgetter("_inputs"), doc="The nodes that this node reads, without repeats, in order of first appearance.")
+        spec = property(attrgetter("info.spec"), doc="Shorthand for `info.spec`.")
+
+    def _read(self, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> None:
         # map_nodes copies every container, so that a later change to the caller's list does not change the graph.
         self._args = map_nodes(tuple(args), lambda n: n)
         self._kwargs = map_nodes(dict(kwargs), lambda n: n)
         self._inputs = tuple(dict.fromkeys(walk_nodes((self._args, self._kwargs))))
         for new in self._inputs:
             new.users[self] = None
+
+    def _set_arguments(self, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> None:
+        for old in self._inputs:
+            old.users.pop(self, None)
+        self._read(args, kwargs)
         self.graph.touch()
 
     # -- rewriting ---------------------------------------------------------------------------------------------
@@ -308,11 +372,6 @@ class Node:
         target = self.target if isinstance(self.target, str) else getattr(self.target, "__name__", str(self.target))
         call = f"(args = {_percent(self._args)}, kwargs = {_percent(self._kwargs)})"
         return f"%{self.name} : [num_users={len(self.users)}] = {self.op}[target={target}]{call}"
-
-    @property
-    def spec(self) -> Spec:
-        """Shorthand for `info.spec`."""
-        return self.info.spec
 
     @property
     def next(self) -> Node:

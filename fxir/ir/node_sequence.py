@@ -1,24 +1,87 @@
 """The data of a graph: nodes linked in program order, the values they name, and the sources of their symbols.
 
-Owns `NodeSequence`, which the printer and the verifier read, and `GraphSignature`. `graph.Graph` makes nodes and adds torch.fx's methods.
+Owns `NodeSequence`, which the printer and the verifier read, `GraphSignature`, and `CodeGen`, the form of a graph as a function.
+`graph.Graph` makes nodes and adds torch.fx's methods.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 from eager.base.spec import TensorSpec
 from fxir.expr.rules import Sym
-from fxir.ir.codegen import CodeGen
-from fxir.ir.effects import is_effectful
+from fxir.ir.leaves import SIDE_EFFECTS
 from fxir.ir.listing import listing
-from fxir.ir.names import NodeNames
-from fxir.ir.node import Argument, Node, Target
+from fxir.ir.node import Argument, Node, NodeNames, Target
 from fxir.symbols.shapes import ShapeEnv, SymbolSource, symbols_in
 
+# -- the form as a function ----------------------------------------------------------------------------------------
+TransformCode: TypeAlias = Callable[[list[str]], list[str]]
+
+
+class CodeGen:
+    """The form of a graph as a function, torch.fx's hook for programs that print `forward` in another form.
+
+    This default form, which the project uses throughout, writes `def forward(self, x, ...):` and `return ...`; runs take one
+    argument per placeholder. A subclass changes the definition line, the output line, or the layout of the inputs and outputs
+    of a run; `Graph.set_codegen` installs it.
+    """
+
+    _body_transformer: TransformCode | None = None
+    _func_name = "forward"
+
+    def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str) -> str:
+        """The definition line, and lines that read the placeholders from the arguments, indented by four spaces.
+
+        free_vars: the placeholders as parameters; "self" is inserted before them.
+        """
+        if not free_vars or free_vars[0] != "self":
+            free_vars.insert(0, "self")
+        return f"def {self._func_name}({', '.join(free_vars)}){maybe_return_annotation}:"
+
+    def generate_output(self, output_args: Any) -> str:
+        """The line that returns the graph's output. The repr of `output_args` is its source."""
+        return f"return {output_args!r}"
+
+    def process_inputs(self, *args: Any) -> Any:
+        """Convert the arguments of a run to the values of the placeholders."""
+        return args
+
+    def process_outputs(self, outputs: Any) -> Any:
+        """Convert the graph's output to the result of a run."""
+        return outputs
+
+    def additional_globals(self) -> list[tuple[str, Any]]:
+        """Names that the printed lines use, with their values."""
+        return []
+
+
+class Source:
+    """Source text as an argument of `CodeGen.generate_output`: its repr is the text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+# -- the nodes -----------------------------------------------------------------------------------------------------
+# Among callables that declare no effect only Python's operators are known to be pure; every other call stays in the graph.
+_PURE_FUNCTIONS: Final[frozenset[Any]] = frozenset(
+    [
+        *(operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow),
+        *(operator.matmul, operator.neg, operator.pos, operator.abs, operator.invert, operator.and_, operator.or_),
+        *(operator.xor, operator.lshift, operator.rshift, operator.eq, operator.ne, operator.lt, operator.le),
+        *(operator.gt, operator.ge, operator.getitem, operator.not_, operator.truth, operator.is_, operator.is_not),
+        *(operator.contains, operator.index, getattr),
+    ]
+)
+_EFFECT_KINDS: Final = frozenset({"INPLACE", "EFFECT"})
 
 @dataclass(frozen=True, slots=True)
 class GraphSignature:
@@ -73,6 +136,15 @@ class NodeSequence:
         """Nodes in order. During iteration it is safe to erase the current node and to insert nodes anywhere."""
         return NodeList(self)
 
+    def in_order(self) -> list[Node]:
+        """The nodes in order, as they are now: for a pass, which visits every node once."""
+        found, end = [], self._sentinel
+        node = end._next
+        while node is not end:
+            found.append(node)
+            node = node._next
+        return found
+
     def __iter__(self) -> Iterator[Node]:
         node = self._sentinel._next
         while node is not self._sentinel:
@@ -106,21 +178,42 @@ class NodeSequence:
     @property
     def outputs(self) -> tuple[Argument, ...]:
         """The flat outputs: the items of the output value if it is a tuple or list, else a tuple of the value."""
-        value = self.output_node.args[0]
+        value = self.output_node._args[0]
         return tuple(value) if isinstance(value, tuple | list) else (value,)
 
     def find(self, op: str, target: Target | None = None) -> list[Node]:
         """Nodes of one kind, in order; if `target` is given, only those with that target."""
-        return [n for n in self.nodes if n.op == op and (target is None or n.target == target)]
+        return [n for n in self.in_order() if n.op == op and (target is None or n.target == target)]
 
     def is_effectful(self, node: Node) -> bool:
-        """Whether a program could notice that `node`, which has no users, was erased."""
-        return is_effectful(node.op, node.target, self.root)
+        """Whether a program could notice that `node`, which has no users, was erased.
+
+        Ops declare effects by their kind (in-place, effect); methods by a trailing underscore; modules by `_is_impure`, as in
+        torch.fx.
+        """
+        op, target = node.op, node.target
+        if op in ("placeholder", "output"):
+            return True
+        if op == "get_attr":
+            return False
+        if op == "call_method":
+            return str(target).endswith("_")
+        if op == "call_module":
+            return target not in self.root or bool(getattr(self.root[str(target)], "_is_impure", False))
+        if target in SIDE_EFFECTS:
+            return True
+        schema = getattr(target, "_schema", None)
+        if schema is not None:  # an overload of torch.ops
+            return bool(schema.is_mutable)
+        kind = getattr(target, "kind", None)
+        if kind is not None and hasattr(kind, "name"):
+            return kind.name in _EFFECT_KINDS
+        return target not in _PURE_FUNCTIONS
 
     def used_symbols(self) -> set[Sym]:
         """The symbols in specs and arguments."""
         found: set[Sym] = set()
-        for node in self.nodes:
+        for node in self.in_order():
             found |= symbols_in(node.info.spec) | symbols_in(node.args) | symbols_in(node.kwargs)
         return found
 

@@ -17,10 +17,9 @@ from typing import Any
 import eager
 from fxir.expr.printing import PYTHON, to_source
 from fxir.expr.rules import Expr, Sym
-from fxir.ir.codegen import CodeGen, Source
 from fxir.ir.listing import format_spec
 from fxir.ir.node import Argument, Node, walk_nodes
-from fxir.ir.node_sequence import NodeSequence
+from fxir.ir.node_sequence import CodeGen, NodeSequence, Source
 from fxir.symbols.floats import FloatExpr, to_text
 
 _OPERATOR_MODULES = ("_operator", "operator")
@@ -67,14 +66,14 @@ class _Printer:
         self.free = free
         self.imports: set[str] = set()
         self.globals: dict[str, Any] = {}
-        self.names = {n.name for n in graph.nodes}
+        self.names = {n.name for n in graph.in_order()}
         self.symbols: dict[Sym, str] = {}  # symbol -> the variable that holds it
 
     def run(self) -> PythonCode:
         last_use = self._last_uses() if self.free else {}
         lines = self._symbol_lines()
         place = ""
-        for node in self.graph.nodes:
+        for node in self.graph.in_order():
             if node.op == "placeholder":
                 continue
             origin = node.info.origin if self.annotate else None

@@ -30,7 +30,7 @@ def verify(graph: G, *, functional: bool = False, specs: bool = False, carried: 
     """
     _check_links(graph)
     _check_order(graph)
-    for node in graph.nodes:
+    for node in graph.in_order():
         _check_node(graph, node)
         if carried and node.op in ("get_attr", "call_module") and node.target not in graph.root:
             _fail(node, f"the graph carries no value {node.target!r}")
@@ -72,7 +72,7 @@ def _check_order(graph: NodeSequence) -> None:
     seen: set[Node] = set()
     body = False
     outputs = 0
-    for node in graph.nodes:
+    for node in graph.in_order():
         if outputs:
             _fail(node, "it comes after the output node")
         if node.op == "placeholder":
@@ -117,7 +117,7 @@ def _check_node(graph: NodeSequence, node: Node) -> None:
 def _check_functional(graph: NodeSequence) -> None:
     placeholders = graph.placeholders
     ints = {placeholders[source.input] for source in graph.symbols.values() if source.is_number}
-    for node in graph.nodes:
+    for node in graph.in_order():
         if node.op in ("call_method", "call_module"):
             _fail(node, "functional graphs hold calls of ops only")
         if node.op == "output":
@@ -156,8 +156,8 @@ def _check_op_call(node: Node) -> None:
 
 
 def _check_specs(graph: NodeSequence) -> None:
-    from_node = {n: n.info.spec for n in graph.nodes}
-    for node in graph.nodes:
+    from_node = {n: n.info.spec for n in graph.in_order()}
+    for node in graph.in_order():
         if node.op != "call_function" or not is_op(node.target):
             continue
         op: Any = node.target

@@ -416,7 +416,7 @@ def _compile(graph: Graph, kind: GraphKind, compile_graph: CompileGraph, options
     if _GRAPHS.enabled:
         _GRAPHS.log(f"{kind.value} graph\n{GraphModule(graph.root, graph).readable()}")
     if _AOT.enabled:
-        calls = sum(n.op == "call_function" for n in graph.nodes)
+        calls = sum(n.op == "call_function" for n in graph.in_order())
         _AOT.log(f"{kind.value} graph: {calls} ops, {len(graph.placeholders)} inputs, {len(graph.outputs)} outputs")
     if not (graph.outputs or effects(graph)):
         return _nothing
@@ -592,7 +592,7 @@ def _gradients_of(trace: Trace, fakes: list[Any], shape: Shape) -> _Program:
     drawn = effects(graph)
     outputs = [results[k] for i, k in enumerate(program.differentiable) if not shape.absent >> i & 1]
     made.graph_inputs = [g + extra if isinstance(g, int) and g >= shape.arguments else g for g in made.graph_inputs]
-    anchor = next((n for n in graph.nodes if n.op != "placeholder"), graph._sentinel)
+    anchor = next((n for n in graph.in_order() if n.op != "placeholder"), graph._sentinel)
     with graph.inserting_before(anchor):
         given = [_plain_input(mode, made, fakes[i], i, f"given{i}") for i in range(shape.arguments, len(fakes))]
     made.args[shape.arguments : shape.arguments] = given

@@ -127,7 +127,7 @@ class _Cut:
     def __init__(self, gm: GraphModule, calls: DataCalls) -> None:
         self.gm, self.calls = gm, calls
         self.steps: list[_Step] = []
-        self.results = list(walk_nodes(gm.graph.output_node.args))
+        self.results = walk_nodes(gm.graph.output_node.args)
         parts = set(calls.nodes)
         grad: bool | None = None
         autocast: int | None = None

@@ -152,7 +152,7 @@ def _replace(graph: Graph, match: Match, pattern: Graph, replacement: Graph, ins
     with graph.inserting_before(match.anchor):
         value = graph.copy_from(replacement, env)
     made = [n for n in graph.nodes if n not in before]
-    (result,) = [value] if isinstance(value, Node) else list(walk_nodes(value))
+    (result,) = [value] if isinstance(value, Node) else walk_nodes(value)
     match.anchor.replace_all_uses_with(result)
     for node in reversed(list(graph.nodes)):
         if node in inside and not node.users:

@@ -123,7 +123,7 @@ def _log_hints(plan: ArtifactPlan, lines: Lines) -> None:
 
 def _lines(graph: Graph) -> Lines:
     """The user's line of each node that has one."""
-    found = ((i, node.info.origin) for i, node in enumerate(graph.nodes))
+    found = ((i, node.info.origin) for i, node in enumerate(graph.in_order()))
     return {i: f"{origin.file}:{origin.line}" for i, origin in found if origin is not None}
 
 

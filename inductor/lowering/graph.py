@@ -40,7 +40,7 @@ class _Lowering:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.names = canonical_symbols(graph)
-        self.numbers = {node: i for i, node in enumerate(graph.nodes)}
+        self.numbers = {node: i for i, node in enumerate(graph.in_order())}
         self.b = Builder(Facts(map(self.renamed, guarded_relations(graph))))
         self.env: dict[Node, Any] = {}
 
@@ -51,7 +51,7 @@ class _Lowering:
     def program(self) -> ir.Program:
         inputs: list[str] = []
         constants: list[tuple[str, str]] = []
-        for node in self.graph.nodes:
+        for node in self.graph.in_order():
             if node.op == "placeholder":
                 name = f"in{len(inputs)}"
                 if node.info.spec is not None:

@@ -275,7 +275,7 @@ def test_map_and_walk_reach_every_container():
     g = Graph()
     x, y = g.placeholder("x"), g.placeholder("y")
     arg = ([x, {"k": (y, slice(x, None, y))}], 3)
-    assert list(walk_nodes(arg)) == [x, y, x, y]
+    assert walk_nodes(arg) == [x, y, x, y]
     assert map_nodes(arg, lambda n: n.name) == (["x", {"k": ("y", slice("x", None, "y"))}], 3)
 
 

@@ -26,7 +26,7 @@ def canonicalise(graph: Graph) -> int:
     """
     outputs = {physical_root(n) for n in walk_nodes(graph.output_node.args)}
     replaced = 0
-    for node in graph.nodes:
+    for node in graph.in_order():
         if node.op != "call_function" or not isinstance(node.target, Op) or not node.users:
             continue
         rule = RULES.get(node.target.name)

@@ -23,7 +23,7 @@ def constant_fold(graph: Graph) -> int:
     Calls without a tensor argument (`full`, `arange`) are not folded either: a backend computes them inside a kernel.
     """
     folded = 0
-    for node in graph.nodes:
+    for node in graph.in_order():
         if not _foldable(node):
             continue
         assert isinstance(node.target, Op)

@@ -23,7 +23,7 @@ def cse(graph: Graph) -> int:
     outputs = {_maker(physical_root(n)) for n in walk_nodes(graph.output_node.args)}
     seen: dict[Any, Node] = {}
     removed = 0
-    for node in graph.nodes:
+    for node in graph.in_order():
         key = _key(node)
         if key is None:
             continue

@@ -448,6 +448,11 @@ def total(items: Iterable[IntLike]) -> Expr:
     return linear(0, ((as_expr(i), 1) for i in items))
 
 
+def dot(xs: Iterable[IntLike], ys: Iterable[IntLike]) -> Expr:
+    """The sum of the products x*y of pairs, normalised once."""
+    return linear(0, [(as_expr(x), y) if type(y) is int else (mul(x, y), 1) for x, y in zip(xs, ys, strict=True)])
+
+
 def mul(a: IntLike, b: IntLike) -> Expr:
     """a * b. Sums are multiplied out."""
     x, y = as_expr(a), as_expr(b)

@@ -26,7 +26,7 @@ class Style:
     minimum: str = "min({a}, {b})"
     maximum: str = "max({a}, {b})"
     suffix: str = ""  # of integer literals beyond 31 bits
-    symbol: Callable[[Sym], str] = lambda s: s.name
+    symbol: Callable[[Sym], str] | None = None  # writes a symbol; by default as its name
 
     def with_symbols(self, symbol: Callable[[Sym], str]) -> Style:
         """The same style with symbols written by `symbol`."""
@@ -74,7 +74,7 @@ def to_c(e: IntLike, symbol: Callable[[Sym], str] | None = None) -> str:
 
 def to_source(e: IntLike, style: Style) -> str:
     """Source of `e` in `style`."""
-    return _write(as_expr(e), style, _SUM)
+    return _write(e if isinstance(e, Expr) else as_expr(e), style, _SUM)
 
 
 def _write(e: Expr, style: Style, level: int) -> str:
@@ -93,7 +93,7 @@ def _int(e: Int, style: Style) -> tuple[str, int]:
 
 
 def _sym(e: Sym, style: Style) -> tuple[str, int]:
-    return style.symbol(e), _ATOM
+    return e.name if style.symbol is None else style.symbol(e), _ATOM
 
 
 def _mul(e: Mul, style: Style) -> tuple[str, int]:

@@ -36,6 +36,7 @@ from fxir.expr.nodes import (
     at_most,
     ceildiv,
     clear_memo,
+    dot,
     factors_of,
     floordiv,
     integer,
@@ -72,6 +73,7 @@ __all__ = [
     "at_most",
     "ceildiv",
     "clear_memo",
+    "dot",
     "evaluate",
     "factors_of",
     "floordiv",
@@ -327,8 +329,12 @@ SUM_RULES.extend((_sum_whole, _sum_remainder))
 # -- use ---------------------------------------------------------------------------------------------------------
 def substitute(e: IntLike, values: Mapping[Any, IntLike]) -> Expr:
     """`e` with every sub-expression that is a key of `values` replaced by its value, simplified again."""
-    table = {as_expr(k): as_expr(v) for k, v in values.items()}
-    return _substitute(as_expr(e), table, frozenset(s for k in table for s in k.symbols), {})
+    table = {_expression(k): _expression(v) for k, v in values.items()}
+    return _substitute(_expression(e), table, frozenset().union(*[k.symbols for k in table]), {})
+
+
+def _expression(x: IntLike) -> Expr:
+    return x if isinstance(x, Expr) else as_expr(x)
 
 
 def _substitute(e: Expr, table: dict[Expr, Expr], touched: frozenset[Sym], done: dict[Expr, Expr]) -> Expr:
@@ -357,7 +363,7 @@ _REBUILD: Final[dict[type[Expr], Callable[[Any, Callable[[Expr], Expr]], Expr]]]
 
 def evaluate(e: IntLike, values: Mapping[Any, int]) -> int:
     """The value of `e`; `values` maps symbols, or their names, to ints. Raises: KeyError for a symbol without a value."""
-    x = as_expr(e)
+    x = _expression(e)
     if isinstance(x, Int):
         return x.value
     if isinstance(x, Sym):
@@ -386,7 +392,7 @@ def strides_of(e: IntLike, symbols: Iterable[Expr]) -> tuple[dict[Expr, Expr], E
     strides: dict[Expr, Expr] = {s: integer(0) for s in wanted}
     inside = frozenset(s for s in wanted if isinstance(s, Sym))
     rest: list[tuple[Expr, int]] = []
-    const, terms = terms_of(as_expr(e))
+    const, terms = terms_of(_expression(e))
     for term, coef in terms:
         if inside.isdisjoint(term.symbols):
             rest.append((term, coef))

@@ -127,7 +127,7 @@ def _hardness(values: list[ir.Value]) -> int:
 
 def _forward(value: ir.Value, produced: dict[str, Member], ranges: tuple[Size, ...]) -> ir.Value:
     """Replaces loads of values made in the same inner iteration by the values."""
-    here = ir.linear_position(ranges, [ir.axis(k, n) if n != 1 else 0 for k, n in enumerate(ranges)])
+    here = ir.own_position(ranges)
 
     def known(load: ir.Load) -> ir.Value | None:
         member = produced.get(load.buffer)
@@ -167,7 +167,7 @@ def _may_join(bundle: Bundle, member: Member, inner: tuple[Size, ...], rows: tup
         return False
     made = {m.buffer.name: m for m in bundle.members}
     ranges = (*rows, *inner)
-    here = ir.linear_position(ranges, [ir.axis(k, n) if n != 1 else 0 for k, n in enumerate(ranges)])
+    here = ir.own_position(ranges)
     for v in ir.walk([member.value]):
         if isinstance(v, ir.Load) and v.buffer in made and (made[v.buffer].kind != "store" or v.index is not here):
             return False
@@ -181,7 +181,7 @@ def in_memory(schedule: Schedule, nests: dict[int, LoopNest]) -> set[str]:
     for i, step in enumerate(schedule.steps):
         if isinstance(step, Single):
             needed.add(step.member.name)
-            needed.update(ir.reads(step.member.definition))
+            needed.update(step.member.reads)
             continue
         registers: set[str] = set()
         for bundle in nests[i].bundles:
@@ -204,7 +204,7 @@ def row_local(schedule: Schedule, nests: dict[int, LoopNest], memory: set[str]) 
     readers: dict[str, set[int]] = {}
     for i, step in enumerate(schedule.steps):
         if isinstance(step, Single):
-            elsewhere.update(ir.reads(step.member.definition))
+            elsewhere.update(step.member.reads)
             continue
         for v in ir.walk([m.value for b in nests[i].bundles for m in b.members]):
             if isinstance(v, ir.Load):

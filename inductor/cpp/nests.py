@@ -258,7 +258,7 @@ class _Printer:
         return Scope(outer, inner, axes, self._load, self.known, self.counter)
 
     def _position(self, ranges: tuple[Size, ...]) -> str:
-        return index_source(ir.linear_position(ranges, [ir.axis(k, n) if n != 1 else 0 for k, n in enumerate(ranges)]), {})
+        return index_source(ir.own_position(ranges), {})
 
     def _bundle(self, body: list[str], bundle: Bundle) -> None:
         rows, k = self.nest.rows, len(self.nest.rows)

@@ -8,6 +8,7 @@ graphs.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from inductor.artifact.format import RUNTIME_ABI
@@ -387,6 +388,7 @@ def _substitute(text: str, types: dict[str, str]) -> str:
     return words
 
 
+@lru_cache(maxsize=4)
 def prelude(vector_functions: tuple[str, ...] | frozenset[str] = ()) -> str:
     """The prelude for a machine whose libmvec exports `vector_functions` (see `Toolchain.vector_functions`)."""
     floats = _substitute(_DIVIDE + _FLOAT, {"T": "f32"}).replace("@(", "f(")

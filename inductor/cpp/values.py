@@ -63,7 +63,7 @@ def size_source(n: E.IntLike) -> str:
 
 def index_source(e: E.IntLike, names: dict[str, str]) -> str:
     """An index expression over loop variables; bound symbols are written as `names` says."""
-    return printing.to_source(e, _STYLE.with_symbols(lambda s: names.get(s.name, s.name)))
+    return printing.to_source(e, _STYLE.with_symbols(lambda s: names.get(s.name, s.name)) if names else _STYLE)
 
 
 class Scope:

@@ -167,9 +167,9 @@ class _Compiler:
 
     def _reuse_scatter_targets(self) -> None:
         """A scatter works in the memory of its target if no other step reads the target later."""
-        readers = Counter(n for b in self.program.buffers.values() for n in ir.reads(b.definition))
+        readers = Counter(n for b in self.program.buffers.values() for n in b.reads)
         loaded = {v.buffer for s in self.made.steps if isinstance(s, Single) and s.member.definition is not None
-                  for v in ir.walk(ir.operands(s.member.definition)) if isinstance(v, ir.Load)}  # fmt: skip
+                  for v in s.member.definition.loads}  # fmt: skip
         for step in self.made.steps:
             if not isinstance(step, Single):
                 continue
@@ -185,7 +185,7 @@ class _Compiler:
 
     def _touched(self, i: int, step: Step) -> set[str]:
         if isinstance(step, Single):
-            return {step.member.name, *ir.reads(step.member.definition), *self._results(step.member.definition)}
+            return {step.member.name, *step.member.reads, *self._results(step.member.definition)}
         names = {m.buffer.name for b in self.nests[i].bundles for m in b.members}
         for b in self.nests[i].bundles:
             for m in b.members:
@@ -228,10 +228,10 @@ class _Compiler:
         """The first nest that reads the product, as its epilogue, if all its other inputs exist by then."""
         for j in range(i + 1, len(self.made.steps)):
             step = self.made.steps[j]
-            if isinstance(step, Single) or product.name not in {n for m in step.members for n in ir.reads(m.definition)}:
+            if isinstance(step, Single) or product.name not in {n for m in step.members for n in m.reads}:
                 continue
             mine = {m.name for m in step.members}
-            late = [n for m in step.members for n in ir.reads(m.definition) if n not in mine and self.made_at.get(n, -1) > i]
+            late = [n for m in step.members for n in m.reads if n not in mine and self.made_at.get(n, -1) > i]
             found = match(product, self.nests[j])
             if late:
                 found = Refusal(product.name, ", ".join(mine), f"{late[0]} is computed after the product")
@@ -244,7 +244,7 @@ class _Compiler:
 
     def _share_product_memory(self, i: int, product: str, epilogue: Epilogue) -> None:
         """Compute the product in the memory of its epilogue's result, if no other step reads the product."""
-        readers = [b.name for b in self.program.buffers.values() if product in ir.reads(b.definition)]
+        readers = [b.name for b in self.program.buffers.values() if product in b.reads]
         mine = {s.buffer.name for s in epilogue.stores}
         leaves = {r.buffer for r in self.program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in self.program.writes}
         if epilogue.in_place in self.memory and set(readers) <= mine and product not in leaves and epilogue.in_place:

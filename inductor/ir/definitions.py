@@ -39,17 +39,18 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any, Final, TypeVar
+from functools import cached_property, lru_cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
 from eager.base import dtypes
 from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from fxir.symbols.shapes import NeedsStatic, SymbolSource
-from inductor.ir.sizes import Size, is_symbolic, plain, product
+from inductor.ir.sizes import Size, nominal, plain, product
 
 # -- the operations of values --------------------------------------------------------------------------------------
 
@@ -195,10 +196,11 @@ def index(e: E.IntLike) -> Value:
 
 
 def load(buffer: str, at: E.IntLike, of: dtype, mask: Value | None = None,
-         indirect: Iterable[tuple[E.Sym, Value]] = ()) -> Load:  # fmt: skip
+         indirect: Sequence[tuple[E.Sym, Value]] = ()) -> Load:  # fmt: skip
     """buffer[at]. `indirect` binds symbols in `at`; bindings of other symbols are dropped."""
-    at = E.as_expr(at)
-    bound = tuple((s, v) for s, v in indirect if s in at.symbols)
+    if not isinstance(at, E.Expr):
+        at = E.as_expr(at)
+    bound = tuple([(s, v) for s, v in indirect if s in at.symbols]) if indirect else ()
     if isinstance(mask, Const):
         if not mask.value:
             raise ValueError(f"load: the mask of {buffer}[{at}] is constantly False; use the other value instead")
@@ -253,7 +255,7 @@ def walk(roots: Iterable[Value]) -> list[Value]:
 # -- buffers -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Layout:
     """Sizes, element strides and dtype. The layout of a buffer that the compiler creates is dense; an input's may be any."""
 
@@ -261,11 +263,11 @@ class Layout:
     strides: tuple[Size, ...]
     dtype: dtype
 
-    @property
+    @cached_property
     def numel(self) -> Size:
         return product(self.shape)
 
-    @property
+    @cached_property
     def nbytes(self) -> Size:
         """Bytes from the first to past the last element."""
         if 0 in self.shape:
@@ -273,13 +275,13 @@ class Layout:
         span = 1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
         return plain(span * self.dtype.itemsize)
 
-    @property
+    @cached_property
     def order(self) -> tuple[int, ...]:
         """Dims from outermost to innermost in memory; dims of size 1 keep their order among equal strides.
 
         Raises: NeedsStatic for symbolic strides other than the strides of dense memory.
         """
-        if is_symbolic(*self.strides):
+        if any(isinstance(s, E.Expr) for s in self.strides):
             return self._dense_order()
         return tuple(sorted(range(len(self.shape)), key=lambda d: (-self.strides[d], self.shape[d] != 1, d)))
 
@@ -297,14 +299,19 @@ class Layout:
             step = plain(step * self.shape[d])
         return (*ones, *reversed(found))
 
+    @cached_property
+    def axes(self) -> tuple[int, ...]:
+        """Dims that become loop axes, outermost in memory first."""
+        return tuple([d for d in self.order if self.shape[d] != 1])
+
     def position(self, point: Sequence[E.IntLike]) -> E.Expr:
         """The element's position in memory."""
-        return E.total(E.mul(i, s) for i, s in zip(point, self.strides, strict=True))
+        return E.dot(point, self.strides)
 
     def __str__(self) -> str:
         return f"{self.dtype.name}{list(self.shape)}" + ("" if self.is_row_major else f" strides {list(self.strides)}")
 
-    @property
+    @cached_property
     def is_row_major(self) -> bool:
         step: Size = 1
         for n, s in zip(reversed(self.shape), reversed(self.strides), strict=True):
@@ -336,13 +343,16 @@ class Ref:
     layout: Layout
     offset: Size = 0
 
-    @property
-    def shape(self) -> tuple[Size, ...]:
-        return self.layout.shape
+    if TYPE_CHECKING:
 
-    @property
-    def dtype(self) -> dtype:
-        return self.layout.dtype
+        @property
+        def shape(self) -> tuple[Size, ...]: ...
+
+        @property
+        def dtype(self) -> dtype: ...
+    else:
+        shape = property(attrgetter("layout.shape"))
+        dtype = property(attrgetter("layout.dtype"))
 
     def at(self, point: Sequence[E.IntLike]) -> E.Expr:
         """Position in the buffer of one element."""
@@ -355,16 +365,59 @@ class Ref:
 # -- definitions ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Pointwise:
+class _Definition:
+    """The facts of a definition that several stages ask for, each computed once. Only definitions by loops have `operands`."""
+
+    @cached_property
+    def operands(self) -> tuple[Value, ...]:
+        """The values at its roots."""
+        return ()
+
+    @cached_property
+    def values(self) -> list[Value]:
+        """Every value under `operands` once, operands before users."""
+        return walk(self.operands)
+
+    @cached_property
+    def loads(self) -> list[Load]:
+        return [v for v in self.values if isinstance(v, Load)]
+
+    @cached_property
+    def reads(self) -> tuple[str, ...]:
+        """Names of the buffers that it reads, each once, in order of first appearance."""
+        return tuple(dict.fromkeys([v.buffer for v in self.loads]))
+
+    @cached_property
+    def operation_count(self) -> int:
+        """Distinct operations and loads in its values."""
+        return sum([isinstance(v, Op | Load) for v in self.values])
+
+    @cached_property
+    def iterations(self) -> int:
+        """The nominal number of times that its value is computed."""
+        return nominal(product(self._sizes()))
+
+    def _sizes(self) -> tuple[Size, ...]:
+        return ()
+
+
+@dataclass(frozen=True)
+class Pointwise(_Definition):
     """out[i0, i1, ...] = value, for all i in ranges."""
 
     ranges: tuple[Size, ...]
     value: Value
 
+    @cached_property
+    def operands(self) -> tuple[Value, ...]:
+        return (self.value,)
 
-@dataclass(frozen=True, slots=True)
-class Reduction:
+    def _sizes(self) -> tuple[Size, ...]:
+        return self.ranges
+
+
+@dataclass(frozen=True)
+class Reduction(_Definition):
     """out[i...] = `kind` over all r in `reduced` of value(i..., r...), accumulated in value's dtype (half: float32)."""
 
     ranges: tuple[Size, ...]
@@ -372,9 +425,16 @@ class Reduction:
     kind: str
     value: Value
 
+    @cached_property
+    def operands(self) -> tuple[Value, ...]:
+        return (self.value,)
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+    def _sizes(self) -> tuple[Size, ...]:
+        return (*self.ranges, *self.reduced)
+
+
+@dataclass(frozen=True)
+class Scan(_Definition):
     """out[i..., j] = `kind` over r0 in 0..j of value(i..., r0), for j < length."""
 
     ranges: tuple[Size, ...]
@@ -382,9 +442,16 @@ class Scan:
     kind: str
     value: Value
 
+    @cached_property
+    def operands(self) -> tuple[Value, ...]:
+        return (self.value,)
 
-@dataclass(frozen=True, slots=True)
-class Scatter:
+    def _sizes(self) -> tuple[Size, ...]:
+        return (*self.ranges, self.length)
+
+
+@dataclass(frozen=True)
+class Scatter(_Definition):
     """Takes over the memory of buffer `target`, then for all i in ranges, in order: out[index] = value or += value.
 
     `indirect` binds symbols of the index. mode: "set" (the last write wins) or "add".
@@ -397,18 +464,33 @@ class Scatter:
     value: Value
     mode: str
 
+    @cached_property
+    def operands(self) -> tuple[Value, ...]:
+        return (self.value, *(v for _, v in self.indirect))
 
-@dataclass(frozen=True, slots=True)
-class Matmul:
+    @cached_property
+    def reads(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys([*(v.buffer for v in self.loads), self.target]))
+
+    def _sizes(self) -> tuple[Size, ...]:
+        return self.ranges
+
+
+@dataclass(frozen=True)
+class Matmul(_Definition):
     """out[b, i, j] = alpha * sum_k a[b, i, k] * b[b, k, j]. a: (b, m, k), b: (b, k, n); batch strides may be 0."""
 
     a: Ref
     b: Ref
     alpha: float = 1.0
 
+    @cached_property
+    def reads(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((self.a.buffer, self.b.buffer)))
 
-@dataclass(frozen=True, slots=True)
-class Extern:
+
+@dataclass(frozen=True)
+class Extern(_Definition):
     """Result `output` (of several) of the eager kernel of `op` on `args`: Refs, numbers, None, nested tuples.
 
     `call` identifies the call: buffers with equal `call` are results of one call, which has `count` results. A result without
@@ -420,6 +502,17 @@ class Extern:
     call: str
     output: int = 0
     count: int = 1
+
+    @cached_property
+    def reads(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys([r.buffer for r in refs_of(self.args)]))
+
+
+def refs_of(args: Any) -> list[Ref]:
+    """The Refs in nested arguments."""
+    if isinstance(args, Ref):
+        return [args]
+    return [r for a in args for r in refs_of(a)] if isinstance(args, tuple | list) else []
 
 
 Definition = Pointwise | Reduction | Scan | Scatter | Matmul | Extern
@@ -437,7 +530,7 @@ class Source:
         return Source(self.ops + other.ops, self.nodes + other.nodes)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Buffer:
     """Dense memory and the definition of its elements. Inputs and constants have no definition."""
 
@@ -450,6 +543,11 @@ class Buffer:
     def ranges(self) -> tuple[Size, ...]:
         """Sizes in memory order: the ranges of the definition."""
         return tuple(self.layout.shape[d] for d in self.layout.order)
+
+    @cached_property
+    def reads(self) -> tuple[str, ...]:
+        """Names of the buffers that its definition reads."""
+        return () if self.definition is None else self.definition.reads
 
     def ref(self) -> Ref:
         """The whole buffer as a tensor."""
@@ -465,16 +563,28 @@ def pointwise_of(b: Buffer) -> Pointwise:
 def linear_position(ranges: Sequence[Size], point: Sequence[E.IntLike]) -> E.Expr:
     """Row-major position of `point` in `ranges`."""
     step: Size = 1
-    terms = []
-    for n, i in zip(reversed(ranges), reversed(point), strict=True):
-        terms.append(E.mul(i, step))
+    steps: list[Size] = []
+    for n in reversed(ranges):
+        steps.append(step)
         step = step * n
-    return E.total(terms)
+    return E.dot(point, steps[::-1])
+
+
+@lru_cache(maxsize=1024)
+def own_position(ranges: tuple[Size, ...]) -> E.Expr:
+    """The row-major position of a definition's current element."""
+    return linear_position(ranges, [axis(k, n) if n != 1 else 0 for k, n in enumerate(ranges)])
 
 
 def split_position(position: E.IntLike, ranges: Sequence[Size]) -> tuple[E.Expr, ...]:
     """The point of `ranges` at a row-major position in 0..numel-1."""
-    position = E.as_expr(position)
+    return _split_position(E.as_expr(position), tuple(ranges))
+
+
+@lru_cache(maxsize=1024)
+def _split_position(position: E.Expr, ranges: tuple[Size, ...]) -> tuple[E.Expr, ...]:
+    if position is own_position(ranges):
+        return tuple([axis(k, n) for k, n in enumerate(ranges)])
     step: Size = 1
     point: list[E.Expr] = []
     for k in range(len(ranges) - 1, -1, -1):
@@ -485,38 +595,6 @@ def split_position(position: E.IntLike, ranges: Sequence[Size]) -> tuple[E.Expr,
         point.append(E.as_expr(0) if n == 1 else at if outermost else E.mod(at, n))
         step = step * n
     return tuple(reversed(point))
-
-
-def operands(definition: Definition) -> tuple[Value, ...]:
-    """The values at the roots of a definition."""
-    if isinstance(definition, Pointwise | Reduction | Scan):
-        return (definition.value,)
-    if isinstance(definition, Scatter):
-        return (definition.value, *(v for _, v in definition.indirect))
-    return ()
-
-
-def refs_of(args: Any) -> Iterator[Ref]:
-    """The Refs in nested arguments."""
-    if isinstance(args, Ref):
-        yield args
-    elif isinstance(args, tuple | list):
-        for a in args:
-            yield from refs_of(a)
-
-
-def reads(definition: Definition | None) -> tuple[str, ...]:
-    """Names of the buffers that a definition reads, each once, in order of first appearance."""
-    if definition is None:
-        return ()
-    if isinstance(definition, Matmul):
-        return tuple(dict.fromkeys((definition.a.buffer, definition.b.buffer)))
-    if isinstance(definition, Extern):
-        return tuple(dict.fromkeys(r.buffer for r in refs_of(definition.args)))
-    names = dict.fromkeys(v.buffer for v in walk(operands(definition)) if isinstance(v, Load))
-    if isinstance(definition, Scatter):
-        names[definition.target] = None
-    return tuple(names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,7 @@ from typing import Any, Final
 from eager.base import logs
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
-from inductor.ir.sizes import nominal
-from inductor.ir.substitute import iterations, operation_count, producer_at, replace_loads, with_value
+from inductor.ir.substitute import producer_at, replace_loads, with_value
 
 FUSION: Final = logs.artifact("fusion")
 CHEAP_OPERATIONS: Final = 6
@@ -45,23 +44,18 @@ def _pinned(program: ir.Program) -> set[str]:
     for b in program.buffers.values():
         d = b.definition
         if isinstance(d, ir.Matmul | ir.Extern):
-            pinned |= set(ir.reads(d))
+            pinned |= set(d.reads)
         elif isinstance(d, ir.Scatter):
             pinned.add(d.target)
     return pinned
 
 
 def _loads_of(definition: ir.Definition) -> Counter[tuple[str, Any]]:
-    found: Counter[tuple[str, Any]] = Counter()
-    for v in ir.walk(ir.operands(definition)):
-        if isinstance(v, ir.Load):
-            found[v.buffer, v.index] += 1
-    return found
+    return Counter([(v.buffer, v.index) for v in definition.loads])
 
 
-def _is_cheap(value: ir.Value) -> bool:
-    names = [v.name for v in ir.walk([value]) if isinstance(v, ir.Op)]
-    return operation_count(value) <= CHEAP_OPERATIONS and not any(n in EXPENSIVE for n in names)
+def _is_cheap(d: ir.Pointwise) -> bool:
+    return d.operation_count <= CHEAP_OPERATIONS and not any(isinstance(v, ir.Op) and v.name in EXPENSIVE for v in d.values)
 
 
 def inline(program: ir.Program) -> tuple[ir.Program, list[Refusal]]:
@@ -97,7 +91,7 @@ def inline(program: ir.Program) -> tuple[ir.Program, list[Refusal]]:
 def _absorb(b: ir.Buffer, inlined: dict[str, ir.Buffer]) -> ir.Buffer:
     """`b` with its loads of inlined buffers replaced by their values."""
     assert b.definition is not None
-    sources = [inlined[n] for n in ir.reads(b.definition) if n in inlined]
+    sources = [inlined[n] for n in b.reads if n in inlined]
     if not sources:
         return b
 
@@ -147,32 +141,31 @@ def _repeats(program: ir.Program, b: ir.Buffer, d: ir.Pointwise, readers: list[s
         definition = program.buffers[r].definition
         assert definition is not None
         inner = _innermost(definition)
-        if any(isinstance(v, ir.Load) and v.buffer == b.name and inner in v.index.symbols for v in ir.walk(ir.operands(definition))):
-            found = max(found, nominal(iterations(definition)) // max(nominal(iterations(d)), 1))
+        if any(v.buffer == b.name and inner in v.index.symbols for v in definition.loads):
+            found = max(found, definition.iterations // max(d.iterations, 1))
     return found
 
 
 def _objection(program: ir.Program, b: ir.Buffer, d: ir.Pointwise, readers: list[str], points: int) -> str:
-    count = operation_count(d.value)
-    if any(isinstance(v, ir.Index) for v in ir.walk([d.value])):
+    count = d.operation_count
+    if any(isinstance(v, ir.Index) for v in d.values):
         for r in readers:
             definition = program.buffers[r].definition
             assert definition is not None
-            for v in ir.walk(ir.operands(definition)):
-                if isinstance(v, ir.Load) and v.buffer == b.name and v.indirect:
-                    return "its reader gathers from it, and its value depends on its own indices"
+            if any(v.buffer == b.name and v.indirect for v in definition.loads):
+                return "its reader gathers from it, and its value depends on its own indices"
     if any(isinstance(program.buffers[r].definition, ir.Scan) for r in readers):
         return "a scan reads it"
     if count > LIMIT:
         return f"its value has {count} operations already"
-    if _is_cheap(d.value):
-        times = _repeats(program, b, d, readers) if sum(isinstance(v, ir.Op) for v in ir.walk([d.value])) > 1 else 1
+    if _is_cheap(d):
+        times = _repeats(program, b, d, readers) if sum(isinstance(v, ir.Op) for v in d.values) > 1 else 1
         return f"its reader would compute each element {times} times" if times >= REPEATS else ""
     if points > 1:
         return f"it is read at {points} places and costs {count} operations"
     definition = program.buffers[readers[0]].definition
     assert definition is not None
-    theirs, ours = nominal(iterations(definition)), nominal(iterations(d))
+    theirs, ours = definition.iterations, d.iterations
     if theirs > ours:
         return f"its reader would compute each element {theirs // max(ours, 1)} times"
     return ""

@@ -8,9 +8,8 @@ made for the `nominal` value. Sizes are independent of loops and buffers.
 
 from __future__ import annotations
 
-import operator
+import math
 from collections.abc import Iterable
-from functools import reduce
 from typing import Any, Final, TypeAlias
 
 from fxir.expr import rules as E
@@ -29,7 +28,9 @@ def plain(n: E.IntLike) -> Size:
 
 def product(sizes: Iterable[Size]) -> Size:
     """The product of all sizes (1 without sizes)."""
-    return plain(reduce(operator.mul, sizes, 1))
+    factors: Any = sizes
+    n: Size = math.prod(factors)
+    return n if type(n) is int else plain(n)
 
 
 def ceildiv(n: Size, k: Size) -> Size:

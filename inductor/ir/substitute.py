@@ -5,12 +5,11 @@ Owns the one walk that rebuilds interned values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from eager.base import dtypes
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
-from inductor.ir.sizes import Size, product
 
 Indirect = tuple[tuple[E.Sym, ir.Value], ...]
 
@@ -90,11 +89,6 @@ def free_axes(value: ir.Value) -> frozenset[E.Sym]:
     return frozenset(free)
 
 
-def operation_count(value: ir.Value) -> int:
-    """Distinct operations and loads under a value."""
-    return sum(isinstance(v, ir.Op | ir.Load) for v in ir.walk([value]))
-
-
 def with_value(definition: ir.Definition, rewrite: Callable[[ir.Value], ir.Value]) -> ir.Definition:
     """The same definition over rewritten values."""
     match definition:
@@ -109,16 +103,3 @@ def with_value(definition: ir.Definition, rewrite: Callable[[ir.Value], ir.Value
             return ir.Scatter(definition.ranges, definition.target, definition.index, bound, rewrite(definition.value),
                               definition.mode)  # fmt: skip
     return definition
-
-
-def iterations(definition: ir.Definition) -> Size:
-    """The number of times that the value of a definition is computed."""
-    sizes: Sequence[Size] = ()
-    match definition:
-        case ir.Pointwise() | ir.Scatter():
-            sizes = definition.ranges
-        case ir.Reduction():
-            sizes = (*definition.ranges, *definition.reduced)
-        case ir.Scan():
-            sizes = (*definition.ranges, definition.length)
-    return product(sizes)

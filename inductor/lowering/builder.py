@@ -27,16 +27,11 @@ def layout_of(spec: TensorSpec) -> ir.Layout:
     return ir.Layout(tuple(spec.shape), tuple(spec.strides), spec.dtype)
 
 
-def kept_dims(layout: ir.Layout) -> tuple[int, ...]:
-    """Dims that become axes, outermost in memory first."""
-    return tuple(d for d in layout.order if layout.shape[d] != 1)
-
-
 def axes_of(layout: ir.Layout) -> tuple[tuple[Size, ...], list[E.IntLike]]:
     """(ranges, point): loop sizes in memory order, and the logical index of the current element."""
     point: list[E.IntLike] = [0] * len(layout.shape)
     ranges = []
-    for k, d in enumerate(kept_dims(layout)):
+    for k, d in enumerate(layout.axes):
         point[d] = ir.axis(k, layout.shape[d])
         ranges.append(layout.shape[d])
     return tuple(ranges), point
@@ -83,16 +78,15 @@ class Builder:
 
     def given(self, name: str, spec: TensorSpec) -> ir.Ref:
         """An input or constant."""
-        b = ir.Buffer(name, layout_of(spec))
-        self.buffers[name] = b
-        return b.ref()
+        layout = layout_of(spec)
+        self.buffers[name] = ir.Buffer(name, layout)
+        return ir.Ref(name, layout)
 
     def define(self, layout: ir.Layout, definition: ir.Definition) -> ir.Ref:
         name = f"buf{self._count}"
         self._count += 1
-        b = ir.Buffer(name, layout, definition, self.source)
-        self.buffers[name] = b
-        return b.ref()
+        self.buffers[name] = ir.Buffer(name, layout, definition, self.source)
+        return ir.Ref(name, layout)
 
     def pointwise(self, layout: ir.Layout, value_at: Callable[[Point], ir.Value]) -> ir.Ref:
         """A buffer of values computed at every point; stored in the layout's dtype."""
@@ -141,8 +135,10 @@ class Builder:
         """
         at = x.at(point)
         value: ir.Value = ir.load(x.buffer, at, x.dtype, mask, indirect)
-        held = frozenset() if self._is_constant(x.buffer) else E.as_expr(at).symbols
-        for position in (v for s, v in indirect if s not in held):
+        if not indirect:
+            return value
+        held = frozenset() if self._is_constant(x.buffer) else at.symbols
+        for position in [v for s, v in indirect if s not in held]:
             inside = ir.make_op("ge", (position, ir.const(0, dtypes.int64)), dtypes.bool_)
             value = ir.make_op("where", (inside, value, ir.const(0, value.dtype)), value.dtype)
         return value
@@ -152,7 +148,7 @@ class Builder:
         found = self._constants.get(name)
         if found is None:
             d = self.buffers[name].definition
-            found = self._constants[name] = isinstance(d, ir.Pointwise) and all(map(self._is_constant, ir.reads(d)))
+            found = self._constants[name] = isinstance(d, ir.Pointwise) and all(map(self._is_constant, d.reads))
         return found
 
     def symbol(self, n: Size) -> E.Sym:

@@ -8,7 +8,7 @@ to create it; such a decision raises `NeedsStatic`. Facts are independent of the
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from eager.base.symint import SymInt
 from fxir.expr import rules as E
@@ -17,6 +17,8 @@ from fxir.symbols.shapes import NeedsStatic, Relation, map_ints
 from inductor.ir.sizes import nominal, plain
 
 __all__ = ["Facts"]
+
+_ONLY_INTS: Final = frozenset((int,))
 
 
 class Facts:
@@ -39,6 +41,8 @@ class Facts:
     # -- in and out --------------------------------------------------------------------------------------------
     def lift(self, x: Any) -> Any:
         """`x` with every expression in it as a SymInt of this environment."""
+        if type(x) is int or (type(x) is tuple and _ONLY_INTS.issuperset(map(type, x))):
+            return x
         return self.wrap(x) if isinstance(x, E.Expr) else map_ints(x, self.lift)
 
     def lower(self, x: Any) -> Any:

@@ -46,7 +46,7 @@ class _Lowering:
 
     def renamed(self, x: Any) -> Any:
         """`x` with the graph's symbols as the program's."""
-        return renamed(x, self.names)
+        return renamed(x, self.names) if self.names else x
 
     def program(self) -> ir.Program:
         inputs: list[str] = []

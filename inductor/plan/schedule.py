@@ -6,7 +6,7 @@ member that reads an earlier member's result must read it in the same row. Sched
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -17,7 +17,6 @@ from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.inline import Refusal, inline
 from inductor.ir.sizes import Size, nominal, product
-from inductor.ir.substitute import iterations
 
 SCHEDULE: Final = logs.artifact("schedule")
 FUSION: Final = logs.artifact("fusion")
@@ -84,7 +83,7 @@ def schedule(program: ir.Program) -> Schedule:
             continue
         at = _place(b, steps, home, readers, refusals)
         home[b.name] = at
-        for n in ir.reads(b.definition):
+        for n in b.reads:
             readers[n] = at
     made = Schedule(program, tuple(steps), tuple(refusals))
     if SCHEDULE.enabled:
@@ -106,7 +105,7 @@ def _drop_unread(program: ir.Program) -> ir.Program:
             calls.add(d.call)
         if b.name in needed or (isinstance(d, ir.Extern) and d.call in calls):
             needed.add(b.name)
-            needed.update(ir.reads(d))
+            needed.update(b.reads)
     return replace(program, buffers={n: b for n, b in program.buffers.items() if n in needed or b.definition is None})
 
 
@@ -118,9 +117,9 @@ def _place(b: ir.Buffer, steps: list[Step], home: dict[str, int], readers: dict[
         steps.append(Single(b))
         return len(steps) - 1
     column = isinstance(d, ir.Reduction) and _is_column(d)
-    sources = [home[n] for n in ir.reads(d) if n in home]
+    sources = [home[n] for n in b.reads if n in home]
     earliest = max(sources, default=-1)
-    related = sorted({*sources, *(readers[n] for n in ir.reads(d) if n in readers)}, reverse=True)[:CANDIDATES]
+    related = sorted({*sources, *(readers[n] for n in b.reads if n in readers)}, reverse=True)[:CANDIDATES]
     for at in related:
         nest = steps[at]
         if at < earliest or not isinstance(nest, Nest):
@@ -146,8 +145,8 @@ def _is_column(d: ir.Reduction) -> bool:
     kept = ir.axis(len(d.ranges) - 1, d.ranges[-1])
     inner = next((ir.reduced_axis(k, n) for k, n in reversed(list(enumerate(d.reduced))) if n != 1), None)
     votes = 0
-    for v in ir.walk([d.value]):
-        if isinstance(v, ir.Load) and not v.indirect:
+    for v in d.loads:
+        if not v.indirect:
             steps = E.strides_of(v.index, [kept, *([inner] if inner is not None else [])])
             if steps is None:
                 continue
@@ -168,16 +167,16 @@ def fuse(nest: Nest, b: ir.Buffer, column: bool) -> Nest | Refusal:
         return Refusal(label, b.name, "a column reduction runs alone")
     common = _common_prefix(nest.rows, d.ranges)
     produced = {m.name: m for m in nest.members}
-    for load in _loads(d):
+    for load in d.loads:
         if load.buffer in produced:
             common = min(common, _same_row(load, produced[load.buffer], nest.rows))
     rows = nest.rows[:common]
-    depends = any(n in produced for n in ir.reads(d))
+    depends = any(n in produced for n in b.reads)
     if not depends and rows != nest.rows:
         return Refusal(label, b.name, f"rows {list(nest.rows)} and {list(d.ranges)} differ, and neither reads the other")
     if not depends and isinstance(d, ir.Pointwise) != all(isinstance(m.definition, ir.Pointwise) for m in nest.members):
         return Refusal(label, b.name, "it shares only inputs with the nest, and its loops have another shape")
-    work = max(nominal(iterations(x)) for x in (d, *(m.definition for m in nest.members)) if x is not None)
+    work = max([d.iterations, *(m.definition.iterations for m in nest.members if m.definition is not None)])
     count = nominal(product(rows))
     per_row = work // max(count, 1)
     if per_row > SERIAL_LIMIT and count < 64:
@@ -190,10 +189,6 @@ def _common_prefix(a: Sequence[Size], b: Sequence[Size]) -> int:
     while n < min(len(a), len(b)) and a[n] == b[n]:
         n += 1
     return n
-
-
-def _loads(d: ir.Definition) -> Iterator[ir.Load]:
-    return (v for v in ir.walk(ir.operands(d)) if isinstance(v, ir.Load))
 
 
 def _same_row(load: ir.Load, producer: ir.Buffer, rows: Sequence[Size]) -> int:

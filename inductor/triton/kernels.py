@@ -155,9 +155,9 @@ class _Kernel:
                  xblock: int | None) -> None:  # fmt: skip
         self.name, self.members, self.stored, self.layouts, self.xblock = name, members, tuple(stored), layouts, xblock
         own = {m.name for m in members}
-        read = dict.fromkeys(n for m in members for n in ir.reads(m.definition) if n not in own)
+        read = dict.fromkeys(n for m in members for n in m.reads if n not in own)
         self.inputs = tuple(read)
-        values = ir.walk([v for m in members if m.definition is not None for v in ir.operands(m.definition)])
+        values = ir.walk([v for m in members if m.definition is not None for v in m.definition.operands])
         self.checks = any(isinstance(v, ir.Op) and v.name in CHECKS for v in values)
         self.values: dict[str, str] = {}  # members computed so far, by name
 
@@ -380,7 +380,7 @@ class _RowKernel(_Kernel):
         acc_type = TYPE[d.value.dtype] if d.value.dtype is not dtypes.bool_ else "tl.int1"
         lines.append(f"{m.name}_acc = tl.full([XBLOCK, RBLOCK], {identity}, {acc_type})")
         inner = self._open_loop(lines)
-        needed = set(ir.reads(d))
+        needed = set(d.reads)
         self._recompute(inner, [s for s in spanning if s.name in needed], store=False)
         for_reduction, _ = self._column_names(inner, "r")
         printer = ValuePrinter(inner, for_reduction, self.loader("mask"), "mask", "red")

@@ -57,7 +57,7 @@ def test_every_read_comes_after_its_definition():
     for step in made.steps:
         members = step.members if isinstance(step, Nest) else [step.member]
         for m in members:
-            assert set(ir.reads(m.definition)) <= known
+            assert set(m.reads) <= known
             known.add(m.name)
 
 

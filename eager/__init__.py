@@ -66,7 +66,7 @@ from eager.base import machine as _host
 from eager.base.device import default_device as get_default_device
 from eager.base.device import device, set_default_device
 from eager.base.dtypes import can_cast as _can_cast
-from eager.base.dtypes import dtype, get_default_dtype, promote_types, set_default_dtype
+from eager.base.dtypes import dtype, get_default_dtype, promote_types, result_type, set_default_dtype
 from eager.base.limits import finfo, iinfo
 from eager.base.memory_format import (
     channels_last,
@@ -93,7 +93,6 @@ from eager.base.precision import (
     set_float32_matmul_precision,
     use_deterministic_algorithms,
 )
-from eager.base.promotion import result_type
 from eager.base.threads import get_num_interop_threads, get_num_threads, set_num_interop_threads, set_num_threads
 from eager.base.tracebacks import filter_public_functions as _filter_public_functions
 from eager.cuda import OutOfMemoryError

@@ -13,12 +13,13 @@ TYPES = ("cpu", "cuda", "meta")
 class device:  # noqa: N801 - torch's name
     """Where a tensor's data is: `device("cpu")`, `device("cuda:1")`, `device("cuda", 1)`, `device("meta")`."""
 
-    __slots__ = ("type", "index", "code")
+    __slots__ = ("type", "index", "code", "text")
     _interned: ClassVar[dict[tuple[str, int | None], device]] = {}
 
     type: str
     index: int | None
     code: int
+    text: str  # "cuda:1"
 
     def __new__(cls, type: str | device | int, index: int | None = None) -> device:  # noqa: A002
         if isinstance(type, device):
@@ -43,6 +44,7 @@ class device:  # noqa: N801 - torch's name
         if found is None:
             found = super().__new__(cls)
             found.type, found.index, found.code = type, index, TYPES.index(type)
+            found.text = type if index is None else f"{type}:{index}"
             cls._interned[key] = found
         return found
 
@@ -68,7 +70,7 @@ class device:  # noqa: N801 - torch's name
         return f"device(type='{self.type}')" if self.index is None else f"device(type='{self.type}', index={self.index})"
 
     def __str__(self) -> str:
-        return self.type if self.index is None else f"{self.type}:{self.index}"
+        return self.text
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (device, (self.type, self.index))

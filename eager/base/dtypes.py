@@ -1,9 +1,10 @@
-"""Element types: one singleton each, with torch's names, and the promotion lattice over them.
+"""Element types: one singleton each, with torch's names, the promotion lattice over them, and the promotion of an op's arguments.
 
 It depends on numpy's types (with ml_dtypes for bfloat16 and the 8-bit floats), not on tensors.
 """
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import Any
 
@@ -26,30 +27,26 @@ class Category(IntEnum):
 class dtype:  # noqa: N801 - torch's name
     """An element type. `code` is its number in the C structs, `itemsize` its bytes."""
 
-    __slots__ = ("name", "code", "itemsize", "numpy", "category", "is_signed", "is_float8", "in_numpy")
+    __slots__ = (
+        "name", "code", "itemsize", "numpy", "category", "is_signed", "is_floating_point", "is_complex", "is_integral", "is_float8",
+        "in_numpy",
+    )  # fmt: skip
 
     def __init__(self, name: str, code: int, numpy_type: Any, category: Category, signed: bool = True) -> None:
         self.name = name
         self.code = code
         self.numpy = np.dtype(numpy_type)
         self.itemsize = self.numpy.itemsize
-        self.category = category
         self.is_signed = signed
+        self._set_category(category)
         self.is_float8 = category is Category.FLOAT and self.itemsize == 1  # for storage: few ops are defined on it
         self.in_numpy = numpy_type.__module__ == "numpy"  # else of ml_dtypes: numpy's own functions do not know it
 
-    @property
-    def is_floating_point(self) -> bool:
-        return self.category is Category.FLOAT
-
-    @property
-    def is_complex(self) -> bool:
-        return self.category is Category.COMPLEX
-
-    @property
-    def is_integral(self) -> bool:
-        """True for the integers and for bool."""
-        return self.category <= Category.INT
+    def _set_category(self, category: Category) -> None:
+        self.category = category
+        self.is_floating_point = category is Category.FLOAT
+        self.is_complex = category is Category.COMPLEX
+        self.is_integral = category <= Category.INT  # bool too
 
     def to_real(self) -> dtype:
         return {complex32: float16, complex64: float32, complex128: float64}.get(self, self)
@@ -101,8 +98,8 @@ class _NameOnly(dtype):
     def __init__(self, name: str, itemsize: int, category: Category, signed: bool = True) -> None:
         self.name = name
         self.itemsize = itemsize
-        self.category = category
         self.is_signed = signed
+        self._set_category(category)
         self.is_float8 = self.in_numpy = False
 
     def _no_tensors(self) -> Any:
@@ -265,3 +262,46 @@ def of_scalar(value: Any) -> dtype:
     if isinstance(value, (complex, np.complexfloating)):
         return _default.to_complex()
     raise TypeError(f"expected a number, got {type(value).__name__}")
+
+
+# -- promotion of an op's arguments ---------------------------------------------------------------------------------
+def _combine(higher: dtype | None, lower: dtype | None) -> dtype | None:
+    if higher is None or lower is None:
+        return higher or lower
+    if higher.category is Category.COMPLEX:
+        return higher
+    if higher.category is Category.FLOAT:
+        return higher.to_complex() if lower.category is Category.COMPLEX else higher
+    if higher is bool_ or lower.category >= Category.FLOAT:
+        return promote_types(higher, lower)
+    return higher
+
+
+def result_type(*args: Any) -> dtype:
+    """The dtype that an op over these tensors and numbers computes in, as torch's `result_type`.
+
+    A number or a 0-d tensor decides only where it is of a higher category than every tensor with dims.
+    """
+    return _result_type(args)
+
+
+def _result_type(args: Iterable[Any]) -> dtype:
+    dimensioned: dtype | None = None
+    zero_dim: dtype | None = None
+    number: dtype | None = None
+    for a in args:
+        if a is None:
+            continue
+        if hasattr(a, "stride"):
+            d = a.dtype
+            if a.ndim:
+                dimensioned = d if dimensioned is None else promote_types(dimensioned, d)
+            else:
+                zero_dim = d if zero_dim is None else promote_types(zero_dim, d)
+        else:
+            d = of_scalar(a)
+            number = d if number is None else promote_types(number, d)
+    result = _combine(dimensioned, _combine(zero_dim, number))
+    if result is None:
+        raise ValueError("result_type: no tensor and no number among the arguments")
+    return result

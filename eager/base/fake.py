@@ -9,7 +9,7 @@ from typing import Any
 
 from eager import _native
 from eager.base.spec import SpecLike, TensorSpec, spec_of
-from eager.base.symint import hint_of, is_symbolic
+from eager.base.symint import SymInt, hint_of
 
 FAKE_FLAG = 1 << 33
 
@@ -23,9 +23,9 @@ def fake(spec: TensorSpec, requires_grad: bool = False) -> Any:
     d = spec.device
     # Nothing reads the length of memory that is not there, so symbolic sizes need not be decided about for it.
     shape, strides = spec.shape, spec.strides
-    if is_symbolic(shape) or is_symbolic(strides):
+    if SymInt in map(type, shape) or SymInt in map(type, strides):
         shape, strides = tuple(map(hint_of, shape)), tuple(map(hint_of, strides))
-    span = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+    span = 0 if 0 in shape else 1 + sum([(n - 1) * s for n, s in zip(shape, strides, strict=True)])
     storage = _native.storage_fake(span * spec.dtype.itemsize, d.code, d.index or 0)
     t = _native.new_tensor(None, storage, spec.dtype.code, spec.shape, spec.strides, 0, FAKE_FLAG)
     if requires_grad:

@@ -198,7 +198,7 @@ def elementwise_strides(shape: tuple[int, ...], inputs: Sequence[SpecLike], *, n
     operands = []
     for x in tensors:
         pad = ndim - x.ndim
-        sizes, strides = x.shape, x.stride()
+        sizes, strides = tuple(x.shape), tuple(x.stride())
         operands.append(
             (0,) * pad + tuple(0 if sizes[i] == 1 and shape[pad + i] != 1 else strides[i] for i in range(x.ndim))
         )

@@ -12,9 +12,8 @@ from eager import _native
 from eager._tensor.tensor import Tensor
 from eager.base import dtypes, float8, thread_state
 from eager.base.device import default_device, device
-from eager.base.dtypes import dtype
+from eager.base.dtypes import dtype, result_type
 from eager.base.memory_format import strided
-from eager.base.promotion import result_type
 from eager.base.scalars import rounded
 from eager.base.spec import TensorSpec, format_strides, strides_like
 from eager.base.symint import SymInt, times_ratio

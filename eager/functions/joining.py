@@ -7,9 +7,8 @@ from typing import Any
 from eager import _native
 from eager.base import dtypes
 from eager.base.device import default_device
-from eager.base.dtypes import c_name, scalar_name
+from eager.base.dtypes import c_name, result_type, scalar_name
 from eager.base.overlap import check_no_overlap
-from eager.base.promotion import result_type
 from eager.base.spec import broadcast_shapes, normalize_dim
 from eager.base.symint import as_int
 from eager.optable.out import write_out

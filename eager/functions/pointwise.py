@@ -8,9 +8,8 @@ import numpy as np
 
 from eager import _native
 from eager.base import dtypes
-from eager.base.dtypes import Category, c_name, scalar_name
+from eager.base.dtypes import Category, c_name, result_type, scalar_name
 from eager.base.overlap import check_each_element_once, check_no_overlap, check_out
-from eager.base.promotion import result_type
 from eager.base.scalars import check_element, fits_every_dtype, rounded
 from eager.base.spec import elementwise_strides
 from eager.base.symfloat import SymFloat

@@ -7,8 +7,7 @@ from typing import Any
 
 from eager import _native
 from eager.base import dtypes, return_types
-from eager.base.dtypes import scalar_name
-from eager.base.promotion import result_type
+from eager.base.dtypes import result_type, scalar_name
 from eager.functions.pointwise import inplace_of
 from eager.optable.formulas import composition
 from eager.optable.out import write_out

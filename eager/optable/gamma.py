@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from eager.base import dtypes
-from eager.base.promotion import result_type
+from eager.base.dtypes import result_type
 from eager.base.spec import TensorSpec, broadcast_shapes
 from eager.optable import loop_api
 from eager.optable.registry import Kind

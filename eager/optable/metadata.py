@@ -7,9 +7,8 @@ import numpy as np
 
 from eager import _native
 from eager.base import dtypes
-from eager.base.dtypes import dtype, scalar_name
+from eager.base.dtypes import dtype, result_type, scalar_name
 from eager.base.fake import fake
-from eager.base.promotion import result_type
 from eager.base.scalars import check_int
 from eager.base.spec import TensorSpec, broadcast_shapes, elementwise_strides, same_shape, spec_of
 from eager.base.symfloat import SymFloat

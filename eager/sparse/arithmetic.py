@@ -10,7 +10,7 @@ from typing import Any
 
 from eager._tensor.tensor import Tensor
 from eager.base import dtypes
-from eager.base.promotion import result_type
+from eager.base.dtypes import result_type
 from eager.base.spec import normalize_dim
 from eager.optable.schema import is_number
 from eager.optable.table import OPS

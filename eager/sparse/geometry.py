@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from eager.base import dtypes
+from eager.base.dtypes import result_type
 from eager.base.memory_format import sparse_coo
-from eager.base.promotion import result_type
 from eager.base.spec import normalize_dim
 from eager.functions import creation
 from eager.optable.table import OPS

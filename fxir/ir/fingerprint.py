@@ -116,7 +116,7 @@ def _spec(s: Any) -> str:
         return "-"
     if isinstance(s, tuple):
         return "(" + ", ".join(map(_spec, s)) + ")"
-    return f"{s.dtype.name}{list(s.shape)}s{list(s.strides)}@{s.device}"
+    return f"{s.dtype.name}{list(s.shape)}s{list(s.strides)}@{s.device.text}"
 
 
 def _content(x: Tensor) -> str:

@@ -43,8 +43,8 @@ FORMAT = 5
 _MANIFEST, _PLAN, _LIBRARY, _NOTES = "manifest.json", "plan.json", ".so", "notes.txt"
 _STALE_S = 3600.0  # a temporary folder older than this belongs to a process that died
 _COMPARED = 64  # number of entries that a miss is compared with
-_RULES = ("dtypes", "float8", "memory_format", "promotion", "scalars", "spec")  # of `eager.base`: rules of the op table
-_RULES = ("dtypes", "float8", "memory_format", "promotion", "scalars", "spec")  # of `eager.base`: rules of the op table
+_RULES = ("dtypes", "float8", "memory_format", "scalars", "spec")  # of `eager.base`: rules of the op table
+_RULES = ("dtypes", "float8", "memory_format", "scalars", "spec")  # of `eager.base`: rules of the op table
 _SHRINK_TO = 0.8  # fraction of the limit: removing one by one at the limit would rescan at each store
 
 

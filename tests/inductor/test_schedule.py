@@ -11,7 +11,6 @@ from eager.nn import functional as F
 from fxir.base.options import CompileOptions, GraphKind
 from fxir.trace.trace import trace
 from inductor.driver.backend import compile_graph
-from inductor.ir import definitions as ir
 from inductor.ir.inline import Refusal
 from inductor.lowering import lower
 from inductor.plan.memory import ALIGNMENT, Lifetime, plan_arena

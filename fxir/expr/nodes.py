@@ -1,8 +1,8 @@
 """Integer expressions: interned nodes with bounds, and the functions that build them in normal form.
 
-Owns the classes, their identity (one object for each normal form), their structural order, sums, products and extrema. The laws of
-division, and of sums that contain divisions, are in `fxir.expr.rules`, which registers them here (`RULES`, `SUM_RULES`) and exports
-everything: import from there.
+Owns the classes, their identity (one object for each normal form), the bounds of each class, their structural order, sums, products
+and divisions. The laws of division, and of sums that contain divisions, are in `fxir.expr.rules`, which registers them here (`RULES`,
+`SUM_RULES`) and exports everything: import from there.
 """
 
 from __future__ import annotations
@@ -10,16 +10,15 @@ from __future__ import annotations
 import math
 import operator
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cmp_to_key
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, TypeVar, Union
 from weakref import WeakValueDictionary
 
-from fxir.expr.bounds import Bound, add_bounds, floordiv_bounds, max_bounds, min_bounds, mod_bounds, mul_bounds
-
 IntLike: TypeAlias = Union["Expr", int]
+Bound: TypeAlias = int | float  # a float is always +-inf
 E = TypeVar("E", bound="Expr")
 
 
@@ -227,6 +226,72 @@ def _atom(e: Expr) -> str:
 # -- interning ---------------------------------------------------------------------------------------------------
 _table: WeakValueDictionary[tuple[Any, ...], Expr] = WeakValueDictionary()
 _lock = threading.Lock()
+
+# -- bounds: inclusive; plus or minus infinity means "not known" -------------------------------------------------
+def _times(x: Bound, y: Bound) -> Bound:
+    return 0 if x == 0 or y == 0 else x * y
+
+
+def mul_bounds(factors: Sequence[Expr]) -> tuple[Bound, Bound]:
+    """Bounds of a product (of a square if both factors are the same object)."""
+    lo: Bound = 1
+    hi: Bound = 1
+    for f in factors:
+        corners = (_times(lo, f.lo), _times(lo, f.hi), _times(hi, f.lo), _times(hi, f.hi))
+        lo, hi = min(corners), max(corners)
+    if len(factors) == 2 and factors[0] is factors[1]:
+        lo = max(lo, 0)
+    return lo, hi
+
+
+def add_bounds(const: int, terms: Sequence[tuple[Expr, int]]) -> tuple[Bound, Bound]:
+    """Bounds of const + sum of coef*term."""
+    lo: Bound = const
+    hi: Bound = const
+    for t, c in terms:
+        if c > 0:
+            lo += c * t.lo
+            hi += c * t.hi
+        else:
+            lo += c * t.hi
+            hi += c * t.lo
+    return lo, hi
+
+
+def _floor_bound(x: Bound, d: Bound) -> Bound:
+    """Limit of floor(x/d) for d > 0, either of them possibly infinite."""
+    if d == inf:
+        return (0 if x >= 0 else -1) if abs(x) != inf else x
+    return x // d if abs(x) != inf else x
+
+
+def floordiv_bounds(a: Expr, b: Expr) -> tuple[Bound, Bound]:
+    """Bounds of floor(a/b); not known if b may be 0 or negative."""
+    if b.lo < 1:
+        return -inf, inf
+    corners = [_floor_bound(x, d) for x in (a.lo, a.hi) for d in (b.lo, b.hi)]
+    return min(corners), max(corners)
+
+
+def mod_bounds(a: Expr, b: Expr) -> tuple[Bound, Bound]:
+    """Bounds of a modulo b."""
+    if b.lo >= 1:
+        top = b.hi - 1
+        return 0, min(top, a.hi) if a.lo >= 0 else top
+    if b.hi <= -1:
+        return b.lo + 1, 0
+    return -inf, inf
+
+
+def min_bounds(args: Sequence[Expr]) -> tuple[Bound, Bound]:
+    """Bounds of the least argument."""
+    return min(a.lo for a in args), min(a.hi for a in args)
+
+
+def max_bounds(args: Sequence[Expr]) -> tuple[Bound, Bound]:
+    """Bounds of the greatest argument."""
+    return max(a.lo for a in args), max(a.hi for a in args)
+
 
 _FIELDS: Final[dict[type[Expr], tuple[str, ...]]] = {
     Int: ("value",),
@@ -535,93 +600,6 @@ def _divide(cls: type[Expr], a: Expr, b: Expr) -> Expr:
 def ceildiv(a: IntLike, b: IntLike) -> Expr:
     """ceil(a / b)."""
     return -floordiv(-as_expr(a), b)
-
-
-def minimum(*items: IntLike) -> Expr:
-    """The least item. Raises: TypeError without items."""
-    return _extremum(Min, items)
-
-
-def maximum(*items: IntLike) -> Expr:
-    """The greatest item. Raises: TypeError without items."""
-    return _extremum(Max, items)
-
-
-def _extremum(cls: type[Extremum], items: tuple[IntLike, ...]) -> Expr:
-    if not items:
-        raise TypeError(f"{cls.__name__.lower()}imum: no item was given; allowed: one or more")
-    flat: list[Expr] = []
-    for i in items:
-        e = as_expr(i)
-        flat.extend(e.args if type(e) is cls else (e,))
-    keep: list[Expr] = []
-    for e in dict.fromkeys(flat):
-        if any(_beats(cls, k, e) for k in keep):
-            continue
-        keep = [k for k in keep if not _beats(cls, e, k)]
-        keep.append(e)
-    if len(keep) == 1:
-        return keep[0]
-    return intern(cls, (tuple(sorted(keep, key=by_structure)),))
-
-
-def _beats(cls: type[Extremum], winner: Expr, other: Expr) -> bool:
-    return known_le(winner, other) if cls is Min else known_le(other, winner)
-
-
-def known_le(a: IntLike, b: IntLike) -> bool:
-    """Whether a <= b is provable from the bounds. False means "not proved"."""
-    x, y = as_expr(a), as_expr(b)
-    if x is y or x.hi <= y.lo:
-        return True
-    less = x - y
-    return less.hi <= 0 or (_is_related(less) and (most := at_most(less)) is not None and most.hi <= 0)
-
-
-def known_lt(a: IntLike, b: IntLike) -> bool:
-    """Whether a < b is provable from the bounds."""
-    return known_le(as_expr(a) + 1, b)
-
-
-# -- symbols whose limit is an expression --------------------------------------------------------------------------
-
-
-def _is_limited(e: Expr) -> bool:
-    """Whether the expression has a loop variable: a symbol with a `below`, or a symbol that counts from 0 to a number."""
-    return any(s.below is not None or (s.lo == 0 and s.hi < inf) for s in e.symbols)
-
-
-def _is_related(e: Expr) -> bool:
-    """Whether bounds of the terms, taken one by one, may be wider than `at_most` of the sum."""
-    return any(isinstance(t, Mul) for t, _ in terms_of(e)[1]) or any(s.below is not None for s in e.symbols)
-
-
-def at_most(e: Expr) -> Expr | None:
-    """An upper bound of `e` without loop variables (see `_is_limited`); None if none is known."""
-    if not _is_limited(e):
-        return e
-    if isinstance(e, Sym):
-        return integer(int(e.hi)) if e.below is None else at_most(e.below - 1)
-    if isinstance(e, Add):
-        parts = [(at_most(t) if c > 0 else _at_least(t), c) for t, c in e.terms]
-        known = [(t, c) for t, c in parts if t is not None]
-        return linear(e.const, known) if len(known) == len(parts) else None
-    if isinstance(e, Mul):
-        tops = [at_most(f) for f in e.factors]
-        return None if any(f.lo < 0 for f in e.factors) or None in tops else product(t for t in tops if t is not None)
-    if isinstance(e, Mod) and e.b.lo >= 1:
-        return at_most(e.b - 1)
-    if isinstance(e, FloorDiv) and e.b.lo >= 1 and not _is_limited(e.b):
-        top = at_most(e.a)
-        return None if top is None else floordiv(top, e.b)
-    return None
-
-
-def _at_least(e: Expr) -> Expr | None:
-    """A lower bound of `e` without loop variables."""
-    if not _is_limited(e):
-        return e
-    return integer(int(e.lo)) if e.lo > -inf else None
 
 
 # -- operators ---------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Integer expressions: interned, simplified as they are built, with bounds. This module is the face of `fxir.expr`.
 
-Owns the laws of sums and division (`RULES`, `SUM_RULES`), substitution and evaluation. The nodes and the functions that build them are
-in `fxir.expr.nodes`, the bounds of each kind in `fxir.expr.bounds`, printing in `fxir.expr.printing`.
+Owns the laws of sums and division (`RULES`, `SUM_RULES`), extrema, comparisons, substitution and evaluation. The nodes, their bounds
+and the functions that build sums and products are in `fxir.expr.nodes`, printing is in `fxir.expr.printing`.
 
 Every expression is in one normal form: a sum `const + coef*term + ...` (`Add`) whose terms are symbols, products of non-sums
 (`Mul`), or `FloorDiv`/`Mod`/`Min`/`Max`. Equal normal forms are one object, so `is` compares. Division is Python's (floor; the
@@ -15,13 +15,14 @@ from collections.abc import Callable, Iterable, Mapping
 from math import inf
 from typing import Any, Final
 
-from fxir.expr.bounds import Bound, add_bounds
 from fxir.expr.nodes import (
     RULES,
     SUM_RULES,
     Add,
+    Bound,
     Changed,
     Expr,
+    Extremum,
     FloorDiv,
     Int,
     IntLike,
@@ -32,19 +33,17 @@ from fxir.expr.nodes import (
     Rule,
     Sym,
     add,
+    add_bounds,
     as_expr,
-    at_most,
+    by_structure,
     ceildiv,
     clear_memo,
     dot,
     factors_of,
     floordiv,
     integer,
-    known_le,
-    known_lt,
+    intern,
     linear,
-    maximum,
-    minimum,
     mod,
     mul,
     product,
@@ -92,6 +91,94 @@ __all__ = [
     "terms_of",
     "total",
 ]
+
+
+# -- extrema and comparisons ---------------------------------------------------------------------------------------
+def minimum(*items: IntLike) -> Expr:
+    """The least item. Raises: TypeError without items."""
+    return _extremum(Min, items)
+
+
+def maximum(*items: IntLike) -> Expr:
+    """The greatest item. Raises: TypeError without items."""
+    return _extremum(Max, items)
+
+
+def _extremum(cls: type[Extremum], items: tuple[IntLike, ...]) -> Expr:
+    if not items:
+        raise TypeError(f"{cls.__name__.lower()}imum: no item was given; allowed: one or more")
+    flat: list[Expr] = []
+    for i in items:
+        e = as_expr(i)
+        flat.extend(e.args if type(e) is cls else (e,))
+    keep: list[Expr] = []
+    for e in dict.fromkeys(flat):
+        if any(_beats(cls, k, e) for k in keep):
+            continue
+        keep = [k for k in keep if not _beats(cls, e, k)]
+        keep.append(e)
+    if len(keep) == 1:
+        return keep[0]
+    return intern(cls, (tuple(sorted(keep, key=by_structure)),))
+
+
+def _beats(cls: type[Extremum], winner: Expr, other: Expr) -> bool:
+    return known_le(winner, other) if cls is Min else known_le(other, winner)
+
+
+def known_le(a: IntLike, b: IntLike) -> bool:
+    """Whether a <= b is provable from the bounds. False means "not proved"."""
+    x, y = as_expr(a), as_expr(b)
+    if x is y or x.hi <= y.lo:
+        return True
+    less = x - y
+    return less.hi <= 0 or (_is_related(less) and (most := at_most(less)) is not None and most.hi <= 0)
+
+
+def known_lt(a: IntLike, b: IntLike) -> bool:
+    """Whether a < b is provable from the bounds."""
+    return known_le(as_expr(a) + 1, b)
+
+
+# -- symbols whose limit is an expression --------------------------------------------------------------------------
+
+
+def _is_limited(e: Expr) -> bool:
+    """Whether the expression has a loop variable: a symbol with a `below`, or a symbol that counts from 0 to a number."""
+    return any(s.below is not None or (s.lo == 0 and s.hi < inf) for s in e.symbols)
+
+
+def _is_related(e: Expr) -> bool:
+    """Whether bounds of the terms, taken one by one, may be wider than `at_most` of the sum."""
+    return any(isinstance(t, Mul) for t, _ in terms_of(e)[1]) or any(s.below is not None for s in e.symbols)
+
+
+def at_most(e: Expr) -> Expr | None:
+    """An upper bound of `e` without loop variables (see `_is_limited`); None if none is known."""
+    if not _is_limited(e):
+        return e
+    if isinstance(e, Sym):
+        return integer(int(e.hi)) if e.below is None else at_most(e.below - 1)
+    if isinstance(e, Add):
+        parts = [(at_most(t) if c > 0 else _at_least(t), c) for t, c in e.terms]
+        known = [(t, c) for t, c in parts if t is not None]
+        return linear(e.const, known) if len(known) == len(parts) else None
+    if isinstance(e, Mul):
+        tops = [at_most(f) for f in e.factors]
+        return None if any(f.lo < 0 for f in e.factors) or None in tops else product(t for t in tops if t is not None)
+    if isinstance(e, Mod) and e.b.lo >= 1:
+        return at_most(e.b - 1)
+    if isinstance(e, FloorDiv) and e.b.lo >= 1 and not _is_limited(e.b):
+        top = at_most(e.a)
+        return None if top is None else floordiv(top, e.b)
+    return None
+
+
+def _at_least(e: Expr) -> Expr | None:
+    """A lower bound of `e` without loop variables."""
+    if not _is_limited(e):
+        return e
+    return integer(int(e.lo)) if e.lo > -inf else None
 
 
 # -- laws --------------------------------------------------------------------------------------------------------

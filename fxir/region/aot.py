@@ -31,7 +31,6 @@ from fxir.autodiff.drop_tangents import drop_absent_tangents
 from fxir.autodiff.joint import Joint, add_gradients, effects
 from fxir.autodiff.partition import Partition, ancestors, partition
 from fxir.autodiff.reachability import Reach, reach
-from fxir.base.decompose import DEFAULT, Decompositions
 from fxir.base.example_inputs import fakes_like
 from fxir.base.gc_pause import full_collections_postponed
 from fxir.base.options import CompileOptions, GraphKind
@@ -57,7 +56,15 @@ from fxir.region.runtime import (
 )
 from fxir.symbols.shapes import NeedsStatic, environment_of, plain, simplified
 from fxir.trace.output_aliasing import Computed, Literal, Output, is_leaf_made_inside, plan_outputs, settled
-from fxir.trace.trace import CapturedTensorError, OutputBuilder, TraceMode, run_traced, settle_symbols
+from fxir.trace.trace import (
+    DEFAULT,
+    CapturedTensorError,
+    Decompositions,
+    OutputBuilder,
+    TraceMode,
+    run_traced,
+    settle_symbols,
+)
 
 _GRAPHS = artifact("aot_graphs")
 _JOINT = artifact("aot_joint_graph")

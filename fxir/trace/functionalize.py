@@ -68,17 +68,17 @@ class Derivation:
 
 @dataclass(slots=True)
 class Memory:
-    """Values of the tensors of one traced program, as nodes of `graph`."""
+    """Values of the tensors of one traced program, as nodes of `graph`. buffers: every known storage, by its id."""
 
     graph: Graph
     origin: Origin | None = None
-    _buffers: dict[int, Buffer] = field(default_factory=dict)
+    buffers: dict[int, Buffer] = field(default_factory=dict)
     _derivations: dict[int, Derivation] = field(default_factory=dict)
 
     # -- queries -----------------------------------------------------------------------------------------------
     def buffer(self, t: Tensor) -> Buffer | None:
         """The buffer of `t`, or None if this memory has not seen the storage of `t`."""
-        return self._buffers.get(id(t.untyped_storage().root))
+        return self.buffers.get(id(t.untyped_storage().root))
 
     def value(self, t: Tensor) -> Node:
         """The node that holds the current elements of `t`. Raises: KeyError for an unknown storage."""
@@ -111,7 +111,7 @@ class Memory:
         """Record `t`, a new tensor over a new storage, with the value `node`."""
         storage = t.untyped_storage().root
         root = View(self._geometry(t), None, None, (), node, 0)
-        self._buffers[id(storage)] = Buffer(storage, t, root, {root.geometry: root})
+        self.buffers[id(storage)] = Buffer(storage, t, root, {root.geometry: root})
 
     def view(self, result: Tensor, parent: Tensor, op: Op, args: tuple[Any, ...]) -> None:
         """Record that `result` is the view `op(parent, *args)`."""

@@ -1,6 +1,7 @@
 """Runs a program on fake tensors and records the ops it calls as a functional graph.
 
-Owns `TraceMode` (a dispatch mode below autograd, so that gradient computations inside the program are traced too) and `trace`.
+Owns `Decompositions` (which ops a traced graph may hold), `TraceMode` (a dispatch mode below autograd, so that gradient
+computations inside the program are traced too) and `trace`.
 In-place ops do not appear in the graph: `fxir.trace.functionalize` turns them into new values.
 """
 
@@ -9,20 +10,21 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
 
 from eager import _native
 from eager._tensor.tensor import Tensor
 from eager.base import dtypes
 from eager.base.device import device
 from eager.base.fake import DataDependentError, fake, fake_like
-from eager.base.spec import TensorSpec, is_dense, spec_of
+from eager.base.spec import TensorSpec, is_dense
 from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt
 from eager.dispatch.calls import Mode
 from eager.optable.registry import Kind
 from eager.optable.table import OPS, Op
-from fxir.base.decompose import DEFAULT, Decompositions
 from fxir.base.origin import Origin
 from fxir.expr.rules import Sym
 from fxir.ir.emit import emit, emit_layout, infer, physical_root, spec
@@ -33,6 +35,31 @@ from fxir.ir.node import Node, NodeInfo, Target
 from fxir.symbols.floats import FloatExpr
 from fxir.symbols.shapes import NeedsStatic, environment_of, plain
 from fxir.trace.functionalize import Memory
+
+
+@dataclass(frozen=True, slots=True)
+class Decompositions:
+    """Which ops a traced graph may hold. Composite ops are replaced by their own decomposition, except those in `keep`.
+
+    The calls inside a decomposition are traced, and decomposed in turn.
+
+    keep: names of ops that a backend compiles without decomposing them. rules: decompositions by op name, which precede an op's
+    own (also for ops that are not composites).
+    """
+
+    keep: frozenset[str] = frozenset()
+    rules: Mapping[str, Callable[..., Any]] = field(default_factory=lambda: MappingProxyType({}))
+
+    def rule(self, op: Op) -> Callable[..., Any] | None:
+        """The function to call instead of `op`, or None to record the op itself."""
+        if op.name in self.rules:
+            return self.rules[op.name]
+        if op.kind is Kind.COMPOSITE and op.name not in self.keep:
+            return op.decompose
+        return None
+
+
+DEFAULT: Final = Decompositions()
 
 
 class CapturedTensorError(RuntimeError):
@@ -84,8 +111,8 @@ class TraceMode(Mode):
     def add_input(self, t: Tensor, name: str) -> Node:
         """Add a placeholder, before all other nodes, for `t` (a fake over a new storage)."""
         if self.graph.shapes is None:
-            self.graph.shapes = environment_of(spec_of(t))
-        node = self.graph.placeholder(name, info=NodeInfo(self.note(spec_of(t))))
+            self.graph.shapes = environment_of(_native.spec_of(t))
+        node = self.graph.placeholder(name, info=NodeInfo(self.note(_native.spec_of(t))))
         self.memory.define(t, node)
         self._last_input = node
         return node
@@ -111,7 +138,7 @@ class TraceMode(Mode):
             t: Tensor = fake(TensorSpec((), dtypes.float64, (), device("cpu")))
             first = next(iter(self.graph.nodes), self.graph._sentinel)
             with self.graph.inserting_before(first if self._last_input is None else self._last_input.next):
-                self._last_input = self.graph.placeholder("number", info=NodeInfo(spec_of(t)))
+                self._last_input = self.graph.placeholder("number", info=NodeInfo(_native.spec_of(t)))
             self.memory.define(t, self._last_input)
             self.float_inputs[e] = t
         return self.float_inputs[e]
@@ -126,7 +153,7 @@ class TraceMode(Mode):
 
     def fake_of(self, t: Tensor) -> Tensor:
         """`t` itself if the program created it, else the fake for this tensor from outside."""
-        if self.memory.buffer(t) is not None:
+        if id(t.untyped_storage().root) in self.memory.buffers:
             return t
         if t.is_fake:
             raise RuntimeError(
@@ -144,7 +171,7 @@ class TraceMode(Mode):
             else:
                 self.graph.root[key] = t
             stand_in = fake_like(t)
-            self.memory.define(stand_in, self.graph.get_attr(key, info=NodeInfo(spec_of(t))))
+            self.memory.define(stand_in, self.graph.get_attr(key, info=NodeInfo(_native.spec_of(t))))
             found = self._twins[id(t)] = (t, stand_in)
         return found[1]
 
@@ -194,11 +221,11 @@ class TraceMode(Mode):
         buffer = self.memory.buffer(result)
         if buffer is None or any(buffer is self.memory.buffer(self.fake_of(t)) for t in op.tensors(args)):
             return result
-        return self._new(spec_of(result), self.value(result))
+        return self._new(_native.spec_of(result), self.value(result))
 
     def _laid_out(self, t: Tensor, wanted: TensorSpec, given: set[int]) -> Tensor:
         shared = id(self.memory.buffer(self.fake_of(t))) in given
-        if self.note(spec_of(t)) == self.note(wanted) and not shared:
+        if self.note(_native.spec_of(t)) == self.note(wanted) and not shared:
             return t
         node = self.value(t)
         if shared:
@@ -210,7 +237,7 @@ class TraceMode(Mode):
             op, args = self._with_float_inputs(op, args)
         specs = op.infer(*args)
         nodes = self.note(self._map_tensors(op, args, self.memory.value))
-        same = all(spec(n) == self.note(spec_of(t)) for t, n in self._pairs(op, args, nodes))
+        same = all(self._has_spec_of(n, t) for t, n in self._pairs(op, args, nodes))
         held = self.note(specs) if same else infer(op, nodes, self.graph.shapes)
         node = self.graph.call_function(op, nodes, info=NodeInfo(held, self.origin))
         if isinstance(specs, TensorSpec):
@@ -291,9 +318,14 @@ class TraceMode(Mode):
             a = args[i]
             if isinstance(a, Tensor):
                 mapped[i] = fn(a)
-            elif p.is_tensor_list and a is not None:
+            elif isinstance(a, tuple | list) and p.is_tensor_list:
                 mapped[i] = [fn(t) if isinstance(t, Tensor) else t for t in a]
         return tuple(mapped)
+
+    def _has_spec_of(self, node: Node, t: Tensor) -> bool:
+        if self.graph.shapes is None:
+            return node.info.spec == _native.spec_of(t)
+        return spec(node) == plain(_native.spec_of(t))
 
     def _pairs(self, op: Op, args: tuple[Any, ...], nodes: tuple[Any, ...]) -> Any:
         for a, n in zip(args, nodes, strict=True):

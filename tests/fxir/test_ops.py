@@ -15,8 +15,8 @@ from eager import Tensor
 from eager.optable.registry import Kind
 from eager.optable.samples import samples_of
 from eager.optable.table import OPS
-from fxir.base.decompose import Decompositions
 from fxir.region.aot import aot_compile, interpret
+from fxir.trace.trace import Decompositions
 from tests.fxir.helpers import aliasing, as_list, capture, fakes_of
 
 TOLERANCE = {2: (2e-2, 2e-2), 4: (1e-4, 1e-5), 8: (1e-8, 1e-9)}

@@ -62,5 +62,5 @@ def test_the_first_call_of_a_softmax_stays_in_few_files(tmp_path: Path) -> None:
     report = [f"{files} files, {total} switches in {len(calls)} calls; into {dict(by_package)}"]
     report += [f"{n:5}  {a} -> {b}" for (a, b), n in switches.most_common(20)]
     print("\n".join(report))
-    assert files > 20, "the profile function saw no capture"
+    assert any(file.startswith("inductor/cpp/") for file in calls), "the call compiled no kernel"
     assert files <= FILES and total <= SWITCHES, "\n".join(report)

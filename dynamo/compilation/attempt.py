@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 from dynamo import _native
 from dynamo.compilation.site import FunctionRoot, Root, Site, Statistics, Variant, reentry
 from dynamo.emit.function import generate
-from dynamo.emit.prune import graph_module
+from dynamo.emit.graph_call import graph_module
 from dynamo.frames.capture import Capture, Finished, Stop
 from dynamo.frames.frame import Frame
 from dynamo.guards.explain import describe as describe_guards
@@ -35,7 +35,7 @@ from dynamo.values.tensor import TensorValue
 from eager.base import logs
 from eager.base import settings as _settings
 from eager.base.spec import TensorSpec, spec_of
-from eager.base.symint import is_symbolic
+from eager.base.symint import SymInt
 from fxir import backends
 from fxir.backends import Backend
 from fxir.base.example_inputs import fakes_like
@@ -246,7 +246,7 @@ class Attempt:
 def _symbolic_spec(v: TensorValue) -> TensorSpec | None:
     """The spec of an input with symbolic sizes or strides; None for a static input."""
     spec = spec_of(v.fake)
-    return spec if is_symbolic(spec.shape) or is_symbolic(spec.strides) else None
+    return spec if SymInt in map(type, (*spec.shape, *spec.strides)) else None
 
 
 def _has_work(cap: Capture) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 import types
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from dynamo.report import causes
@@ -23,11 +24,11 @@ from dynamo.values.tensor import TensorValue
 from eager._tensor.tensor import Size
 
 
+@dataclass(eq=False)
 class Formatting:
     """Makes str(), repr() and format() of captured values. It has no state."""
 
-    def __init__(self, cap: Machine) -> None:
-        self.cap = cap
+    cap: Machine
 
     def text(self, value: Value, convert: Callable[[Any], str]) -> Value:
         """str(value), repr(value) or ascii(value)"""

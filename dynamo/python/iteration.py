@@ -6,6 +6,7 @@ Loops are unrolled: every call of next() counts towards one limit.
 from __future__ import annotations
 
 import operator
+from dataclasses import dataclass
 
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
@@ -17,13 +18,13 @@ from dynamo.values.sequences import ListValue, Sequence, TupleValue
 from dynamo.values.set_order import History
 
 
+@dataclass(eq=False)
 class Iteration:
     """Owns the number of unrolled iterations; most: its limit."""
 
-    def __init__(self, cap: Machine, most: int) -> None:
-        self.cap = cap
-        self.most = most
-        self.unrolled = 0
+    cap: Machine
+    most: int
+    unrolled: int = 0
 
     def iter(self, value: Value) -> Value:
         """iter(value)"""

@@ -11,6 +11,7 @@ import enum
 import operator
 import types
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -71,11 +72,11 @@ _ONLY_DICTS: Final = frozenset({dict})
 _ONLY_SLICES: Final = frozenset({slice})
 
 
+@dataclass(eq=False)
 class Operators:
     """Applies operators, comparisons, len(), subscripts and hashing to captured values. It has no state."""
 
-    def __init__(self, cap: Machine) -> None:
-        self.cap = cap
+    cap: Machine
 
     # -- operators ---------------------------------------------------------------------------------------------
     def binary(self, fn: Any, a: Value, b: Value, written: Any = None) -> Value:

@@ -8,7 +8,7 @@ graph.
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import eager
@@ -48,12 +48,12 @@ class ItemValue(TensorValue):
         return f"{cg.value(self.owner)}[{cg.value(self.key)}]"
 
 
+@dataclass(eq=False)
 class GatheredItems:
     """Owns the gathered items. pairs: for each item, the fakes of its tensor and of the copy."""
 
-    def __init__(self, cap: Machine) -> None:
-        self.cap = cap
-        self.pairs: list[tuple[Tensor, ...]] = []
+    cap: Machine
+    pairs: list[tuple[Tensor, ...]] = field(default_factory=list)
 
     def get(self, x: TensorValue, key: Value) -> Value:
         """x[key]"""

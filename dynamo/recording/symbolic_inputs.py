@@ -19,8 +19,7 @@ from dynamo.values.symbolic import SymFloatValue, SymIntValue
 from dynamo.world.wrap import is_module_state
 from eager import Tensor
 from eager.base.spec import TensorSpec, contiguous_strides
-from eager.base.symint import SymInt, is_symbolic
-from eager.nn.parameter import Parameter
+from eager.base.symint import SymInt
 from fxir.base.origin import Origin
 from fxir.expr.rules import Int, Sym
 from fxir.symbols.shapes import MOST, NeedsStatic, Relation, ShapeEnv
@@ -54,7 +53,7 @@ class SymbolicInputs:
 
         Parameters are static. Tensors of modules are static unless they are marked.
         """
-        if isinstance(real, Parameter):
+        if real._is_param:
             return None
         name = source.name
         self.dynamic.see(name, real)
@@ -99,7 +98,7 @@ class SymbolicInputs:
             else:
                 strides[d] = law.get(have, have)
             law[have * real.shape[d]] = strides[d] * shape[d]
-        if not is_symbolic(shape) and not is_symbolic(strides):
+        if SymInt not in map(type, shape) and SymInt not in map(type, strides):
             return None
         return TensorSpec(shape, real.dtype, tuple(strides), real.device)
 

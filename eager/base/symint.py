@@ -282,11 +282,3 @@ def as_count(x: Any) -> Any:
 def times_ratio(t: Any, n: Any, d: Any) -> Any:
     """t * (n / d) of a tensor. A symbolic n or d stays symbolic: n / d as a number would fix it."""
     return t * (n / d) if n.__class__ is not SymInt and d.__class__ is not SymInt else t * n / d
-
-
-def is_symbolic(sizes: Any) -> bool:
-    """Whether any of `sizes` is a SymInt."""
-    for s in sizes:  # noqa: SIM110 - a loop, not any(): this runs for every fake
-        if s.__class__ is SymInt:
-            return True
-    return False

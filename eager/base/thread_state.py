@@ -65,7 +65,7 @@ def autocast_number() -> int:
 def switch_autocast(number: int) -> int:
     """Open or close a block of autocast by number, which captured graphs can hold; returns the number before."""
     before = set_autocast(_autocasts[number])
-    if number == 0:
+    if number == 0 and before is not None:
         for call in _when_off:
             call()
     return number_of(before)

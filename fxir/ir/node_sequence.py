@@ -137,7 +137,7 @@ class NodeSequence:
         return NodeList(self)
 
     def in_order(self) -> list[Node]:
-        """The nodes in order, as they are now: for a pass, which visits every node once."""
+        """The nodes in order, as a list of the moment: a pass visits every node once."""
         found, end = [], self._sentinel
         node = end._next
         while node is not end:

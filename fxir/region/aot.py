@@ -259,7 +259,7 @@ def _trace_once(
     bound: list[Tensor] = [gm.root[k] for k in lifted]
     names = [p.name for p in gm.graph.placeholders] + lifted
     made = _make_inputs(mode, [*inputs, *bound], names, merged)
-    history = [history_of(t) for t in made.traced]
+    history = [history_of(t) if t._requires_grad else None for t in made.traced]
     grad_mode, autocast = _native.grad_enabled(), thread_state.autocast_number()
     try:
         result = run_traced(_with_inputs(gm, lifted), made.args, mode)
@@ -280,7 +280,10 @@ def _trace_once(
 
 def _refuse_freed(program: _Program) -> _Program:
     """Record the results whose graph the program has freed, or whose gradient may not be differentiated."""
-    known, outputs = program.reach(), program.differentiable
+    outputs = program.differentiable
+    if not outputs:
+        return program
+    known = program.reach()
     for mask, text in ((known.twice, TWICE), (known.released, RELEASED)):
         program.refused.update((k, text) for i, k in enumerate(outputs) if mask >> i & 1)
     return program

@@ -11,18 +11,11 @@ from collections.abc import Mapping
 from itertools import groupby
 from typing import Final
 
-__all__ = ["Lines", "title", "with_lines"]
+__all__ = ["Lines", "with_lines"]
 
 Lines = Mapping[int, str]  # number of a node -> "file:line"
 
 _CALLS: Final = re.compile(r"\b\w+#\d+(?:, \w+#\d+)*")
-
-
-def title(ops: tuple[str, ...], nodes: tuple[int, ...]) -> str:
-    """The calls that a loop computes, in the form of comments in generated code."""
-    if len(nodes) != len(ops):
-        return ", ".join(ops)
-    return ", ".join(f"{op}#{node}" for op, node in zip(ops, nodes, strict=True))
 
 
 def with_lines(text: str, lines: Lines) -> str:

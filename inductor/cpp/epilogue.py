@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from fxir.expr import rules as E
 from inductor.cpp.bundles import LoopNest
-from inductor.cpp.functions import NAME, declared
 from inductor.cpp.nests import Place
+from inductor.cpp.units import NAME, declared
 from inductor.cpp.values import TYPE, Scope, index_source
 from inductor.ir import definitions as ir
 from inductor.ir.inline import Refusal

@@ -14,10 +14,9 @@ from typing import Final
 from eager.base import dtypes
 from eager.base.dtypes import dtype
 from fxir.expr import rules as E
-from inductor.base.user_lines import title
 from inductor.cpp.bundles import ROW_BYTES, Bundle, LoopNest, Member, collapse, in_register
-from inductor.cpp.functions import NAME, SIZES, declared
 from inductor.cpp.pieces import Piece, pieces
+from inductor.cpp.units import NAME, SIZES, declared
 from inductor.cpp.values import TYPE, Scope, cast, index_source, literal, size_source
 from inductor.ir import definitions as ir
 from inductor.ir.inline import EXPENSIVE
@@ -152,7 +151,7 @@ class _Printer:
 
     def _title(self) -> str:
         members = [m.buffer for b in self.nest.bundles for m in b.members]
-        return "; ".join(f"{b.name}: {title(b.source.ops, b.source.nodes) or 'copy'}" for b in members)
+        return "; ".join(f"{b.name}: {b.source.title or 'copy'}" for b in members)
 
     def _pointer_lines(self, from_args: bool) -> str:
         fixed = {n: size for n, size in self.local.items() if isinstance(size, int)}

@@ -12,14 +12,8 @@ from functools import lru_cache
 from typing import Final
 
 from inductor.artifact.format import RUNTIME_ABI
-from inductor.cpp.vector_math import declaration, definitions, has_forms, used
+from inductor.cpp.vector_math import LIBM, LIBM_BINARY, declaration, has_forms
 
-# Operations of one argument that libm computes, by the same names. Some have vector forms in libmvec (`vector_math`).
-_LIBM: Final = (
-    "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh",
-    "acosh", "atanh", "erf", "erfc", "lgamma",
-)  # fmt: skip
-_LIBM_BINARY: Final = ("pow", "atan2", "fmod", "hypot")
 # libmvec is off by up to 4 units in the last place, torch by at most 1. The operations in this list stay below 1.7; the other
 # operations on f32 compute in f64 and round, and on f64 call libm itself.
 _VECTORS_OF_F32: Final = frozenset({"exp2", "pow", "atan2", "fmod"})
@@ -348,7 +342,7 @@ def _declarations(vector_functions: frozenset[str]) -> str:
     """libm's functions, their vector forms and the wrappers."""
     lines = ['extern "C" {']
     wrappers = []
-    for table, arity in ((_LIBM, 1), (_LIBM_BINARY, 2)):
+    for table, arity in ((LIBM, 1), (LIBM_BINARY, 2)):
         for op in table:
             vectors = {t: has_forms(vector_functions, op, t == "f64", arity) for t in ("f32", "f64")}
             for t, symbol in (("f32", op + "f"), ("f64", op)):
@@ -395,10 +389,3 @@ def prelude(vector_functions: tuple[str, ...] | frozenset[str] = ()) -> str:
     floats += _substitute(_DIVIDE + _FLOAT, {"T": "f64"}).replace("@(", "(")
     declared = _declarations(frozenset(vector_functions))
     return _TYPES + RUNTIME_ABI + _BITS + _EXP + _ELEMENTARY + declared + floats + _integers() + _SPECIAL + _FOLDS
-
-
-def forms_used(text: str, head: str, vector_functions: tuple[str, ...] | frozenset[str]) -> str:
-    """The definitions that a unit needs after its own `text`, which follows the prelude `head`."""
-    names = used(text, head)
-    functions = {op: (op, 1) for op in _LIBM} | {op: (op, 2) for op in _LIBM_BINARY}
-    return definitions({op: f for op, f in functions.items() if op in names}, frozenset(vector_functions))

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fxir.expr import rules as E
-from inductor.cpp.functions import SIZES, SIZES_IN, declared
 from inductor.cpp.gemm_problem import GemmProblem, RunTimeSizes
+from inductor.cpp.units import SIZES, SIZES_IN, declared
 from inductor.cpp.values import size_source
 from inductor.ir.sizes import Size, is_symbolic, nominal, plain
 

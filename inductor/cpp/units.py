@@ -1,4 +1,10 @@
-"""The distribution of a graph's functions over source units, so that compiler runs share the cores.
+"""The source units of a graph: their functions, each text once, the sizes of a call, and the distribution over compiler runs.
+
+Layers of a model that repeat share their kernels. Functions reach memory through an array of pointers that the caller fills, so
+that two kernels that differ only in their buffers' places have the same text. This module does not depend on the computation in
+a function.
+
+Sizes are values of a graph's symbols, and values that its plan and kernels compute from them, once per call.
 
 A compiler run takes one core; its time is nearly proportional to the text. Functions of a single unit are `static`; functions
 spread over several units are hidden symbols of the shared object, declared in every unit.
@@ -7,14 +13,118 @@ spread over several units are hidden symbols of the shared object, declared in e
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, Final
 
-from inductor.artifact.format import PRELUDE_END, SourceUnit
+from fxir.expr import rules as E
+from inductor.artifact.format import PRELUDE_END, ArtifactPlan, SourceUnit
+from inductor.cpp.values import index_source
 
+NAME: Final = "@NAME@"  # placeholder for the function's own name in a text that is added
+SIZES_IN: Final = "FJ_SIZES_IN"  # placeholder for a given `bufs`: the places are known only when all buffers are
+SIZES: Final = "FJ_SIZES"  # the values of the graph's symbols, then of other expressions; defined in the scope of `bufs`
+_TITLES: Final = 4  # most results of one function that its comment names
+_BUFFER: Final = re.compile(r"(?<=_)(?:buf|in|const)\d+")
+_SYMBOL: Final = re.compile(r"\bn(\d+)\b")  # names as in `inductor.lowering`; generated code has no other names of this form
+_COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 LEAST_CHARS: Final = 48 << 10  # about 0.6 s of compiler: less does not pay for another run, which reads the prelude again
 MOST_CHARS: Final = 512 << 10  # about 6 s: far below the time limit of a compiler run
 _HEAD: Final = re.compile(r"^static (void \w+\([^{]*\)) \{$", re.MULTILINE)
+
+
+class Functions:
+    """Function texts in the order in which they were first added."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._texts: dict[str, str] = {}
+        self._titles: dict[str, list[str]] = {}
+
+    def add(self, prefix: str, text: str, title: str) -> str:
+        """The name under which `text` is defined. title: the results that it computes for this caller, for a comment."""
+        same = _renamed(text)
+        name = self._names.get(same)
+        if name is None:
+            name = self._names[same] = f"{prefix}{len(self._names)}"
+            self._texts[name] = text.replace(NAME, name)
+        self._titles.setdefault(name, []).append(comment(title))
+        return name
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """Each function after a comment that names its callers' results."""
+        return [f"/* {_callers(self._titles[name])} */\n{text}" for name, text in self._texts.items()]
+
+
+def _callers(titles: Sequence[str]) -> str:
+    more = len(titles) - _TITLES
+    return "\n   ".join([*titles[:_TITLES], *([f"and {more} more, named where they are called"] if more > 0 else [])])
+
+
+def comment(text: str) -> str:
+    """`text` in a form that is valid inside a C comment."""
+    return text.replace("*/", "* /")
+
+
+def arguments(pointers: Sequence[str]) -> str:
+    """The statement that makes `args`: first `bufs` itself, then the pointers."""
+    return f"char* args[] = {{{', '.join(['(char*)bufs', *pointers])}}};"
+
+
+def declared(lines: Iterable[str]) -> list[str]:
+    """Declarations of the graph's symbols that `lines` name. They read `SIZES`, which needs `bufs`."""
+    numbers = {int(k) for line in lines for k in _SYMBOL.findall(_COMMENT.sub("", line))}
+    return [f"const i64 n{k} = {SIZES}[{k}];" for k in sorted(numbers)]
+
+
+def _renamed(text: str) -> str:
+    """The text with buffers named by order of appearance."""
+    seen: dict[str, str] = {}
+    return _BUFFER.sub(lambda m: seen.setdefault(m.group(), f"x{len(seen)}"), text)
+
+
+# -- sizes ---------------------------------------------------------------------------------------------------------
+
+
+class Sizes:
+    """Numbers of expressions, the symbols first."""
+
+    def __init__(self, symbols: Sequence[E.Sym]) -> None:
+        self._first = len(symbols)
+        self._numbers: dict[E.Expr, int] = {s: i for i, s in enumerate(symbols)}
+
+    def number(self, e: E.Expr) -> int:
+        """The index of its value in the sizes of a call."""
+        return self._numbers.setdefault(e, len(self._numbers))
+
+    def derived(self, plan: ArtifactPlan) -> tuple[E.Expr, ...]:
+        """All expressions beyond the symbols: the numbered expressions, and the expressions in `plan`."""
+        for e in _expressions(plan):
+            self.number(e)
+        return tuple(self._numbers)[self._first :]
+
+    def function(self, derived: Sequence[E.Expr]) -> str:
+        """`fj_sizes`, which computes the derived sizes from the symbols."""
+        values = [index_source(e, {}) for e in derived]
+        lines = [line.replace(SIZES, "sizes") for line in declared(values)]
+        lines += [f"sizes[{self._first + i}] = {value};" for i, value in enumerate(values)]
+        body = "".join(f"  {line}\n" for line in lines)
+        return f'extern "C" __attribute__((visibility("default"))) void fj_sizes(i64* sizes) {{\n{body}}}\n'
+
+
+def _expressions(x: Any) -> Iterator[E.Expr]:
+    if isinstance(x, E.Expr):
+        yield x
+    elif isinstance(x, tuple):
+        for item in x:
+            yield from _expressions(item)
+    elif is_dataclass(x):
+        for f in fields(x):
+            yield from _expressions(getattr(x, f.name))
+
+
+# -- distribution --------------------------------------------------------------------------------------------------
 
 
 def spread(head: str, texts: Sequence[str], calls: str, workers: int, after: Callable[[str], str] = lambda text: "") -> list[SourceUnit]:

@@ -57,7 +57,7 @@ def literal(value: float, of: dtype) -> str:
 
 
 def size_source(n: E.IntLike) -> str:
-    """A size as C++ source; symbols are written by name (see `functions.declared`)."""
+    """A size as C++ source; symbols are written by name (see `units.declared`)."""
     return str(n) if isinstance(n, int) else f"({printing.to_source(n, _STYLE)})"
 
 

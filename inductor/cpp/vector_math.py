@@ -13,6 +13,12 @@ import re
 from functools import lru_cache
 from typing import Final
 
+# Operations of one argument that libm computes, by the same names. Some have vector forms in libmvec.
+LIBM: Final = (
+    "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh",
+    "acosh", "atanh", "erf", "erfc", "lgamma",
+)  # fmt: skip
+LIBM_BINARY: Final = ("pow", "atan2", "fmod", "hypot")
 # By letter of the vector ABI: bytes of a vector, the macro of a machine whose widest form this is, all forms called there.
 _FORMS: Final = {
     "e": (64, "__AVX512F__", "bde"),
@@ -41,7 +47,7 @@ def declaration(t: str, symbol: str, arity: int) -> str:
     return f'__attribute__((simd("notinbranch"))) {t} fjv_{symbol}({", ".join([t] * arity)}) noexcept;'
 
 
-def used(text: str, prelude: str) -> frozenset[str]:
+def _used(text: str, prelude: str) -> frozenset[str]:
     """The operations `fj_<name>` that a unit's own text calls, directly or through functions of the prelude."""
     inner = _calls_of(prelude)
     found: set[str] = set()
@@ -64,7 +70,7 @@ def _calls_of(prelude: str) -> dict[str, frozenset[str]]:
     return found
 
 
-def definitions(functions: dict[str, tuple[str, int]], vector_functions: frozenset[str]) -> str:
+def _definitions(functions: dict[str, tuple[str, int]], vector_functions: frozenset[str]) -> str:
     """The forms of `functions`: operation -> (name in libm, arity)."""
     texts = [
         _forms(t, size, name + suffix, arity, "1.5" if name == "acosh" else "0.5")
@@ -106,3 +112,10 @@ def _narrow(t: str, lanes: int, wide_lanes: int, symbol: str, arity: int, form: 
 
 def _parameters(t: str, arity: int) -> str:
     return ", ".join(f"{t} {x}" for x in "xy"[:arity])
+
+
+def forms_used(text: str, head: str, vector_functions: tuple[str, ...] | frozenset[str]) -> str:
+    """The definitions that a unit needs after its own `text`, which follows the prelude `head`."""
+    names = _used(text, head)
+    functions = {op: (op, 1) for op in LIBM} | {op: (op, 2) for op in LIBM_BINARY}
+    return _definitions({op: f for op, f in functions.items() if op in names}, frozenset(vector_functions))

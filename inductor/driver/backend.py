@@ -152,7 +152,7 @@ class _Clock:
 
 
 def _tuned(options: CompileOptions) -> bool:
-    asked = options.mode.startswith("max-autotune") or is_autotuned(options.options)
+    asked = options.mode.startswith("max-autotune") or bool(options.options and is_autotuned(options.options))
     return asked or settings.current().cpu.max_autotune
 
 
@@ -229,7 +229,7 @@ def _request(kind: GraphKind, options: CompileOptions, tools: Toolchain) -> Requ
         options=options,
         threads=host.threads(),
         has_blas=host.has_blas(),
-        packing=kind is GraphKind.INFERENCE and bool(options.get("packing", True)),
+        packing=kind is GraphKind.INFERENCE and bool(options.options.get("packing", True)),
     )
 
 

@@ -21,18 +21,16 @@ from fxir.symbols.shapes import NeedsStatic
 from inductor.artifact import format as A
 from inductor.base.request import Request
 from inductor.base.toolchain import compile_workers
-from inductor.base.user_lines import title
 from inductor.cpp import gemm
 from inductor.cpp.bundles import LoopNest, in_memory, loop_nest, row_local
 from inductor.cpp.epilogue import Epilogue, match, print_epilogue
-from inductor.cpp.functions import NAME, SIZES, SIZES_IN, Functions, arguments, comment, declared
 from inductor.cpp.gemm_problem import GemmCode
 from inductor.cpp.nests import Kernel, Place, print_nest
-from inductor.cpp.prelude import forms_used, prelude
+from inductor.cpp.prelude import prelude
 from inductor.cpp.products import Problem, unit_strides
-from inductor.cpp.run_time import Sizes
-from inductor.cpp.units import spread
+from inductor.cpp.units import NAME, SIZES, SIZES_IN, Functions, Sizes, arguments, comment, declared, spread
 from inductor.cpp.values import TYPE, Scope, cast, index_source, literal, size_source
+from inductor.cpp.vector_math import forms_used
 from inductor.ir import definitions as ir
 from inductor.ir.inline import FUSION, Refusal
 from inductor.ir.sizes import Size, at_least, is_symbolic, plain, product
@@ -369,9 +367,9 @@ class _Compiler:
             call = f"gemm{i}((const {t}*){a_at}, (const {t}*){b_at}, ({t}*){c_at}, 0, "
             if made.epilogue is None:
                 return _Code(code.text, [call + "bufs, rt);"], None, *cost)
-            stores = "; ".join(f"{s.buffer.name}: {title(s.buffer.source.ops, s.buffer.source.nodes)}" for s in made.epilogue.stores)
+            stores = "; ".join(f"{s.buffer.name}: {s.buffer.source.title}" for s in made.epilogue.stores)
             text, pointers = print_epilogue(made.epilogue, self.places, self.memory)
-            name = self.functions.add("after", text, f"{b.name}: {title(b.source.ops, b.source.nodes)}; {stores}")
+            name = self.functions.add("after", text, f"{b.name}: {b.source.title}; {stores}")
             call = f"/* {comment(stores)} */\n  {{ {arguments(pointers)} {call}args, rt); }}"
             return _Code(code.text.replace(f"gemm{i}_epilogue", name), [call], None, *cost)
         call = f"{{ GemmCall g = {{{problem.blas_fields(d.alpha)}, {a_at}, {b_at}, {c_at}}}; rt->gemm(rt, &g, rt->threads); }}"

@@ -366,7 +366,7 @@ class Ref:
 
 
 class _Definition:
-    """The facts of a definition that several stages ask for, each computed once. Only definitions by loops have `operands`."""
+    """The facts of a definition that several stages read, each computed once. Only definitions by loops have `operands`."""
 
     @cached_property
     def operands(self) -> tuple[Value, ...]:
@@ -524,6 +524,13 @@ class Source:
 
     ops: tuple[str, ...] = ()
     nodes: tuple[int, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The calls in the form of comments in generated code (see `inductor.base.user_lines`)."""
+        if len(self.nodes) != len(self.ops):
+            return ", ".join(self.ops)
+        return ", ".join([f"{op}#{node}" for op, node in zip(self.ops, self.nodes, strict=True)])
 
     def join(self, other: Source) -> Source:
         """The calls of both, in order."""

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from inductor.base.toolchain import build, toolchain
 from inductor.cpp.loops import print_function
-from inductor.cpp.prelude import forms_used, prelude
+from inductor.cpp.prelude import prelude
+from inductor.cpp.vector_math import forms_used
 from inductor.loops.interpret import interpret
 from inductor.loops.steps import to_text
 from inductor.loops.tree import Kernel

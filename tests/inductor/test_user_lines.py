@@ -10,7 +10,8 @@ from typing import Any
 import eager as torch
 from eager._tensor.tensor import Tensor
 from eager.base import logs
-from inductor.base.user_lines import title, with_lines
+from inductor.base.user_lines import with_lines
+from inductor.ir.definitions import Source
 
 FUSED = """
 def f(x):
@@ -84,7 +85,7 @@ def test_hints_name_the_calls_of_the_user_once(tmp_path: Path) -> None:
 
 
 def test_titles_and_their_lines() -> None:
-    text = f"/* buf3: {title(('mul', 'add', 'sum'), (4, 5, 9))} */ t1 = x % 5;"
+    text = f"/* buf3: {Source(('mul', 'add', 'sum'), (4, 5, 9)).title} */ t1 = x % 5;"
     assert text == "/* buf3: mul#4, add#5, sum#9 */ t1 = x % 5;"
     assert with_lines(text, {4: "f.py:1", 5: "f.py:1", 9: "f.py:3"}) == "/* buf3: mul, add (f.py:1), sum (f.py:3) */ t1 = x % 5;"
     assert with_lines(text, {5: "f.py:1"}) == "/* buf3: mul, add (f.py:1), sum */ t1 = x % 5;"

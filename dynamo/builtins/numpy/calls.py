@@ -16,6 +16,7 @@ import functools
 import inspect
 import operator
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -121,16 +122,16 @@ class Call:
         return self.cap.world.wrap_new(given)
 
 
+@dataclass(eq=False)
 class Arrays:
     """Calls numpy's functions and methods on arrays of the graph.
 
     operators, methods: a rule for each operator, a row of the builtin table for each method.
     """
 
-    def __init__(self, cap: Machine, operators: Mapping[Any, tuple[str, Rule]], methods: Mapping[str, Row]) -> None:
-        self.cap = cap
-        self.operators = operators
-        self.methods = methods
+    cap: Machine
+    operators: Mapping[Any, tuple[str, Rule]]
+    methods: Mapping[str, Row]
 
     # -- tensors and arrays ------------------------------------------------------------------------------------
     def of(self, x: TensorValue) -> NdArrayValue:

@@ -92,6 +92,22 @@ def list_backends() -> list[str]:
     return sorted({*_registry, *_LAZY})
 
 
+class NamedBackend:
+    """A backend by name. The constructor checks the name, so that a wrong name raises early; the first graph imports the backend."""
+
+    def __init__(self, name: str) -> None:
+        if name not in list_backends():
+            lookup(name)  # raises, with the list of names
+        self.name = name
+
+    @property
+    def writes_at_end(self) -> bool:
+        return writes_at_end(self.name)
+
+    def __call__(self, gm: GraphModule, example_inputs: Sequence[Any], options: CompileOptions) -> Compiled:
+        return lookup(self.name)(gm, example_inputs, options)
+
+
 def eager_backend(gm: GraphModule, example_inputs: Sequence[Any], options: CompileOptions) -> Compiled:
     """Run the captured graph unchanged: tests capture alone."""
     return gm.forward

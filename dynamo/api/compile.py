@@ -113,27 +113,11 @@ def compile(  # noqa: A001 - torch's name
 def _backend(backend: Any) -> tuple[Any, str]:
     """(backend of three arguments, name)."""
     if isinstance(backend, str):
-        return _LazyBackend(backend), backend
+        return backends.NamedBackend(backend), backend
     if not callable(backend):
         raise TypeError(f"compile: backend={backend!r}; allowed: a name of list_backends() or a callable")
     name = getattr(backend, "__name__", type(backend).__name__)
     return _adapt(backend), name
-
-
-class _LazyBackend:
-    """A backend by name. The constructor checks the name, so that a wrong name raises early; the first graph imports the backend."""
-
-    def __init__(self, name: str) -> None:
-        if name not in backends.list_backends():
-            lookup(name)  # raises, with the list of names
-        self.name = name
-
-    @property
-    def writes_at_end(self) -> bool:
-        return backends.writes_at_end(self.name)
-
-    def __call__(self, gm: Any, example_inputs: Sequence[Any], options: CompileOptions) -> Callable[..., Any]:
-        return lookup(self.name)(gm, example_inputs, options)
 
 
 def _adapt(backend: Callable[..., Any]) -> Callable[..., Any]:

@@ -150,7 +150,7 @@ def _guarded_call(cg: CodeGen, call: str) -> list[str]:
             state = cg.fresh("state")
             before.append(f"{state} = {cg.helper(read)}()")
             check.append(f"    {cg.helper(restore)}({state})")
-    slots = "".join(f"{p}, " for p in cg.parameters)
+    slots = "".join([f"{p.text}, " for p in cg.parameters])
     cg.uses_function = cg.uses_function or not cg.compiler.is_continuation
     name = cg.bind(handler, "on_graph_error")
     leave = f"{cg.helper('set_inference_mode')}({cap.modes.initial_inference}); " if cap.modes.switches_inference else ""

@@ -35,9 +35,8 @@ from dynamo.builtins.numpy import table
 from dynamo.builtins.numpy.calls import Arrays
 from dynamo.bytecode.decode import Instruction
 from dynamo.frames import opcodes
-from dynamo.frames.frame import Frame
+from dynamo.frames.frame import Frame, FrameStack
 from dynamo.frames.handlers import Return
-from dynamo.frames.stack import FrameStack
 from dynamo.policy.dynamic_sizes import Dynamic
 from dynamo.python.attributes import Attributes
 from dynamo.python.calls import Calls

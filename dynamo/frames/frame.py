@@ -1,7 +1,8 @@
-"""The frame executor: one captured frame, its locals, stack and handlers, executed instruction by instruction.
+"""The frame executor: one captured frame, its locals, stack and handlers, executed instruction by instruction; and the stack of frames.
 
-Owns control flow within a frame: the program counter, the exception table, the restart and break protocol. `opcodes/`
-has the meaning of instructions, `values/` the behaviour of values, `capture.Capture` the state that all frames share.
+Owns control flow within a frame (the program counter, the exception table, the restart and break protocol), the running frames of
+one capture, and the generators that the captured program started. `opcodes/` has the meaning of instructions, `values/` the
+behaviour of values, `capture.Capture` the state that all frames share.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sys
 from types import CodeType
 from typing import Any, Final, NoReturn, Protocol
 
-from dynamo.bytecode.decode import Decoded, Handler, Instruction, decode
+from dynamo.bytecode.decode import CO_GENERATOR_LIKE, Decoded, Handler, Instruction, decode
 from dynamo.bytecode.tracebacks import Place
 from dynamo.frames.handlers import HANDLERS, Return, Yield
 from dynamo.python.exceptions import Exceptions
@@ -22,7 +23,7 @@ from dynamo.report.causes import Cause
 from dynamo.report.errors import Restart, Unsupported
 from dynamo.values.base import NULL, Lazy
 from dynamo.values.constant import Constant
-from dynamo.values.functions import FunctionValue
+from dynamo.values.functions import FunctionValue, GeneratorValue, bind, unbound
 from dynamo.values.protocols import Machine, NotConstant, Raised, Value
 from dynamo.world.side_effects import Effects
 from eager.base import logs
@@ -31,6 +32,7 @@ from fxir.symbols.unbacked import GuardOnDataDependentSymNode
 
 TRACE_BYTECODE: Final = logs.artifact("trace_bytecode")
 TRACE_SOURCE: Final = logs.artifact("trace_source")
+_CO_GENERATOR: Final = 0x20
 
 
 class Executor(Machine, Protocol):
@@ -242,3 +244,65 @@ class Frame:
         return [i for i, value in enumerate(self.locals) if value is not None and mask >> i & 1]
 
 
+class FrameStack:
+    """Owns the running frames, outermost first, and every generator of the captured program.
+
+    deepest: the limit of nested frames.
+    """
+
+    def __init__(self, cap: Executor, deepest: int) -> None:
+        self.cap = cap
+        self.deepest = deepest
+        self.running: list[Frame] = []
+        self.generators: list[GeneratorValue] = []
+
+    def run(self, frame: Frame) -> Return | Yield:
+        """Run `frame` on top of the running frames."""
+        caller = self.running[-1] if self.running else None
+        if caller is not None:
+            caller.handled = self.cap.exceptions.handled
+        self.running.append(frame)
+        try:
+            return frame.run()
+        finally:
+            self.running.pop()
+
+    def follow(self, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value], chain: bool) -> Value:
+        """fn(*args, **kwargs): executes the frame of the function.
+
+        chain: the calling instruction only pushes the result.
+        """
+        if fn.code.co_flags & CO_GENERATOR_LIKE:
+            return self._generator(fn, args, kwargs)
+        if len(self.running) > self.deepest:
+            raise Unsupported(causes.INLINE_DEPTH, f"more than {self.deepest} nested calls")
+        slots = bind(self.cap, fn, args, kwargs)
+        signal = self.run(Frame(self.cap, fn.code, fn.globals, slots, fn=fn, chainable=chain))
+        assert isinstance(signal, Return)
+        return signal.value
+
+    def _generator(self, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if not fn.code.co_flags & _CO_GENERATOR:
+            raise Unsupported(causes.GENERATOR, f"{fn.describe()} is a coroutine")
+        slots = bind(self.cap, fn, args, kwargs)
+        given = unbound(fn.code, slots)
+        frame = Frame(self.cap, fn.code, fn.globals, slots, fn=fn, chainable=False)
+        made = GeneratorValue(frame, fn, *given, self.cap.steps)
+        self.generators.append(made)
+        return made
+
+    def step(self, frame: Frame, exception: Value | None) -> tuple[bool, Value]:
+        """One step of a generator's frame. Returns (whether it yielded, the value)."""
+        outer = self.cap.exceptions.handled
+        self.running.append(frame)
+        try:
+            signal = frame.run() if exception is None else frame.resume_with(exception)
+        finally:
+            self.running.pop()
+            self.cap.exceptions.handled = outer
+        return isinstance(signal, Yield), signal.value
+
+    def release(self) -> None:
+        """Drop the values of the frames."""
+        self.generators.clear()
+        self.running.clear()

@@ -27,7 +27,7 @@ class Modes:
         self.grad = self.initial_grad = eager_native.grad_enabled()
         self.inference = self.initial_inference = eager_native.inference_mode()
         self.autocast = self.initial_autocast = thread_state.autocast_number()
-        self.forbidden = self.initial_forbidden = causes.forbidding()
+        self.forbidden = self.initial_forbidden = causes.FORBIDDEN.value
         self.switches_inference = False
         self.ambient = thread_state.word()
 

@@ -400,11 +400,13 @@ class Recorder:
 
     def _argument(self, value: Value) -> tuple[Any, Any]:
         """(the argument of the node, the argument of the run on fakes)"""
-        value = value_of_scalar(self.cap, value)
+        value = self.cap.realize(value)
         if isinstance(value, TensorValue):
             return self.cap.graphs.node_of(value), value.fake
         if isinstance(value, SymbolicValue):
             return plain(value.symbolic), value.symbolic
+        if not isinstance(value, Constant):
+            value = value_of_scalar(self.cap, value)
         if isinstance(value, TupleValue | ListValue):
             both = [self._argument(v) for v in value.items]
             nodes, fakes = [n for n, _ in both], [f for _, f in both]

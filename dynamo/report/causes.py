@@ -168,17 +168,17 @@ class _Forbidden(local):
     value: bool | None = None
 
 
-_forbidden: Final = _Forbidden()
+FORBIDDEN: Final = _Forbidden()
 
 
 def forbidding() -> bool | None:
     """The setting of this thread: True, breaks are errors; False, they are not; None, `fullgraph` decides."""
-    return _forbidden.value
+    return FORBIDDEN.value
 
 
 def forbid(error: bool | None) -> bool | None:
     """Change the setting of this thread; return the old setting. In a captured function, the change applies from the call on."""
-    before, _forbidden.value = _forbidden.value, error
+    before, FORBIDDEN.value = FORBIDDEN.value, error
     return before
 
 

@@ -77,7 +77,7 @@ class _Cost:
 
     @property
     def ns(self) -> float:
-        return sum(ns * nominal(n) for ns, n in self.terms)
+        return sum([ns * (n if type(n) is int else nominal(n)) for ns, n in self.terms])
 
     def is_fixed(self) -> bool:
         return not is_symbolic(*(n for _, n in self.terms))

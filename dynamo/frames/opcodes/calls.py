@@ -92,7 +92,7 @@ def return_const(frame: Frame, ins: Instruction) -> Return:
 
 
 def _return(frame: Frame, value: Value) -> Return:
-    if return_is_visible(frame, value):
+    if len(frame.cap.frames.running) > 1 and return_is_visible(frame, value):
         raise Unsupported(causes.GENERATOR, f"{frame.code.co_qualname} returns and drops what runs code when it ends")
     return Return(value)
 

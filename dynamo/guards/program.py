@@ -213,4 +213,4 @@ def _unique(items: Iterable[Any]) -> tuple[Any, ...]:
 
 def meta_word(t: Any) -> int:
     """The word that a "tensor" guard compares: the meta word of a tensor, with the requires_grad flag that a view has from its base."""
-    return t._meta_word | (REQUIRES_GRAD_FLAG if t.requires_grad else 0)
+    return t._meta_word | (REQUIRES_GRAD_FLAG if t._requires_grad else 0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dynamo.report import causes
@@ -33,6 +34,7 @@ _OPERATORS: Final = {operator.eq: "==", operator.ne: "!=", operator.lt: "<", ope
 _SWAPPED: Final = {">": "<", ">=": "<="}
 
 
+@dataclass(eq=False)
 class DataDependence:
     """Owns the calls whose results are sizes or numbers that depend on data (`calls`), and draws from Python's
     generator (`draws`).
@@ -40,11 +42,10 @@ class DataDependence:
     scalar_outputs: numbers that depend on data may be symbols.
     """
 
-    def __init__(self, cap: Machine, scalar_outputs: bool) -> None:
-        self.cap = cap
-        self.calls = DataCalls()
-        self.draws: list[Node] = []
-        self._scalar_outputs = scalar_outputs
+    cap: Machine
+    scalar_outputs: bool
+    calls: DataCalls = field(default_factory=DataCalls)
+    draws: list[Node] = field(default_factory=list)
 
     def _allows_call(self) -> bool:
         """Whether the graph may have a data-dependent call here.
@@ -106,7 +107,7 @@ class DataDependence:
 
     def _may_be_numbers(self, x: TensorValue) -> bool:
         known = x.fake.dtype.category in (Category.INT, Category.FLOAT)
-        return known and self._scalar_outputs and self._allows_call()
+        return known and self.scalar_outputs and self._allows_call()
 
     def list_of(self, x: TensorValue) -> Value | None:
         """x.tolist() of a vector, or of a tensor of one number; None if the graph must break."""

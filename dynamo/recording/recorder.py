@@ -110,7 +110,7 @@ def _history(real: Tensor, source: Source) -> Any:
     Raises: Unsupported if the read raises: the base of a view made under no_grad was written.
     """
     try:
-        return real.grad_fn
+        return real._grad_fn if real._autograd is None else real.grad_fn
     except RuntimeError as error:
         raise Unsupported(causes.AUTOGRAD, f"{source.name}: {error}") from None
 
@@ -226,7 +226,7 @@ class Recorder:
         used = list(walk_tree(given, Tensor))
         before = [t._version for t in used]
         self.mode.effectful = self.mode.made = self.mode.fallible = False
-        self.mode.fresh = self.cap.data.fresh_size()
+        self.mode.fresh = self.cap.data.fresh_size() if self.cap.symbols.dynamic.data else None
         try:
             result = self._run(run, *given, who=str(getattr(target, "__name__", target)))
         except (Raised, Unsupported) as error:

@@ -35,7 +35,7 @@ def fake(spec: TensorSpec, requires_grad: bool = False) -> Any:
 
 def fake_like(t: SpecLike, requires_grad: bool | None = None) -> Any:
     """A fake leaf with the metadata of `t` (storage offset dropped)."""
-    return fake(spec_of(t), getattr(t, "requires_grad", False) if requires_grad is None else requires_grad)
+    return fake(spec_of(t), getattr(t, "_requires_grad", False) if requires_grad is None else requires_grad)
 
 
 def refuse_data(t: Any, what: str) -> None:

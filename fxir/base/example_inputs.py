@@ -51,7 +51,7 @@ def _over_shared(t: Tensor, stated: TensorSpec, storages: dict[int, Tensor]) -> 
 def _like(t: Tensor, spec: TensorSpec, stand_in: Tensor) -> Tensor:
     if t._is_param:
         stand_in._is_param = True
-    if not t.requires_grad:
+    if not t._requires_grad:
         return stand_in
     if t.is_leaf:
         stand_in._requires_grad = True

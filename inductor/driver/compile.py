@@ -154,7 +154,7 @@ class _Compiler:
             for n in names:
                 if n in self.memory and n not in self.places:
                     sizes[n] = self.program.buffers[n].layout.nbytes
-        offsets, total = plan_arena(lifetimes(sizes, uses))
+        offsets, total = plan_arena(lifetimes(sizes, uses)) if sizes else ({}, 0)
         head = CHECK_BYTES if self.program.checks else 0
         for n, offset in offsets.items():
             self._put(n, plan.arena_buffer, plain(head + offset))

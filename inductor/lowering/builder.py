@@ -166,7 +166,10 @@ class Builder:
         """The element of `x` that broadcasts to `point` of a larger shape, or None if the position is not known."""
         lead = len(point) - len(x.shape)
         sizes = [None] * len(point) if shape is None else shape
-        own = [0 if self.facts.stretches(n, sizes[lead + d]) else point[lead + d] for d, n in enumerate(x.shape)]
+        own = [
+            0 if (n == 1 if type(n) is int else self.facts.stretches(n, sizes[lead + d])) else point[lead + d]
+            for d, n in enumerate(x.layout.shape)
+        ]
         return self.load(x, own)
 
     def copy(self, x: ir.Ref, layout: ir.Layout) -> ir.Ref:

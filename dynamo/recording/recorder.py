@@ -226,7 +226,7 @@ class Recorder:
         used = list(walk_tree(given, Tensor))
         before = [t._version for t in used]
         self.mode.effectful = self.mode.made = self.mode.fallible = False
-        self.mode.fresh = self.cap.data.fresh_size() if self.cap.symbols.dynamic.data else None
+        self.mode.fresh = self.cap.data.fresh_size()
         try:
             result = self._run(run, *given, who=str(getattr(target, "__name__", target)))
         except (Raised, Unsupported) as error:

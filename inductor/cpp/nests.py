@@ -15,7 +15,7 @@ from eager.base import dtypes
 from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from inductor.cpp.bundles import ROW_BYTES, Bundle, LoopNest, Member, collapse, in_register
-from inductor.cpp.pieces import Piece, pieces
+from inductor.cpp.pieces import WORTHWHILE, Piece, pieces
 from inductor.cpp.units import NAME, SIZES, declared
 from inductor.cpp.values import TYPE, Scope, cast, index_source, literal, size_source
 from inductor.ir import definitions as ir
@@ -273,8 +273,9 @@ class _Printer:
             self._reduction_with_kept_axes(body, bundle, first)
             return
         reductions = [m for m in bundle.members if m.kind == "reduce"]
-        if not reductions and isinstance(bundle.inner[-1], int):
-            parts = pieces([m.value for m in bundle.members], k + len(bundle.inner) - 1, bundle.inner[-1])
+        size = bundle.inner[-1]
+        if not reductions and isinstance(size, int) and size >= WORTHWHILE:
+            parts = pieces([m.value for m in bundle.members], k + len(bundle.inner) - 1, size)
             if parts:
                 for part in parts:
                     self._piece(body, bundle, part)

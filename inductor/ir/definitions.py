@@ -374,13 +374,14 @@ class _Definition:
         return ()
 
     @cached_property
-    def values(self) -> list[Value]:
+    def values(self) -> tuple[Value, ...]:
         """Every value under `operands` once, operands before users."""
-        return walk(self.operands)
+        return tuple(walk(self.operands))
 
     @cached_property
-    def loads(self) -> list[Load]:
-        return [v for v in self.values if isinstance(v, Load)]
+    def loads(self) -> tuple[Load, ...]:
+        """The loads among the values."""
+        return tuple([v for v in self.values if isinstance(v, Load)])
 
     @cached_property
     def reads(self) -> tuple[str, ...]:

@@ -273,9 +273,8 @@ class _Printer:
             self._reduction_with_kept_axes(body, bundle, first)
             return
         reductions = [m for m in bundle.members if m.kind == "reduce"]
-        size = bundle.inner[-1]
-        if not reductions and isinstance(size, int) and size >= WORTHWHILE:
-            parts = pieces([m.value for m in bundle.members], k + len(bundle.inner) - 1, size)
+        if not reductions and isinstance(bundle.inner[-1], int) and bundle.inner[-1] >= WORTHWHILE:
+            parts = pieces([m.value for m in bundle.members], k + len(bundle.inner) - 1, bundle.inner[-1])
             if parts:
                 for part in parts:
                     self._piece(body, bundle, part)

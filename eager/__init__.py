@@ -24,7 +24,7 @@ from eager.startup import first_use as _first_use
 _no_collection = _bootstrap.NoCollection()  # the garbage collector is off until the end of this file
 
 from eager import _native as _native
-from eager import amp, autograd, compiler, cuda, linalg, nn, optim, random, serialization, sparse
+from eager import amp, autograd, compiler, cuda, linalg, nn, optim, random, sparse
 from eager._storage.tensor_types import CUDA_TENSOR_TYPES as _CUDA_TENSOR_TYPES
 from eager._storage.tensor_types import STORAGE_TYPES as _STORAGE_TYPES
 from eager._storage.tensor_types import TENSOR_TYPES as _TENSOR_TYPES
@@ -109,7 +109,6 @@ from eager.functions.assertions import check_type as _check_type
 from eager.functions.assertions import check_value as _check_value
 from eager.functions.assertions import check_with as _check_with
 from eager.random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
-from eager.serialization import PyTorchFileReader, load, save
 from eager.version import __version__
 
 _host.configure()
@@ -173,8 +172,8 @@ compile = compiler.compile  # noqa: A001 - torch's name
 _first_use.register("eager", {
     **{name: f"eager.{name}" for name in (
         "_C __config__ _custom_ops _functorch _ops _higher_order_ops _subclasses _tensor_str accelerator ao as_torch backends library "
-        "cpu distributed distributions fft func functional futures hub jit multiprocessing onnx overrides profiler signal "
-        "special storage testing types _utils utils version").split()},
+        "cpu distributed distributions fft func functional futures hub jit multiprocessing onnx overrides profiler "
+        "serialization signal special storage testing types _utils utils version").split()},
     "vmap": "eager.transforms.mapping:vmap", "Future": "eager.futures:Future", "is_storage": "eager.storage:is_storage",
     "TensorType": "eager.jit.annotations:TensorType", "ScriptModule": "eager.jit:ScriptModule",
     "ScriptFunction": "eager.jit:ScriptFunction", "cond": "eager._higher_order_ops:cond",
@@ -182,6 +181,7 @@ _first_use.register("eager", {
     "DisableTorchFunction": "eager.overrides:DisableTorchFunction",
     "DisableTorchFunctionSubclass": "eager.overrides:DisableTorchFunctionSubclass", "DispatchKey": "eager._C:DispatchKey",
     "DispatchKeySet": "eager._C:DispatchKeySet",
+    **{name: f"eager.serialization:{name}" for name in ("load", "save", "PyTorchFileReader")},
 })  # fmt: skip
 _first_use.register("eager.autograd", {
     "Function": "eager.autograd.function:Function", "FunctionCtx": "eager.autograd.function:FunctionCtx",
@@ -209,6 +209,8 @@ def _namespaces_of_functions() -> dict[str, dict[str, _Any]]:
 _set_namespaces(_namespaces_of_functions)
 
 if _TYPE_CHECKING:
+    from eager import serialization
+    from eager.serialization import PyTorchFileReader, load, save
 
     def __getattr__(name: str) -> _Any: ...
 

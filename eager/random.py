@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -40,7 +40,7 @@ class Generator(_native.Stream):
 
     def seed(self) -> int:
         """Seed with entropy from the system. Returns: the seed."""
-        self.manual_seed(secrets.randbits(63))
+        self.manual_seed(int.from_bytes(os.urandom(8), "little") >> 1)
         return self._seed
 
     def initial_seed(self) -> int:

@@ -13,10 +13,9 @@ from typing import Any
 
 __all__ = ["TorchVersion", "__version__", "cuda", "debug", "framejit", "git_version", "hip", "xpu"]
 
-_FORM = re.compile(
+_FORM = (  # a regular expression, compiled at first use
     r"v?(?P<release>\d+(?:\.\d+)*)(?:[-_.]?(?P<pre>a|b|c|rc|alpha|beta|pre|preview)[-_.]?(?P<pre_n>\d*))?"
-    r"(?:[-_.]?post[-_.]?(?P<post>\d*))?(?:[-_.]?dev[-_.]?(?P<dev>\d*))?(?:\+(?P<local>[a-z0-9]+(?:[-_.][a-z0-9]+)*))?",
-    re.IGNORECASE,
+    r"(?:[-_.]?post[-_.]?(?P<post>\d*))?(?:[-_.]?dev[-_.]?(?P<dev>\d*))?(?:\+(?P<local>[a-z0-9]+(?:[-_.][a-z0-9]+)*))?"
 )
 _PRE_ORDER = {"a": 0, "alpha": 0, "b": 1, "beta": 1, "c": 2, "rc": 2, "pre": 2, "preview": 2}
 
@@ -26,7 +25,7 @@ def _key(text: str) -> tuple[Any, ...]:
 
     Raises: ValueError for text that is not a version.
     """
-    m = _FORM.fullmatch(text.strip())
+    m = re.fullmatch(_FORM, text.strip(), re.IGNORECASE)
     if m is None:
         raise ValueError(f"Invalid version: {text!r}")
     release = tuple(int(part) for part in m["release"].split("."))

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Any, NamedTuple
 
 __all__ = ["Description", "Settings", "assign", "current", "describe", "reload", "scope"]
 
@@ -80,8 +80,7 @@ def _one_of(*allowed: str) -> Callable[[str], str]:
     return parse
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
+class _Source(NamedTuple):
     """How one field is read: environment names (the first that is set wins), parser, help."""
 
     env: tuple[str, ...]
@@ -89,8 +88,7 @@ class _Source:
     help: str
 
 
-@dataclass(frozen=True, slots=True)
-class Description:
+class Description(NamedTuple):
     """One setting as a reader sees it: full name, group, field, variables, default, help."""
 
     name: str

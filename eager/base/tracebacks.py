@@ -14,7 +14,6 @@ import functools
 import inspect
 import os
 import sys
-import sysconfig
 import types
 import warnings
 from collections.abc import Callable, Iterator
@@ -28,7 +27,7 @@ from eager.startup.places import ROOT
 THEIRS, OURS, SUPPORT = range(3)  # whose code it is, as native/calls/traceback_filter.c numbers them
 _OUR_DIRS: Final = tuple(os.path.join(ROOT, package, "") for package in ("eager", "fxir", "dynamo", "inductor"))
 _CAPTURED_GRAPH: Final = "<CapturedGraph."  # begins the file names of graphs that run as Python code
-_STDLIB_DIR: Final = os.path.abspath(sysconfig.get_paths()["stdlib"]) + os.sep
+_STDLIB_DIR: Final = os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "")
 _CPYTHON_TESTS_DIR: Final = os.path.join(_STDLIB_DIR, "test", "")
 _SITE_DIRS: Final = ("site-packages", "dist-packages")
 _DEPENDENCIES: Final = frozenset({"numpy", "ml_dtypes", "bytecode", "rich", "cupy", "cupy_backends", "triton"})

@@ -8,7 +8,6 @@ import functools
 import math
 import os
 import sys
-import tempfile
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -45,11 +44,7 @@ _pinned: WeakSet[Any] = WeakSet()
 
 def nameless_file(nbytes: int) -> int:
     """The descriptor of a new file of `nbytes` zeros that no folder lists."""
-    if hasattr(os, "memfd_create"):
-        fd = os.memfd_create("framejit", os.MFD_CLOEXEC)
-    else:
-        with tempfile.TemporaryFile() as file:
-            fd = os.dup(file.fileno())
+    fd = os.memfd_create("framejit", os.MFD_CLOEXEC)
     os.ftruncate(fd, nbytes)
     return fd
 

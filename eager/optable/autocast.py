@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from eager import _native
 from eager.base import dtypes, thread_state
@@ -44,8 +43,7 @@ cache = _Cache()
 thread_state.call_when_off(lambda: cache.casts.clear())
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(NamedTuple):
     """The settings of an autocast block. precisions: the low precision by device type, CUDA first; keeps: whether casts are kept."""
 
     precisions: tuple[tuple[str, dtype], ...]

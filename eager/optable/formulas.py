@@ -5,6 +5,7 @@ A formula is a function whose parameter names say which values it needs (`Vjp`).
 from __future__ import annotations
 
 import inspect
+import types
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -29,10 +30,17 @@ class Vjp:
     def __init__(self, key: str, fn: Callable[..., Any], tensors: Sequence[str], in_opmath: bool) -> None:
         self.inputs = tuple(key.replace(" ", "").split(","))
         self.joint = len(self.inputs) > 1
-        self.params = tuple(inspect.signature(fn).parameters)
+        self.params = _parameter_names(fn)
         cotangent = next((i for i, p in enumerate(self.params) if p in ("g", "gs")), None)
         alone = not {*tensors, *OUTPUT_NAMES, "ys"}.intersection(self.params)  # a formula of the cotangent alone rounds once at most
         self.fn = fn if cotangent is None or alone or not in_opmath else opmath.gradient(fn, cotangent, cast_to)
+
+
+def _parameter_names(fn: Callable[..., Any]) -> tuple[str, ...]:
+    if type(fn) is types.FunctionType and not vars(fn):  # a hundred times as fast as a signature
+        code = fn.__code__
+        return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return tuple(inspect.signature(fn).parameters)
 
 
 def no_derivative(what: str, name: str) -> Callable[..., Any]:

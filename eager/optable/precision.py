@@ -4,8 +4,8 @@ torch documents the policies of its CUDA and CPU ops. `eager.optable.autocast` c
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 
 class Policy(Enum):
@@ -19,8 +19,7 @@ class Policy(Enum):
     REFUSE = "raise RuntimeError: the call is unsafe in low precision"
 
 
-@dataclass(frozen=True, slots=True)
-class Precision:
+class Precision(NamedTuple):
     """The policy per device type; None where autocast leaves the call alone."""
 
     cuda: Policy | None = None

@@ -5,8 +5,7 @@ import ast
 import difflib
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -30,8 +29,7 @@ def nearest_keyword(name: str, known: Iterable[str]) -> str:
     return f". Did you mean '{near[0]}'?" if near else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Param:
+class Param(NamedTuple):
     """One parameter: its name, type as written, default (or MISSING) and whether keyword-only."""
 
     name: str
@@ -52,8 +50,7 @@ class Param:
         return self.type in ("Tensor[]", "Tensor?[]")
 
 
-@dataclass(frozen=True, slots=True)
-class Schema:
+class Schema(NamedTuple):
     """A parsed signature: `name(type param=default, *, ...) -> returns`."""
 
     name: str

@@ -9,23 +9,21 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from eager.startup.places import EAGER_DIR
 
 _SCHEMAS: Final = Path(EAGER_DIR) / "_ops" / "aten_schemas.txt"
 
-# torch's methods of lists, for TorchScript.
-_TORCHSCRIPT: Final = re.compile(r"(?!_foreach_)\w+\.\w+\((Tensor|t)\[\]\(a!\) self")
-_PARAMETER: Final = re.compile(r"(?P<kind>\w+)(?:\([^)]*\))?\??(?P<list>\[\d*\])?(?:\([^)]*\))?\?? (?P<name>\w+)(?P<default>=.*)?")
+# Regular expressions, compiled at first use. Torch's methods of lists, for TorchScript, and a parameter.
+_TORCHSCRIPT: Final = r"(?!_foreach_)\w+\.\w+\((Tensor|t)\[\]\(a!\) self"
+_PARAMETER: Final = r"(?P<kind>\w+)(?:\([^)]*\))?\??(?P<list>\[\d*\])?(?:\([^)]*\))?\?? (?P<name>\w+)(?P<default>=.*)?"
 _TEXT: Final = {"SymInt": "int", "Scalar": "Number", "ScalarType": "torch.dtype", "Layout": "torch.layout", "Device": "torch.device",
                 "MemoryFormat": "torch.memory_format", "Generator": "torch.Generator", "double": "float"}  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(NamedTuple):
     """kind: of the value or of the elements. length: of a list that one number may stand for; 0 for any other list."""
 
     name: str
@@ -60,7 +58,7 @@ def _parameters(schema: str) -> list[Parameter]:
         if part == "*":
             keyword_only = True
             continue
-        m = _PARAMETER.fullmatch(part)
+        m = re.fullmatch(_PARAMETER, part)
         if m is None:
             raise ValueError(f"schema: cannot read {part!r} in {schema!r}")
         listed, default = m["list"], m["default"]
@@ -82,7 +80,7 @@ def signatures(operator: str, schemas: tuple[str, ...] = ()) -> tuple[tuple[Para
     written: list[list[Parameter]] = []
     for line in schemas or schema_lines().get(operator, ()):
         schema, _, tags = line.partition(" ; ")
-        if ("generated" in tags and "view_copy" not in tags) or "Dimname" in schema or ".prim_" in schema or _TORCHSCRIPT.match(schema):
+        if ("generated" in tags and "view_copy" not in tags) or "Dimname" in schema or ".prim_" in schema or re.match(_TORCHSCRIPT, schema):
             continue
         parameters = _parameters(schema)
         outs = len(re.findall(r"\(\w!\)", schema[schema.index("*") : schema.rindex(") ->")])) if "out" in tags.split() else 0

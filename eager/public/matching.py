@@ -5,7 +5,6 @@ Owns which values fit a parameter of a schema, and the choice among overloads (t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -23,12 +22,14 @@ Overloads = tuple[tuple[Parameter, ...], ...]
 _OTHER_NAMES: Final = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("self", "x", "a", "x1"), "other": ("x2",)}
 
 
-@dataclass(slots=True)
 class Match:
     """How far a call fits a signature."""
 
-    wrong: str | None = None  # the text of the error, or None if the call fits
-    by_value: bool = False  # whether a value decided, not only the classes of the arguments
+    __slots__ = ("wrong", "by_value")
+
+    def __init__(self) -> None:
+        self.wrong: str | None = None  # the text of the error, or None if the call fits
+        self.by_value = False  # whether a value decided, not only the classes of the arguments
 
 
 # ---- values that fit a parameter ----

@@ -23,8 +23,7 @@ VALUE_BEFORE_TENSORS: Final[Orders] = {"tntt": ("value",)}
 BETA_FIRST: Final[Orders] = {"nttt": ("beta",), "ntntt": ("beta", "alpha"), "tntt": ("beta",), "tnntt": ("beta", "alpha")}
 
 
-@dataclass(frozen=True, slots=True)
-class Out:
+class Out(NamedTuple):
     """How a function whose body takes no `out=` writes its result, a tensor or several, into one."""
 
     exact: bool = False  # `out=` must have the dtype of the result; else the result is cast

@@ -3,9 +3,9 @@
 #include "runtime/functions.h"
 #include "runtime/thread_state.h"
 
-_Thread_local int tls_grad_disabled;
-_Thread_local int tls_mode_depth;
-_Thread_local int tls_inference;
+HOT_THREAD_LOCAL int tls_grad_disabled;
+HOT_THREAD_LOCAL int tls_mode_depth;
+HOT_THREAD_LOCAL int tls_inference;
 
 int grad_modes(void) { return (tls_grad_disabled ? 0 : 1) | (tls_inference ? 2 : 0); }
 int mode_depth(void) { return tls_mode_depth; }

@@ -6,11 +6,12 @@
 #define PY_SSIZE_T_CLEAN
 #include "tape/functions.h"
 #include "tape/node_fields.h"
+#include "runtime/thread_state.h"
 #include "runtime/python_compat.h"
 #include <structmember.h>
 
 static int g_anomaly;                       /* anomaly mode is on: nodes note where they were made */
-static _Thread_local int tls_saved_hooks;   /* hooks on saved tensors are on in this thread */
+static HOT_THREAD_LOCAL int tls_saved_hooks; /* hooks on saved tensors are on in this thread */
 
 /* ---- fields of the Python classes ---- */
 

@@ -10,6 +10,7 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
+from fxir.base.gc_pause import no_collections
 from fxir.base.options import CompileOptions
 from fxir.ir.graph_module import GraphModule
 from fxir.region.aot import aot_compile, interpret
@@ -79,7 +80,8 @@ def check_options(name: str, options: Mapping[str, Any]) -> None:
 def lookup(name: str) -> Backend:
     """The backend registered as `name`. Raises: InvalidBackend (a RuntimeError)."""
     if name not in _registry and name in _LAZY:
-        importlib.import_module(_LAZY[name])
+        with no_collections():
+            importlib.import_module(_LAZY[name])
     if name not in _registry:
         raise InvalidBackend(
             f"Invalid backend: {name!r}, see `torch._dynamo.list_backends()` for available backends."

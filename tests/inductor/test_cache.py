@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -284,13 +285,12 @@ with _settings.scope(cache_enabled=False):
 
 def test_source_digest_covers_compiler_and_ops_and_is_stable(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
-    original = Path.read_bytes
 
-    def note(path: Path) -> bytes:
-        read.append(path.relative_to(ROOT).as_posix())
-        return original(path)
+    def note(path: str, *args: Any, **kwargs: Any) -> Any:
+        read.append(Path(path).relative_to(ROOT).as_posix())
+        return open(path, *args, **kwargs)
 
-    monkeypatch.setattr(Path, "read_bytes", note)
+    monkeypatch.setattr(cache, "open", note, raising=False)
     first = cache.source_digest.__wrapped__()
     assert {"inductor/artifact/format.py", "fxir/ir/graph.py", "eager/optable/pointwise.py", "eager/base/dtypes.py",
             "eager/base/spec.py"} <= set(read)  # fmt: skip

@@ -1,7 +1,7 @@
-"""The C++ compiler: finding it, probing it, and compiling source units into one shared library.
+"""The C++ compiler: finding it, probing it and running it.
 
 Owns the compiler's path, flags, runs and errors. It does not depend on the content of the sources or on the place where
-artifacts are kept.
+artifacts are kept. `inductor.base.build` makes libraries with it.
 
 Generated sources include nothing, so that a kernel compiles in 20-50 ms. Half of that time is the start of processes; the link
 runs with -nostdlib because the driver's default libraries cost 30 ms.
@@ -16,22 +16,17 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
-import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
-from eager.base import logs
 from eager.base import settings as _settings
 from inductor.base import records
 
-__all__ = ["CompileError", "Toolchain", "Unit", "build", "cpu_id", "toolchain"]
+__all__ = ["LIBRARIES", "LINK_FLAGS", "CompileError", "Toolchain", "Unit", "compile_workers", "cpu_id", "run_compiler", "toolchain"]
 
-_COMPONENT = logs.component("inductor")
 _CANDIDATES = ("g++", "c++", "clang++")
 _LAUNCHERS = frozenset({"ccache", "sccache", "distcc", "env"})
 _PROBE_FORMAT = 3
@@ -59,8 +54,8 @@ _BASE_FLAGS = (
 # GCC 12 merges two equal functions, such as two running sums of one shape, and then omits the calls of both, as if they wrote
 # nothing. Equal kernels are written once anyway.
 _GCC_FLAGS = ("-fno-ipa-icf",)
-_LINK_FLAGS = ("-shared", "-nostdlib", "-Wl,-z,defs", "-Wl,--hash-style=gnu", "-Wl,--build-id=none")
-_LIBRARIES = ("-lm", "-lc", "-lgcc")
+LINK_FLAGS = ("-shared", "-nostdlib", "-Wl,-z,defs", "-Wl,--hash-style=gnu", "-Wl,--build-id=none")
+LIBRARIES = ("-lm", "-lc", "-lgcc")
 
 
 class CompileError(RuntimeError):
@@ -139,7 +134,7 @@ class Toolchain:
 
     def key(self) -> str:
         """A digest of everything that can change the machine code, or that decides whether it may run here."""
-        fields = [self.cxx, self.version, *self.flags, *_LINK_FLAGS, *_LIBRARIES, *self.isa, self.libc, self.cpu]
+        fields = [self.cxx, self.version, *self.flags, *LINK_FLAGS, *LIBRARIES, *self.isa, self.libc, self.cpu]
         fields += self.vector_functions
         return hashlib.sha256("\0".join(fields).encode()).hexdigest()[:32]
 
@@ -222,10 +217,10 @@ def _libc() -> str:
 
 
 def _probe(cxx: str, march: str, cpu: str) -> Toolchain:
-    version = _run([cxx, "--version"], None).partition("\n")[0]
+    version = run_compiler([cxx, "--version"], None).partition("\n")[0]
     if not version:
         raise CompileError("inductor: the compiler does not report its version; is it g++ or clang++?", [cxx, "--version"])
-    macros = _run([cxx, f"-march={march}", "-dM", "-E", "-x", "c++", os.devnull], None)
+    macros = run_compiler([cxx, f"-march={march}", "-dM", "-E", "-x", "c++", os.devnull], None)
     names = set(re.findall(r"^#define (\w+)", macros, re.MULTILINE))
     isa = tuple(sorted(n for n in names if re.match(r"__(AVX|SSE|FMA|F16C|BMI|VNNI|AMX|ARM_FEATURE|POPCNT)", n)))
     bits = 512 if "__AVX512F__" in names else 256 if "__AVX2__" in names else 128
@@ -234,11 +229,11 @@ def _probe(cxx: str, march: str, cpu: str) -> Toolchain:
 
 def _libmvec_functions(cxx: str) -> tuple[str, ...]:
     """The vector functions that exist in libmvec. Its declarations also promise functions that do not exist (fmodf)."""
-    path = _run([cxx, "-print-file-name=libmvec.so.1"], None).strip()
+    path = run_compiler([cxx, "-print-file-name=libmvec.so.1"], None).strip()
     nm = shutil.which("nm")
     if not os.path.isabs(path) or nm is None:
         return ()
-    listing = _run([nm, "-D", "--defined-only", path], None)
+    listing = run_compiler([nm, "-D", "--defined-only", path], None)
     return tuple(sorted(set(re.findall(r" (_ZGV\w+)", listing.replace(" i ", " T ")))))
 
 
@@ -253,7 +248,11 @@ def _read_probe(path: Path, identity: str) -> Toolchain | None:
 # --------------------------------------------------------------------------- running the compiler
 
 
-def _run(command: Sequence[str], source: Path | None, timeout_s: float | None = None) -> str:
+def run_compiler(command: Sequence[str], source: Path | None, timeout_s: float | None = None) -> str:
+    """The output of one run of the compiler. source: the file that it compiles, for the message of an error.
+
+    timeout_s: seconds after which the run is stopped; None: the value in the settings. Raises: CompileError.
+    """
     setting = "FRAMEJIT_COMPILE_TIMEOUT_S" if timeout_s is None else "FRAMEJIT_UNROLL_TIMEOUT_S"
     if timeout_s is None:
         timeout_s = _settings.current().cpu.compile_timeout_s or None
@@ -291,91 +290,6 @@ def _first_errors(text: str) -> str:
     return "\n".join([*kept, f"... {left} more lines"] if left > 0 else kept)
 
 
-# --------------------------------------------------------------------------- building
-
-
-def build(units: Sequence[Unit], target: Path, tools: Toolchain, objects: Path | None = None,
-          timeout_s: float | None = None) -> float:  # fmt: skip
-    """Compile `units`, one compiler per core, and link them into the shared library `target`.
-
-    objects: a folder for the object files of reusable units, named by a digest of their text and the toolchain; None keeps no
-    object file. timeout_s: seconds after which a run of the compiler is stopped; None: the value in the settings.
-    Returns: elapsed seconds.
-    Raises: CompileError. The sources of a failed build stay on disk, at the path in its message.
-    """
-    start = time.perf_counter()
-    work = Path(tempfile.mkdtemp(prefix="framejit-"))
-    try:
-        sources = [_write_source(work, unit) for unit in units]
-        if len(units) == 1 and not (units[0].reusable and objects):
-            flags = tools.flags_for(units[0].vector_bits)
-            _run([tools.cxx, *flags, *_LINK_FLAGS, str(sources[0]), "-o", str(target), *_LIBRARIES], sources[0], timeout_s)
-        else:
-            made = _compile_all(units, sources, tools, objects, timeout_s)
-            _run([tools.cxx, *_LINK_FLAGS, *map(str, made), "-o", str(target), *_LIBRARIES], sources[0], timeout_s)
-    except CompileError:
-        _COMPONENT.log(f"the sources of the failed build are kept in {work}")
-        raise
-    except BaseException:
-        shutil.rmtree(work, ignore_errors=True)
-        raise
-    shutil.rmtree(work, ignore_errors=True)
-    elapsed = time.perf_counter() - start
-    _COMPONENT.log(f"compiled {len(units)} unit(s) with {os.path.basename(tools.cxx)} in {elapsed * 1e3:.0f} ms")
-    return elapsed
-
-
-def _write_source(work: Path, unit: Unit) -> Path:
-    path = work / f"{unit.name}.cpp"
-    path.write_text(unit.text)
-    return path
-
-
 def compile_workers() -> int:
     """The number of compiler processes that run at once."""
     return _settings.current().cpu.compile_workers or len(os.sched_getaffinity(0))
-
-
-def _compile_all(units: Sequence[Unit], sources: list[Path], tools: Toolchain, objects: Path | None,
-                 timeout_s: float | None) -> list[Path]:  # fmt: skip
-    with ThreadPoolExecutor(min(compile_workers(), len(units))) as pool:
-        jobs = [pool.submit(_compile_one, u, s, tools, objects, timeout_s) for u, s in zip(units, sources, strict=True)]
-        try:
-            return [job.result() for job in jobs]
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
-
-
-def _compile_one(unit: Unit, source: Path, tools: Toolchain, objects: Path | None, timeout_s: float | None) -> Path:
-    command = [tools.cxx, *tools.flags_for(unit.vector_bits), "-c", str(source), "-o"]
-    if objects is None or not unit.reusable:
-        target = source.with_suffix(".o")
-        _run([*command, str(target)], source, timeout_s)
-        return target
-    digest = hashlib.sha256(f"{tools.key()}\0{unit.vector_bits}\0{unit.text}".encode()).hexdigest()[:40]
-    kept = objects / f"{digest}.o"
-    if _sealed(kept):
-        return kept
-    fresh = source.with_suffix(".o")
-    _run([*command, str(fresh)], source, timeout_s)
-    _keep(fresh, kept)
-    return fresh
-
-
-def _sealed(path: Path) -> bool:
-    """Whether the object file is complete: its digest is stored beside it."""
-    try:
-        return path.with_suffix(".sha256").read_bytes() == hashlib.sha256(path.read_bytes()).hexdigest().encode()
-    except OSError:
-        return False
-
-
-def _keep(fresh: Path, kept: Path) -> None:
-    try:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        content = fresh.read_bytes()
-        records.replace_file(kept, content)
-        records.replace_file(kept.with_suffix(".sha256"), hashlib.sha256(content).hexdigest().encode())
-    except OSError as error:
-        _COMPONENT.log(f"the object file {kept.name} is not stored: {error}")

@@ -35,7 +35,8 @@ from inductor.artifact.format import (
     SourceUnit,
     Spec,
 )
-from inductor.base import records, toolchain
+from inductor.base import records
+from inductor.base.build import build
 from inductor.base.request import Knobs
 from inductor.base.toolchain import CompileError, Toolchain
 from inductor.cpp import gemm
@@ -191,7 +192,7 @@ def _tune_gemm(request: Request, tools: Toolchain, winners: Winners, objects: Pa
     choices = gemm.candidates(request, tools, host.has_blas())
     with tempfile.TemporaryDirectory(prefix="framejit-tune-") as folder:
         library = Path(folder) / "variants.so"
-        toolchain.build(_gemm_units(request, choices, tools), library, tools, objects)
+        build(_gemm_units(request, choices, tools), library, tools, objects)
         specs = _operand_specs(request.problem)
         inputs = synthetic_inputs(specs[:2])
         variants: dict[str, Callable[[], object]] = {}

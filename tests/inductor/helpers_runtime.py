@@ -9,6 +9,7 @@ from typing import Any
 from eager import Tensor
 from inductor.artifact.format import RUNTIME_ABI, Allocation, ArtifactPlan, NativeSegment, NewOutput, SourceUnit, Spec
 from inductor.base import toolchain
+from inductor.base.build import build
 from inductor.runtime import loader
 
 PRELUDE = RUNTIME_ABI + '\n#define EXPORT extern "C" __attribute__((visibility("default")))\n'
@@ -49,5 +50,5 @@ def make(
     """Compile `source` and load it under `plan`."""
     units = [SourceUnit("unit", PRELUDE + source)] if isinstance(source, str) else list(source)
     library = folder / f"lib{len(list(folder.iterdir()))}.so"
-    toolchain.build(units, library, toolchain.toolchain())
+    build(units, library, toolchain.toolchain())
     return loader.load(plan, library, constants or {}, name="graph", **options)

@@ -18,6 +18,7 @@ from inductor.artifact import cache
 from inductor.artifact.cache import Cache, Key
 from inductor.artifact.format import ArtifactPlan
 from inductor.base import toolchain
+from inductor.base.build import build
 from tests.inductor.helpers_runtime import affine_plan, affine_source
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,7 +32,7 @@ def key(**parts: str) -> Key:
 @pytest.fixture
 def library(tmp_path: Path) -> Path:
     path = tmp_path / "built.so"
-    toolchain.build([affine_source(8)], path, toolchain.toolchain())
+    build([affine_source(8)], path, toolchain.toolchain())
     return path
 
 

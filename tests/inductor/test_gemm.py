@@ -14,6 +14,7 @@ from eager.base import machine as host
 from eager.base import settings
 from inductor.artifact.format import Allocation, ArtifactPlan, NativeSegment, NewOutput, Pack, SourceUnit, Spec
 from inductor.base import toolchain
+from inductor.base.build import build
 from inductor.cpp import gemm
 from inductor.cpp.gemm import GemmChoice, Request
 from inductor.cpp.gemm_problem import GemmProblem
@@ -69,7 +70,7 @@ def run(
 EXPORT void segment(char **bufs, const Runtime *rt) {{
   product((const {real} *)bufs[0], (const {real} *)bufs[{3 if packed else 1}], ({real} *)bufs[2], 0, bufs, rt); }}"""
     library = folder / f"{len(list(folder.iterdir()))}.so"
-    toolchain.build([SourceUnit("unit", source), code.unit], library, tools, folder / "objects")
+    build([SourceUnit("unit", source), code.unit], library, tools, folder / "objects")
     rng = np.random.default_rng(0)
     a = _laid_out(rng, p, p.batch, p.m, p.k, p.a_strides, p.batch_strides[0])
     b = _laid_out(rng, p, p.batch, p.k, p.n, p.b_strides, p.batch_strides[1])

@@ -12,7 +12,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inductor.base.toolchain import build, toolchain
+from inductor.base.build import build
+from inductor.base.toolchain import toolchain
 from inductor.cpp.loops import print_function
 from inductor.cpp.prelude import prelude
 from inductor.cpp.vector_math import forms_used

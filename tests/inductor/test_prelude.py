@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from eager.optable import loop_api
-from inductor.base.toolchain import build, toolchain
+from inductor.base.build import build
+from inductor.base.toolchain import toolchain
 from inductor.cpp.prelude import prelude
 from inductor.cpp.vector_math import forms_used
 

@@ -223,7 +223,7 @@ def test_second_process_loads_without_importing_the_compiler(tmp_path: Path) -> 
 
 def test_second_process_loads_without_a_compiler_being_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     native(affine, X)
-    monkeypatch.setattr(toolchain, "_run", lambda *a: pytest.fail(f"ran {a}"))
+    monkeypatch.setattr(toolchain, "run_compiler", lambda *a: pytest.fail(f"ran {a}"))
     toolchain._toolchain.cache_clear()
     assert native(affine, X).artifact.origin == "disk cache"
 

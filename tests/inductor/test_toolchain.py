@@ -16,6 +16,7 @@ from eager.base import settings
 from inductor import _native
 from inductor.artifact.format import SourceUnit
 from inductor.base import toolchain
+from inductor.base.build import build
 from inductor.base.toolchain import CompileError
 from tests.inductor.helpers_runtime import PRELUDE, affine_source
 
@@ -107,7 +108,7 @@ def test_compiler_that_says_nothing_is_a_compile_error(tmp_path: Path) -> None:
 
 def test_one_unit_becomes_a_library_that_can_be_loaded(tmp_path: Path) -> None:
     target = tmp_path / "k.so"
-    elapsed_s = toolchain.build([affine_source(8)], target, toolchain.toolchain())
+    elapsed_s = build([affine_source(8)], target, toolchain.toolchain())
     assert _native.Library(target).address("segment") > 0
     assert 0 < elapsed_s < 60
 
@@ -116,7 +117,7 @@ def test_several_units_are_linked_into_one_library(tmp_path: Path) -> None:
     callee = SourceUnit("callee", 'extern "C" __attribute__((visibility("hidden"))) int answer() { return 42; }')
     caller = SourceUnit("caller", PRELUDE + 'extern "C" int answer(); EXPORT int query() { return answer(); }')
     target = tmp_path / "k.so"
-    toolchain.build([callee, caller], target, toolchain.toolchain())
+    build([callee, caller], target, toolchain.toolchain())
     library = _native.Library(target)
     assert library.address("query")
     with pytest.raises(LookupError, match="answer"):  # hidden: graphs cannot see each other's functions
@@ -125,7 +126,7 @@ def test_several_units_are_linked_into_one_library(tmp_path: Path) -> None:
 
 def test_rejected_source_is_kept_and_named_with_command_and_first_errors(tmp_path: Path) -> None:
     with pytest.raises(CompileError) as caught:
-        toolchain.build([affine_source(8), BROKEN], tmp_path / "k.so", toolchain.toolchain())
+        build([affine_source(8), BROKEN], tmp_path / "k.so", toolchain.toolchain())
     error = caught.value
     assert error.source is not None and error.source.read_text() == BROKEN.text
     assert "broken.cpp:1" in error.errors and "error" in error.errors
@@ -136,7 +137,7 @@ def test_rejected_source_is_kept_and_named_with_command_and_first_errors(tmp_pat
 def test_undefined_function_is_found_when_linking_not_when_loading(tmp_path: Path) -> None:
     unit = SourceUnit("unit", 'extern "C" float no_such(float); float f(float x) { return no_such(x); }')
     with pytest.raises(CompileError, match="no_such"):
-        toolchain.build([unit], tmp_path / "k.so", toolchain.toolchain())
+        build([unit], tmp_path / "k.so", toolchain.toolchain())
 
 
 def test_slow_compiler_is_given_up_after_the_timeout(tmp_path: Path) -> None:
@@ -144,7 +145,7 @@ def test_slow_compiler_is_given_up_after_the_timeout(tmp_path: Path) -> None:
     slow = _script(tmp_path / "slow-cxx", "exec sleep 60")
     stuck = toolchain.Toolchain(str(slow), *(getattr(good, f) for f in list(good.__dataclass_fields__)[1:]))
     with settings.scope(cpu_compile_timeout_s=1), pytest.raises(CompileError, match="FRAMEJIT_COMPILE_TIMEOUT_S"):
-        toolchain.build([affine_source(8)], tmp_path / "k.so", stuck)
+        build([affine_source(8)], tmp_path / "k.so", stuck)
 
 
 def test_killed_compiler_is_reported_with_its_signal(tmp_path: Path) -> None:
@@ -152,16 +153,16 @@ def test_killed_compiler_is_reported_with_its_signal(tmp_path: Path) -> None:
     killed = _script(tmp_path / "killed-cxx", "kill -9 $$")
     stuck = toolchain.Toolchain(str(killed), *(getattr(good, f) for f in list(good.__dataclass_fields__)[1:]))
     with pytest.raises(CompileError, match="SIGKILL"):
-        toolchain.build([affine_source(8)], tmp_path / "k.so", stuck)
+        build([affine_source(8)], tmp_path / "k.so", stuck)
 
 
 def test_reusable_unit_is_compiled_once(tmp_path: Path) -> None:
     tools, objects = toolchain.toolchain(), tmp_path / "objects"
     unit = SourceUnit("core", affine_source(8).text, reusable=True)
-    toolchain.build([unit], tmp_path / "a.so", tools, objects)
+    build([unit], tmp_path / "a.so", tools, objects)
     (kept,) = objects.glob("*.o")
     made = kept.stat().st_mtime_ns
-    toolchain.build([unit], tmp_path / "b.so", tools, objects)
+    build([unit], tmp_path / "b.so", tools, objects)
     assert kept.stat().st_mtime_ns == made
     assert _native.Library(tmp_path / "b.so").address("segment")
 
@@ -169,17 +170,17 @@ def test_reusable_unit_is_compiled_once(tmp_path: Path) -> None:
 def test_truncated_object_file_is_compiled_again(tmp_path: Path) -> None:
     tools, objects = toolchain.toolchain(), tmp_path / "objects"
     unit = SourceUnit("core", affine_source(8).text, reusable=True)
-    toolchain.build([unit], tmp_path / "a.so", tools, objects)
+    build([unit], tmp_path / "a.so", tools, objects)
     (kept,) = objects.glob("*.o")
     kept.write_bytes(kept.read_bytes()[:100])
-    toolchain.build([unit], tmp_path / "b.so", tools, objects)
+    build([unit], tmp_path / "b.so", tools, objects)
     assert _native.Library(tmp_path / "b.so").address("segment")
 
 
 def test_flags_of_an_ordinary_kernel_keep_its_compilation_short(tmp_path: Path) -> None:
     """The promise is 50 ms; the bound here leaves room for a loaded machine, not for an #include of the STL."""
     tools = toolchain.toolchain()
-    best = min(toolchain.build([affine_source(8)], tmp_path / f"{i}.so", tools) for i in range(3))
+    best = min(build([affine_source(8)], tmp_path / f"{i}.so", tools) for i in range(3))
     assert best < 0.4
 
 

@@ -18,6 +18,7 @@ from fxir.base.options import CompileOptions, GraphKind
 from fxir.ir.graph_module import GraphModule
 from fxir.region.aot import aot_compile
 from inductor.base import toolchain
+from inductor.base.build import build
 from tests.dynamo.api.test_compiler_names import CompileCounter
 
 
@@ -208,4 +209,4 @@ def test_the_time_limit_of_a_call_reaches_every_compiler_run(tmp_path: Path, cou
     slow.chmod(0o755)
     tools = replace(toolchain.toolchain(), cxx=str(slow))
     with pytest.raises(toolchain.CompileError, match=r"the compiler was stopped after 0\.2 s \(FRAMEJIT_UNROLL_TIMEOUT_S\)"):
-        toolchain.build([_Unit(f"unit{i}") for i in range(count)], tmp_path / "library.so", tools, timeout_s=0.2)
+        build([_Unit(f"unit{i}") for i in range(count)], tmp_path / "library.so", tools, timeout_s=0.2)

@@ -1,11 +1,12 @@
 """The compiler backend: from functional graphs to native kernels, plans and artifacts on disk.
 
 A functional graph (`fxir`) enters at `driver.backend.compile_graph`. If the disk cache has an artifact for its key, `runtime`
-loads it. Otherwise `lowering` turns ops into loop definitions (`ir`), `plan` fuses them into kernels and places buffers, `cpp`
-prints C++ (`triton` prints Triton), `base.toolchain` compiles it, `artifact` stores it, and `runtime` calls it.
+loads it. Otherwise `lowering` turns ops into definitions of buffers (`ir`), `plan` groups them into kernels and places buffers,
+`loops` builds the loop tree of a kernel, `plan.heuristics` chooses the schedule that changes it, and `cpp` prints it as C++ (`triton`
+prints Triton). `base.toolchain` compiles the text, `artifact` stores it, and `runtime` calls it.
 
-Layers, each of which imports only from those before it: `config` (torch's names of settings), `base`, `ir`, `lowering`, `plan`,
-`artifact`, `runtime`, `cpp`, `triton`, `driver`. Start reading at `driver/compile.py`, then `ir/definitions.py`.
+Layers, each of which imports only from the layers before it: `config` (torch's names of settings), `base`, `ir`, `loops`, `lowering`,
+`plan`, `artifact`, `runtime`, `cpp`, `triton`, `driver`. Start reading at `driver/compile.py`, then `ir/definitions.py`.
 """
 
 from __future__ import annotations

@@ -163,6 +163,7 @@ _declare("aot_joint_graph", "aot", "What is the joint forward and backward graph
 _declare("output_code", "inductor", "What code runs for a graph: kernels and the plan that calls them?")
 _declare("kernel_code", "inductor", "What source does each kernel have, and which file is it in?")
 _declare("schedule", "inductor", "In which order do the loops run, in which buffers?")
+_declare("loops", "inductor", "Which loops does each kernel run after its schedule, and how?")
 _declare("fusion", "inductor", "Which loops were joined, and why were the others refused?")
 _declare("perf_hints", "inductor", "What keeps this graph from running faster?")
 _declare("cudagraphs", "inductor", "Was a graph recorded as a CUDA graph, or why not?")

@@ -34,13 +34,12 @@ class Expr:
     lo: Bound
     hi: Bound
     children: tuple[Expr, ...]
+    symbols: frozenset[Sym]
     _key: tuple[Any, ...] | None
     _multiple: int
 
     if TYPE_CHECKING:  # installed at the end of the file, where the functions exist
 
-        @property
-        def symbols(self) -> frozenset[Sym]: ...  # an attribute, but a property of `Sym`
         def __add__(self, other: IntLike) -> Expr: ...
         def __radd__(self, other: IntLike) -> Expr: ...
         def __sub__(self, other: IntLike) -> Expr: ...
@@ -120,10 +119,6 @@ class Sym(Expr):
     name: str
     multiple: int
     below: Expr | None
-
-    @property
-    def symbols(self) -> frozenset[Sym]:  # an attribute would be a cycle of references
-        return frozenset((self,))
 
     def _make_key(self) -> tuple[Any, ...]:
         return self.name, self.lo, self.hi, self.multiple, () if self.below is None else self.below.key
@@ -338,8 +333,7 @@ def intern(cls: type[E], fields: tuple[Any, ...]) -> E:
                     setattr(e, name, value)
                 e.lo, e.hi = _BOUNDS[cls](*fields)
                 e.children = _CHILDREN[cls](*fields)
-                if cls is not Sym:
-                    e.symbols = _union([c.symbols for c in e.children])
+                e.symbols = frozenset((e,)) if cls is Sym else _union([c.symbols for c in e.children])
                 e._key = None
                 e._multiple = -1
                 _table[key] = e

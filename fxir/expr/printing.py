@@ -7,8 +7,8 @@ definition).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from fxir.expr.rules import Add, Expr, FloorDiv, Int, IntLike, Max, Min, Mod, Mul, Sym, as_expr
@@ -26,11 +26,16 @@ class Style:
     minimum: str = "min({a}, {b})"
     maximum: str = "max({a}, {b})"
     suffix: str = ""  # of integer literals beyond 31 bits
-    symbol: Callable[[Sym], str] | None = None  # writes a symbol; by default as its name
+    symbol: Callable[[Sym], str] | None = None  # writes a symbol; by default as `names` says, or as its name
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def with_symbols(self, symbol: Callable[[Sym], str]) -> Style:
         """The same style with symbols written by `symbol`."""
         return replace(self, symbol=symbol)
+
+    def with_names(self, names: Mapping[str, str]) -> Style:
+        """The same style with symbols written as `names` says, or as their own names."""
+        return replace(self, names=names)
 
 
 PYTHON: Final = Style()
@@ -93,7 +98,7 @@ def _int(e: Int, style: Style) -> tuple[str, int]:
 
 
 def _sym(e: Sym, style: Style) -> tuple[str, int]:
-    return e.name if style.symbol is None else style.symbol(e), _ATOM
+    return style.names.get(e.name, e.name) if style.symbol is None else style.symbol(e), _ATOM
 
 
 def _mul(e: Mul, style: Style) -> tuple[str, int]:

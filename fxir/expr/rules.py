@@ -476,17 +476,25 @@ def strides_of(e: IntLike, symbols: Iterable[Expr]) -> tuple[dict[Expr, Expr], E
     Symbols that do not occur get stride 0. Result: None if `e` is not linear in them.
     """
     wanted = list(symbols)
-    strides: dict[Expr, Expr] = {s: integer(0) for s in wanted}
-    inside = frozenset(s for s in wanted if isinstance(s, Sym))
+    zero = integer(0)
+    strides: dict[Expr, Expr] = dict.fromkeys(wanted, zero)
+    inside = frozenset(wanted)
     rest: list[tuple[Expr, int]] = []
-    const, terms = terms_of(_expression(e))
+    const, terms = terms_of(as_expr(e))
     for term, coef in terms:
         if inside.isdisjoint(term.symbols):
             rest.append((term, coef))
             continue
-        hits = [f for f in factors_of(term) if not inside.isdisjoint(f.symbols)]
-        if len(hits) != 1 or hits[0] not in inside:
-            return None
-        others = product(f for f in factors_of(term) if f is not hits[0])
-        strides[hits[0]] = strides[hits[0]] + others * coef
+        others: list[Expr] = []
+        hit: Expr | None = None
+        for f in term.factors if isinstance(term, Mul) else (term,):
+            if inside.isdisjoint(f.symbols):
+                others.append(f)
+            elif hit is not None or f not in inside:
+                return None
+            else:
+                hit = f
+        assert hit is not None
+        stride = mul(product(others), coef) if others else integer(coef)
+        strides[hit] = stride if strides[hit] is zero else strides[hit] + stride
     return strides, linear(const, rest)

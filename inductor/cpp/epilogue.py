@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fxir.expr import rules as E
-from inductor.cpp.bundles import LoopNest
-from inductor.cpp.nests import Place
+from inductor.cpp.kernel import Place
 from inductor.cpp.units import NAME, declared
 from inductor.cpp.values import TYPE, Scope, index_source
 from inductor.ir import definitions as ir
 from inductor.ir.inline import Refusal
 from inductor.ir.sizes import Size, is_symbolic, plain
-from inductor.ir.substitute import at_point
+from inductor.ir.values import at_point
+from inductor.plan.bundles import LoopNest
 
 # Axes of an epilogue: the product of the batch, its row, a run of columns, the column in the run.
 _BATCH, _ROW, _RUN, _COLUMN = range(4)

@@ -1,172 +1,426 @@
-"""Loop trees as C++: one function a kernel, a C loop for every loop.
+"""Loop trees as C++ functions over memory whose pointers the caller passes in `args`.
 
-Owns statements; `inductor.cpp.values` owns the C++ form of operations. Values are computed where they are used, one constant
-for every distinct value of a statement. A parallel loop at the root becomes a separate function over begin..end, which `LAUNCH`
-starts; inside of other loops it runs on one thread.
+Owns statements and the place of each computation; `inductor.cpp.values` owns the C++ form of operations. A value is computed once,
+as a constant, in the outermost loop that its axes, the memory that it reads and the guards around it allow. Each statement at the
+root of the tree is one function `void NAME(void* ctx, long begin, long end)`; a parallel loop at the root runs from begin to end.
+Names of loops, locals and pointers are numbered in order of appearance, so that equal kernels have equal texts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from fxir.expr import rules as E
-from inductor.cpp.values import TYPE, index_source, literal, operation, size_source
+from fxir.expr.printing import to_source
+from inductor.cpp.division import split_inverse
+from inductor.cpp.kernel import PLAIN_NS, Cost, Place, launch, operations_ns
+from inductor.cpp.kernel import Kernel as Printed
+from inductor.cpp.units import NAME, declared
+from inductor.cpp.values import STYLE, TYPE, literal, operation, size_source
 from inductor.ir import definitions as ir
-from inductor.loops.combine import COMBINES
+from inductor.ir.sizes import Size, ceildiv, plain, product
+from inductor.loops.apply import ROW_BYTES
+from inductor.loops.combine import COMBINES, folded
 from inductor.loops.tree import (
     Accumulate,
     Allocate,
     Block,
+    Fold,
     Guard,
     Kernel,
     Local,
     Loop,
-    Place,
     Statement,
     Store,
     places_of,
+    state_of,
     values_of,
     walk,
 )
+from inductor.loops.tree import (
+    Place as Element,
+)
 
-LAUNCH: Final = "FJ_LAUNCH"  # LAUNCH(function, bufs, count): runs function(bufs, begin, end) over parts of 0..count
-_SIZES: Final = "FJ_SIZES"  # the values of the graph's symbols
+_FOLDED: Final = frozenset({"sum", "prod", "any", "all", "max", "min", "compensated"})  # have a function in the prelude
+FEWEST_FOLDED: Final = 4  # elements that these functions take
+_CHECKS: Final = frozenset({"check_index", "wrap_index"})
 
 
-def print_function(kernel: Kernel, name: str, order: Sequence[str], symbols: Sequence[E.Sym] = ()) -> str:
-    """The kernel as `void name(char** bufs)`, after the functions of its parallel loops.
+def print_kernel(kernel: Kernel, places: Mapping[str, Place], parallel_ns: int, title: str) -> Printed:
+    """The functions of a kernel and the statements that run them. places: of the buffers in memory.
 
-    order: the names of the buffers as they lie in `bufs`. symbols: the sizes that the kernel may name, as they lie in
-    `FJ_SIZES`.
+    parallel_ns: a loop that takes longer is started on several threads.
     """
-    numbers = {buffer: k for k, buffer in enumerate(order)}
-    parts: list[str] = []
-    calls: list[str] = []
-    for k, s in enumerate(kernel.body):
-        if isinstance(s, Loop) and s.kind == "parallel":
-            part = f"{name}_{k}"
-            parts.append(_Printer(kernel, numbers, symbols).function(part, s))
-            calls.append(f"  {LAUNCH}({part}, bufs, {size_source(s.extent)});\n")
+    statements, shared = _roots(kernel.body)
+    pointers = _Pointers(kernel, places, shared)
+    texts, calls = [], []
+    costs: list[tuple[Size, Cost]] = []
+    for k, s in enumerate(statements):
+        name = NAME if len(statements) == 1 else f"{NAME}_{k}"
+        texts.append(_Function(kernel, pointers).text(name, s))
+        count, each = _cost(s)
+        costs.append((count, each))
+        is_parallel = isinstance(s, Loop) and s.kind == "parallel"
+        calls.append(launch(name, "args", count, each, parallel_ns) if is_parallel else f"{name}(args, 0, 1);")
+    times = [each.of(count) for count, each in costs]
+    symbolic = plain(E.total(ps for _, ps in times))
+    return Printed("".join(texts), " ".join(calls), pointers.sources(), title, sum(ns for ns, _ in times), symbolic)
+
+
+def _roots(body: Block) -> tuple[list[Statement], list[Local]]:
+    """The statements that become functions, and the memory that they share."""
+    statements: list[Statement] = []
+    shared: list[Local] = []
+    for s in body:
+        if isinstance(s, Allocate) and s.local.space == "shared":
+            inside, more = _roots(s.body)
+            statements += inside
+            shared += [s.local, *more]
         else:
-            calls.append(_Printer(kernel, numbers, symbols).block_text((s,)))
-    sizes = "".join(f"  const i64 {s.name} = {_SIZES}[{k}];\n" for k, s in enumerate(symbols))
-    return "".join(parts) + f"static void {name}(char** bufs) {{\n{sizes}{''.join(calls)}}}\n"
+            statements.append(s)
+    return statements, shared
 
 
-class _Printer:
-    """Prints statements. locals: memory on the stack by name; counter: of the constants that hold values."""
+class _Pointers:
+    """The pointers in `args`, in order of first use. Buffers at one place, of which the kernel writes one, share a pointer.
 
-    def __init__(self, kernel: Kernel, numbers: Mapping[str, int], symbols: Sequence[E.Sym]) -> None:
-        self.dtypes, self.numbers, self.symbols = kernel.dtypes, numbers, symbols
-        self.locals: dict[str, Local] = {}
-        self.counter = 0
+    shared: locals that several functions use; they are in scratch memory of the thread that calls.
+    """
 
-    def function(self, name: str, loop: Loop) -> str:
-        """A parallel loop as a function over a part of its iterations."""
-        sizes = "".join(f"  const i64 {s.name} = {_SIZES}[{k}];\n" for k, s in enumerate(self.symbols))
-        axis = loop.axis.name
-        body = "".join(f"{line}\n" for line in self.block(loop.body, 2))
-        return (
-            f"static void {name}(char** bufs, long begin, long end) {{\n{sizes}{self._pointers(loop.body)}"
-            f"  for (i64 {axis} = begin; {axis} < end; {axis}++) {{\n{body}  }}\n}}\n"
-        )
+    def __init__(self, kernel: Kernel, places: Mapping[str, Place], shared: Sequence[Local]) -> None:
+        self.places = places
+        self.shared = {x.name: x for x in shared}
+        locals_ = {s.local.name for s in walk(kernel.body) if isinstance(s, Allocate)}
+        spilled = {s.local.spill.name for s in walk(kernel.body) if isinstance(s, Allocate) and s.local.spill is not None}
+        self.written = {p.name for s in walk(kernel.body) for p in places_of(s) if p.name in places and p.name not in locals_} | spilled
+        self._owner = {places[n]: n for n in sorted(self.written)}
+        self._numbers: dict[str, int] = {}
 
-    def block_text(self, block: Block) -> str:
-        """A block at the root, in braces with the pointers that it uses."""
-        lines = "".join(f"{line}\n" for line in self.block(block, 2))
-        return f"  {{\n{self._pointers(block, 2)}{lines}  }}\n"
+    def number(self, buffer: str) -> int:
+        """The number of the pointer to a buffer."""
+        owner = buffer if buffer in self.shared else self._owner.get(self.places[buffer], buffer)
+        return self._numbers.setdefault(owner, len(self._numbers))
 
-    def _pointers(self, block: Block, depth: int = 1) -> str:
-        """Declarations of pointers to the buffers that a block touches. Buffers do not overlap."""
-        names: dict[str, bool] = {}
-        for s in walk(block):
-            for p in places_of(s):
-                names[p.name] = True
-            for v in ir.walk(values_of(s)):
-                if isinstance(v, ir.Load):
-                    names.setdefault(v.buffer, False)
-        pad = "  " * depth
-        out = []
-        for name, is_written in names.items():
-            if name in self.numbers:
-                pointer = f"{TYPE[self.dtypes[name]]}*"
-                out.append(f"{pad}{'' if is_written else 'const '}{pointer} __restrict__ {name} = ({pointer})bufs[{self.numbers[name]}];\n")
-        return "".join(out)
+    def declaration(self, number: int) -> str:
+        """The declaration of a pointer in a function that has `args`."""
+        name = list(self._numbers)[number]
+        t = f"{TYPE[self.shared[name].dtype if name in self.shared else self.places[name].dtype]}*"
+        const = "" if name in self.written or name in self.shared else "const "
+        return f"{const}{t} RESTRICT p{number} = ({const}{t})args[{number + 1}];"
 
-    def block(self, block: Block, depth: int) -> Iterator[str]:
+    def sources(self) -> tuple[str, ...]:
+        """The entries of `args` after `bufs`."""
+        starts: dict[str, Size] = {}
+        total: Size = 0
+        for name, x in self.shared.items():
+            starts[name] = total
+            total = plain(total + ceildiv(product((x.size, x.dtype.itemsize)), 64) * 64)
+        scratch = f"(char*)rt->scratch(rt, 0, {size_source(total)})"
+        return tuple(f"{scratch} + {size_source(starts[n])}" if n in starts else self.places[n].source for n in self._numbers)
+
+
+@dataclass(slots=True)
+class _Level:
+    """A loop or a guard that is being printed. lines: of its body, so far.
+
+    written: memory that statements inside of it write. values: that are computed at this level.
+    """
+
+    lines: list[str]
+    written: frozenset[str]
+    is_loop: bool
+    axis: E.Sym | None = None
+    values: list[ir.Value] = field(default_factory=list)
+
+
+class _Function:
+    """Prints one statement at the root. known: the name of each computed value, its level, and the written memory that it reads."""
+
+    def __init__(self, kernel: Kernel, pointers: _Pointers) -> None:
+        self.kernel, self.pointers = kernel, pointers
+        self.levels: list[_Level] = []
+        self.known: dict[ir.Value, tuple[str, int, frozenset[str]]] = {}
+        self.axes: dict[str, str] = {}
+        self.level_of: dict[E.Sym, int] = {}
+        self.locals: dict[str, tuple[Local, str]] = {}
+        self.symbols: set[str] = set()
+        self.used: set[int] = set()
+        self.n_values = self.n_axes = 0
+        self.has_checks = False
+        self.starts: dict[str, Size] = {}  # of locals of unknown size in `near`, the stack memory for all of them
+        self.near_bytes: Size = 0
+        self.style = STYLE.with_names(self.axes)  # which grow while the function is printed
+
+    def text(self, name: str, s: Statement) -> str:
+        """The function `name` that runs `s`."""
+        root = _Level([], _written((s,)), is_loop=False)
+        self.levels.append(root)
+        for x in walk((s,)):
+            if isinstance(x, Allocate) and not isinstance(x.local.size, int):
+                self.starts[x.local.name] = self.near_bytes
+                self.near_bytes = plain(self.near_bytes + ceildiv(product((x.local.size, x.local.dtype.itemsize)), 64) * 64)
+        if isinstance(s, Loop) and s.kind == "parallel":
+            self.loop(s, "begin", "end")
+        else:
+            self.statement(s)
+        lines = ["char** args = (char**)ctx;"]
+        if self.starts:
+            root.lines[:0] = self.near()
+        if self.symbols or self.has_checks:
+            lines.append("char** bufs = (char**)args[0];")
+        lines += declared(sorted(self.symbols))
+        lines += [self.pointers.declaration(k) for k in sorted(self.used)]
+        body = "".join(f"  {line}\n" for line in (*lines, *root.lines))
+        return f"static void {name}(void* ctx, long begin, long end) {{\n{body}}}\n"
+
+    def near(self) -> list[str]:
+        """The stack memory for locals of unknown size, which are used if all of them fit."""
+        return [f"alignas(64) char near[{ROW_BYTES}];", f"const b8 fits = {self.index(self.near_bytes)} <= {ROW_BYTES};"]
+
+    # -- statements ------------------------------------------------------------------------------------------------
+    def block(self, block: Block) -> None:
         for s in block:
-            yield from self.statement(s, depth)
+            self.statement(s)
 
-    def statement(self, s: Statement, depth: int) -> Iterator[str]:
-        pad = "  " * depth
+    def statement(self, s: Statement) -> None:
         match s:
             case Loop():
-                yield from self.loop(s, depth)
+                self.loop(s, "0", self.index(s.extent))
             case Guard():
-                lines, (condition,) = self.values((s.condition,), pad)
-                yield from lines
-                yield f"{pad}if ({condition}) {{"
-                yield from self.block(s.body, depth + 1)
-                yield f"{pad}}}"
+                self.guard(s)
             case Allocate():
-                self.locals[s.local.name] = s.local
-                size = f"[{s.local.size}]" if s.local.size > 1 else ""
-                yield f"{pad}{TYPE[s.local.dtype]} {s.local.name}{size};"
-                yield from self.block(s.body, depth)
+                self.allocate(s.local)
+                self.block(s.body)
             case Store():
-                yield from self.store((s.place,), (s.value,), pad)
+                self.store((s.place,), (s.value,))
             case Accumulate():
-                old = tuple(ir.load(p.name, p.index, v.dtype, None, p.indirect) for p, v in zip(s.places, s.values, strict=True))
-                yield from self.store(s.places, COMBINES[s.combine].merge(old, s.values), pad)
+                old = state_of(s)
+                self.store(s.places, COMBINES[s.combine].merge(old, s.values))
+            case Fold():
+                self.fold(s)
 
-    def loop(self, s: Loop, depth: int) -> Iterator[str]:
-        pad, axis = "  " * depth, s.axis.name
-        if s.kind == "vector":
-            yield f"{pad}#pragma omp simd"
+    def fold(self, s: Fold) -> None:
+        """The elements of the parts by halves, where the prelude has a function for it; else one after another."""
+        lanes, names = s.parts[0].size, [self.locals[x.name][1] for x in s.parts]
+        assert isinstance(lanes, int)
+        if s.combine not in _FOLDED or lanes & (lanes - 1) or lanes < FEWEST_FOLDED:
+            lane = ir.counter(f"{s.parts[0].name}_fold", lanes)
+            assert isinstance(lane, E.Sym)
+            values = tuple(ir.load(x.name, lane, x.dtype) for x in s.parts)
+            self.statement(Loop(lane, lanes, "serial", (Accumulate(s.places, *folded(s.combine, values, s.dtype)),)))
+            return
+        if s.combine == "compensated":
+            # The copies are read in halves: arrays that are read in one width only stay in registers during the loop.
+            t, copies = TYPE[s.parts[0].dtype], [f"c{self.n_values + k}" for k in range(2)]
+            self.n_values += 2
+            self.line(f"alignas(64) {t} {copies[0]}[{lanes}], {copies[1]}[{lanes}];")
+            moves = " ".join(f"{c}[k] = {n}[k];" for c, n in zip(copies, names, strict=True))
+            self.line(f"for (i64 k = 0; k < {lanes}; k++) {{ {moves} }}")
+            source = f"fj_total<{lanes}>({', '.join(copies)})"
+        else:
+            source = f"fj_fold_{s.combine}<{lanes}>({names[0]})"
+        name = f"t{self.n_values}"
+        self.n_values += 1
+        self.line(f"const {TYPE[s.dtype]} {name} = {source};")
+        result = ir.load(f"{s.parts[0].name}_folded", 0, s.dtype)
+        self.remember(result, name, len(self.levels) - 1, frozenset())
+        combine = "sum" if s.combine == "compensated" else s.combine
+        (identity,) = COMBINES[combine].identity(s.dtype)
+        old = self.known.get(ir.load(s.places[0].name, s.places[0].index, s.dtype))
+        if old is not None and isinstance(identity, ir.Const) and old[0] == literal(identity.value, s.dtype):
+            self.store(s.places, (result,))  # nothing is accumulated yet
+        else:
+            self.statement(Accumulate(s.places, combine, (result,)))
+
+    def loop(self, s: Loop, begin: str, end: str) -> None:
+        """A C loop. The innermost parallel loop is a vector loop too: its iterations have no order."""
+        name = self.axes[s.axis.name] = f"x{self.n_axes}"
+        self.n_axes += 1
+        inner = self.enter(s.body, s.axis)
+        is_innermost = not any(isinstance(x, Loop) and x.kind != "unrolled" for x in walk(s.body))
+        if s.kind == "vector" or (s.kind == "parallel" and is_innermost):
+            self.line("#pragma omp simd")
         elif s.kind == "unrolled":
-            yield f"{pad}#pragma GCC unroll {s.extent}"
-        yield f"{pad}for (i64 {axis} = 0; {axis} < {size_source(s.extent)}; {axis}++) {{"
-        yield from self.block(s.body, depth + 1)
-        yield f"{pad}}}"
+            self.line(f"#pragma GCC unroll {s.extent}")
+        self.line(f"for (i64 {name} = {begin}; {name} < {end}; {name}++) {{")
+        self.leave(inner)
 
-    def store(self, places: Sequence[Place], values: Sequence[ir.Value], pad: str) -> Iterator[str]:
+    def guard(self, s: Guard) -> None:
+        condition = self.value(s.condition)
+        inner = self.enter(s.body, None)
+        self.line(f"if ({condition}) {{")
+        self.leave(inner)
+
+    def enter(self, body: Block, axis: E.Sym | None) -> _Level:
+        """Print a body at a new level, which is left again."""
+        level = _Level([], _written(body), axis is not None, axis)
+        self.levels.append(level)
+        if axis is not None:
+            self.level_of[axis] = len(self.levels) - 1
+            for memory in level.written:  # an earlier iteration may have written it
+                self.forget(memory)
+        self.block(body)
+        self.levels.pop()
+        for v in level.values:
+            self.known.pop(v, None)
+        return level
+
+    def leave(self, level: _Level) -> None:
+        """Add the lines of a body, and its closing brace, to the level around it."""
+        for line in level.lines:
+            self.line(f"  {line}")
+        self.line("}")
+
+    def allocate(self, local: Local) -> None:
+        name = f"l{len(self.locals)}"
+        self.locals[local.name] = (local, name)
+        if not isinstance(local.size, int):
+            assert local.spill is not None
+            t, start = f"{TYPE[local.dtype]}*", self.index(self.starts[local.name])
+            number = self.pointers.number(local.spill.name)
+            self.used.add(number)
+            far = f"p{number} + {self.index(local.spill.index)}"
+            self.line(f"{t} RESTRICT {name} = fits ? ({t})(near + {start}) : {far};")
+            return
+        self.line(f"alignas(64) {TYPE[local.dtype]} {name}[{local.size}];" if local.size > 1 else f"{TYPE[local.dtype]} {name};")
+
+    def store(self, places: Sequence[Element], values: Sequence[ir.Value]) -> None:
         """All values are computed before the first is stored: a state may read its own components."""
-        gathered = [v for p in places for _, v in p.indirect]
-        lines, names = self.values((*values, *gathered), pad)
-        yield from lines
-        indices = iter(names[len(values) :])
-        for place, name in zip(places, names, strict=False):
-            bound = {s.name: next(indices) for s, _ in place.indirect}
-            yield f"{pad}{self.element(place.name, place.index, bound)} = {name};"
+        names = [self.value(v) for v in values]
+        targets = [self.element(p.name, p.index, {s.name: self.value(v) for s, v in p.indirect}) for p in places]
+        for place, target, name, value in zip(places, targets, names, values, strict=True):
+            self.line(f"{target} = {name};")
+            self.forget(place.name)
+            if not place.indirect:  # a later read of the element in this iteration finds the value
+                self.remember(ir.load(place.name, place.index, value.dtype), name, len(self.levels) - 1, frozenset((place.name,)))
 
-    def element(self, name: str, index: E.Expr, bound: dict[str, str]) -> str:
-        """One element of a buffer or a local as an lvalue."""
-        if name in self.locals and self.locals[name].size == 1:
-            return name
-        return f"{name}[{index_source(index, bound)}]"
+    # -- values ----------------------------------------------------------------------------------------------------
+    def value(self, root: ir.Value) -> str:
+        """The name or literal of a value, which is computed if it is not known."""
+        if root not in self.known:
+            for v in ir.walk([root]):
+                if v not in self.known:
+                    self.compute(v)
+        return self.known[root][0]
 
-    def values(self, roots: Sequence[ir.Value], pad: str) -> tuple[list[str], list[str]]:
-        """Lines that compute `roots`, and the name or literal of each."""
-        lines: list[str] = []
-        names: dict[ir.Value, str] = {}
-        for v in ir.walk(roots):
-            if isinstance(v, ir.Const):
-                names[v] = literal(v.value, v.dtype)
-                continue
-            names[v] = f"t{self.counter}"
-            self.counter += 1
-            lines.append(f"{pad}const {TYPE[v.dtype]} {names[v]} = {self.source(v, names)};")
-        return lines, [names[v] for v in roots]
+    def compute(self, v: ir.Value) -> None:
+        level = max([self.own_level(v), *(self.known[c][1] for c in v.children)])
+        reads = frozenset().union(*(self.known[c][2] for c in v.children))
+        if isinstance(v, ir.Load) and v.buffer in self.levels[0].written:
+            reads |= {v.buffer}
+        if isinstance(v, ir.Const):
+            self.remember(v, literal(v.value, v.dtype), level, reads)
+            return
+        source = self.source(v, any(x.is_loop for x in self.levels[1 : level + 1]))
+        name = f"t{self.n_values}"
+        self.n_values += 1
+        self.levels[level].lines.append(f"const {TYPE[v.dtype]} {name} = {source};")
+        self.remember(v, name, level, reads)
 
-    def source(self, v: ir.Value, names: Mapping[ir.Value, str]) -> str:
+    def own_level(self, v: ir.Value) -> int:
+        """The outermost level at which a value may be computed, apart from its operands."""
+        match v:
+            case ir.Index():
+                return self.level_of_expression(v.expr)
+            case ir.Load():
+                level = self.level_of_expression(v.index)
+                for k in range(len(self.levels) - 1, level, -1):
+                    if v.buffer in self.levels[k].written or not self.levels[k].is_loop:
+                        return k
+                return level
+        return 0
+
+    def level_of_expression(self, e: E.Expr) -> int:
+        return max((self.level_of[s] for s in e.symbols if s in self.level_of), default=0)
+
+    def remember(self, v: ir.Value, name: str, level: int, reads: frozenset[str]) -> None:
+        self.known[v] = (name, level, reads)
+        self.levels[level].values.append(v)
+
+    def forget(self, memory: str) -> None:
+        """Drop the values that read memory that has just been written."""
+        for v in [v for v, (_, _, reads) in self.known.items() if memory in reads]:
+            del self.known[v]
+
+    def source(self, v: ir.Value, is_repeated: bool) -> str:
         """The expression of one value over the names of its operands."""
         match v:
             case ir.Index():
-                return index_source(v.expr, {})
+                return self.index(v.expr)
             case ir.Load():
-                text = self.element(v.buffer, v.index, {s.name: names[x] for s, x in v.indirect})
-                return text if v.mask is None else f"{names[v.mask]} ? {text} : {literal(0, v.dtype)}"
+                text = self.element(v.buffer, v.index, {s.name: self.known[x][0] for s, x in v.indirect})
+                return text if v.mask is None else f"{self.known[v.mask][0]} ? {text} : {literal(0, v.dtype)}"
             case ir.Op():
-                return operation(v, [names[a] for a in v.args])
+                return self.operation(v, is_repeated)
         raise TypeError(f"{type(v).__name__} is not a value of loops")
+
+    def operation(self, v: ir.Op, is_repeated: bool) -> str:
+        args = [self.known[a][0] for a in v.args]
+        self.has_checks = self.has_checks or v.name in _CHECKS
+        if is_repeated and v.name == "div" and isinstance(v.args[1], ir.Const):
+            parts = split_inverse(v.args[1].value, v.dtype)
+            if parts is not None:
+                return f"fj_divide({', '.join([*args, *(literal(part, v.dtype) for part in parts)])})"
+        return operation(v, args)
+
+    def element(self, name: str, at: E.Expr, bound: Mapping[str, str]) -> str:
+        """One element of a buffer or a local as an lvalue."""
+        if name in self.locals:
+            local, own = self.locals[name]
+            return own if local.space == "register" else f"{own}[{self.index(at, bound)}]"
+        number = self.pointers.number(name)
+        self.used.add(number)
+        return f"p{number}[{self.index(at, bound)}]"
+
+    def index(self, e: E.IntLike, bound: Mapping[str, str] | None = None) -> str:
+        """An index expression over printed loops and symbols of the graph."""
+        if not isinstance(e, E.Expr):
+            return str(e)
+        self.symbols |= {s.name for s in e.symbols if s.name not in self.axes and (bound is None or s.name not in bound)}
+        return to_source(e, STYLE.with_names({**self.axes, **bound}) if bound else self.style)
+
+    def line(self, text: str) -> None:
+        self.levels[-1].lines.append(text)
+
+
+def _written(body: Block) -> frozenset[str]:
+    return frozenset(p.name for s in walk(body) for p in places_of(s))
+
+
+def _cost(s: Statement) -> tuple[Size, Cost]:
+    """The iterations of a parallel loop and the cost of each; one iteration for any other statement."""
+    if isinstance(s, Loop) and s.kind == "parallel":
+        terms = _terms(s.body, 1, frozenset((s.axis,)))
+        if any(isinstance(x, Loop) for x in walk(s.body)):
+            terms.append((1.0, 1))
+        return s.extent, Cost(tuple(terms))
+    return 1, Cost(tuple(_terms((s,), 1)))
+
+
+def _terms(block: Iterable[Statement], times: Size, around: frozenset[E.Sym] = frozenset()) -> list[tuple[float, Size]]:
+    """(nanoseconds, how often) of the statements of a block that runs `times`, inside of the loops `around`."""
+    found: list[tuple[float, Size]] = []
+    values: list[ir.Value] = []
+    for s in block:
+        if isinstance(s, Loop):
+            n = _iterations(s, around)
+            found += _terms(s.body, n if times == 1 else product((times, n)), around | {s.axis})
+        elif isinstance(s, Guard | Allocate):
+            found += _terms(s.body, times, around)
+        else:
+            values += values_of(s)
+    if values:
+        found.append((operations_ns(values) + PLAIN_NS * len(values), times))
+    return found
+
+
+def _iterations(loop: Loop, around: frozenset[E.Sym]) -> Size:
+    """The iterations of a loop; their upper bound, if the number depends on the loops `around` it."""
+    n = loop.extent
+    return int(n.hi) if isinstance(n, E.Expr) and n.symbols & around and n.hi < math.inf else n
+
+
+__all__ = ["print_kernel"]

@@ -31,7 +31,7 @@ _BITS: Final = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
 
 
 # Literals are ints, loop variables are not: both are converted to one type, which selects the function.
-_STYLE: Final = replace(
+STYLE: Final = replace(
     printing.C, floordiv="fj_floordiv((i64)({a}), (i64)({b}))", mod="fj_floormod((i64)({a}), (i64)({b}))"
 )
 
@@ -58,12 +58,12 @@ def literal(value: float, of: dtype) -> str:
 
 def size_source(n: E.IntLike) -> str:
     """A size as C++ source; symbols are written by name (see `units.declared`)."""
-    return str(n) if isinstance(n, int) else f"({printing.to_source(n, _STYLE)})"
+    return str(n) if isinstance(n, int) else f"({printing.to_source(n, STYLE)})"
 
 
 def index_source(e: E.IntLike, names: dict[str, str]) -> str:
     """An index expression over loop variables; bound symbols are written as `names` says."""
-    return printing.to_source(e, _STYLE.with_symbols(lambda s: names.get(s.name, s.name)) if names else _STYLE)
+    return printing.to_source(e, STYLE.with_names(names) if names else STYLE)
 
 
 class Scope:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from eager.base import dtypes
+from eager.base import logs
 from eager.base.dtypes import dtype
 from fxir.base.options import GraphKind
 from fxir.expr import rules as E
@@ -22,23 +22,30 @@ from inductor.artifact import format as A
 from inductor.base.request import Request
 from inductor.base.toolchain import compile_workers
 from inductor.cpp import gemm
-from inductor.cpp.bundles import LoopNest, in_memory, loop_nest, row_local
 from inductor.cpp.epilogue import Epilogue, match, print_epilogue
 from inductor.cpp.gemm_problem import GemmCode
-from inductor.cpp.nests import Kernel, Place, print_nest
+from inductor.cpp.kernel import Kernel, Place
+from inductor.cpp.loops import print_kernel
 from inductor.cpp.prelude import prelude
 from inductor.cpp.products import Problem, unit_strides
 from inductor.cpp.units import NAME, SIZES, SIZES_IN, Functions, Sizes, arguments, comment, declared, spread
-from inductor.cpp.values import TYPE, Scope, cast, index_source, literal, size_source
+from inductor.cpp.values import TYPE, size_source
 from inductor.cpp.vector_math import forms_used
 from inductor.ir import definitions as ir
 from inductor.ir.inline import FUSION, Refusal
 from inductor.ir.sizes import Size, at_least, is_symbolic, plain, product
-from inductor.ir.substitute import free_axes
+from inductor.loops import steps as loop_steps
+from inductor.loops import tree as loops
+from inductor.loops.build import build
+from inductor.loops.build import copy as copy_loops
 from inductor.lowering import lower
+from inductor.plan.bundles import LoopNest, in_memory, loop_nest, row_local
+from inductor.plan.heuristics import schedule_pointwise, schedule_rows, schedule_scatter, schedule_step
+from inductor.plan.in_place import in_place
 from inductor.plan.memory import lifetimes, plan_arena
-from inductor.plan.schedule import Nest, Schedule, Single, Step, schedule
+from inductor.plan.schedule import SCHEDULE, Nest, Schedule, Single, Step, schedule
 
+LOOPS: Final = logs.artifact("loops")
 _FAIL: Final = "rt->fail(rt, (int)FJ_CHECKS[0] - 1, FJ_CHECKS[1]);"
 CHECK_BYTES: Final = 64  # bytes at the start of the arena of a program with checks
 
@@ -118,6 +125,7 @@ class _Compiler:
             self._put(n, plan.output_buffer(i), 0)
         for i, (n, _) in enumerate(self.program.constants):
             self._put(n, plan.constant_buffer(i), 0)
+        self._write_in_place()
         arena = self._arena(plan)
         steps, text = self._steps()
         positions = {n: i for i, n in enumerate(returned)}
@@ -138,6 +146,16 @@ class _Compiler:
         """Buffers created by the graph that outputs refer to, without repeats."""
         names = dict.fromkeys(r.buffer for r in self.program.outputs if isinstance(r, ir.Ref))
         return [n for n in names if n not in self.given]
+
+    def _write_in_place(self) -> None:
+        """Place results in the memory of the inputs that they overwrite, where the order of the loops allows it."""
+        own = {i: nest for i, nest in self.nests.items() if i not in self.absorbed}
+        homes, objections = in_place(self.made, own, {*self.places, *self.taken, *self.taken.values()})
+        for name, given in homes.items():
+            self.places[name] = self.places[given]
+        for o in objections:
+            self.notes.append(str(o))
+            FUSION.log(str(o))
 
     def _arena(self, plan: A.ArtifactPlan) -> Size:
         sizes: dict[str, Size] = {}
@@ -304,13 +322,29 @@ class _Compiler:
             codes.append(self._single(i, step.member))
         if self.program.checks and self.program.writes:
             codes.append(_Code("", [f"if (FJ_CHECKS[0]) {{ {_FAIL} return; }} /* nothing is written to then */"]))
-        codes += [self._write(i, w) for i, w in enumerate(self.program.writes)]
+        codes += [self._write(w) for w in self.program.writes if self.places[w.value.buffer] != self.places[w.input]]
         return _segments(codes)
 
     def _nest(self, i: int) -> _Code:
-        k: Kernel = print_nest(self.nests[i], self.places, self.memory, self.request.knobs.parallel_ns,
-                               self.local[i])  # fmt: skip
-        call = k.call.replace(NAME, self.functions.add("k", k.text, k.title))
+        step = self.made.steps[i]
+        assert isinstance(step, Nest)
+        dtypes = {n: b.layout.dtype for n, b in self.program.buffers.items()}
+        kernel, steps = schedule_step(step, dtypes, self.memory - self.local[i].keys())
+        return self._loops("k", kernel, steps, step.members)
+
+    def _loops(self, prefix: str, kernel: loops.Kernel, steps: loop_steps.Schedule, computed: Sequence[ir.Buffer]) -> _Code:
+        """The code of a scheduled kernel that computes these buffers."""
+        if not kernel.body:
+            return _Code()
+        if SCHEDULE.enabled:
+            SCHEDULE.log(f"{'+'.join(b.name for b in computed)}: {loop_steps.to_text(steps)}")
+        if LOOPS.enabled:
+            LOOPS.log(f"{'+'.join(b.name for b in computed)}:\n{kernel}")
+        title = "; ".join(f"{b.name}: {b.source.title or 'copy'}" for b in computed)
+        return self._code(prefix, print_kernel(kernel, self.places, self.request.knobs.parallel_ns, title))
+
+    def _code(self, prefix: str, k: Kernel) -> _Code:
+        call = k.call.replace(NAME, self.functions.add(prefix, k.text, k.title))
         if k.pointers is not None:
             call = f"{{ {arguments(k.pointers)} {call} }}"
         return _Code("", [f"/* {comment(k.title)} */\n  {call}"], cost_ns=k.cost_ns, symbolic_ps=k.symbolic_ps)
@@ -320,9 +354,9 @@ class _Compiler:
         if isinstance(d, ir.Matmul):
             return self._matmul(i, b, d)
         if isinstance(d, ir.Scan):
-            return self._scan(i, b, d)
+            return self._scan(b)
         assert isinstance(d, ir.Scatter)
-        return self._scatter(i, b, d)
+        return self._scatter(b, d)
 
     def _extern(self, d: ir.Extern) -> _Code:
         results = self.results[d.call]
@@ -375,93 +409,27 @@ class _Compiler:
         call = f"{{ GemmCall g = {{{problem.blas_fields(d.alpha)}, {a_at}, {b_at}, {c_at}}}; rt->gemm(rt, &g, rt->threads); }}"
         return _Code("", [call], None, *cost)
 
-    # ---- scans, scatters, writes: plain loops ----
+    # ---- scans, scatters, writes ----
 
-    def _body(self, pointers: dict[str, bool]) -> Any:
-        def load(v: ir.Load, index: str) -> str:
-            pointers.setdefault(v.buffer, False)
-            return f"p_{v.buffer}[{index}]"
+    def _scan(self, b: ir.Buffer) -> _Code:
+        kernel, steps = schedule_rows(build([b], {n: self.program.buffers[n].layout.dtype for n in b.reads}))
+        return self._loops("scan", kernel, steps, [b])
 
-        return load
+    def _scatter(self, b: ir.Buffer, d: ir.Scatter) -> _Code:
+        """Loops in order, since the last write must win. They are preceded by a copy of the target, if it is read later."""
+        kernel, steps = schedule_scatter(build([b], {n: self.program.buffers[n].layout.dtype for n in b.reads}))
+        code = self._loops("scatter", kernel, steps, [b])
+        if d.target in self.taken:
+            return code
+        copied, symbolic = _cost(b.layout.nbytes, 0.125)
+        copy = f"__builtin_memcpy({self._pointer(b.name)}, {self._pointer(d.target)}, {size_source(b.layout.nbytes)});"
+        return replace(code, statements=[copy, *code.statements], cost_ns=code.cost_ns + copied,
+                       symbolic_ps=plain(code.symbolic_ps + symbolic))  # fmt: skip
 
-    def _function(self, name: str, title: str, pointers: dict[str, bool], body: list[str], signature: str = "char** bufs") -> str:
-        lines = [f"/* {title} */", f"static void {name}({signature}) {{"]
-        if signature != "char** bufs":
-            lines.append("  char** bufs = (char**)ctx;")
-        lines += [f"  {x}" for x in declared(body)]
-        for n, written in pointers.items():
-            p = self.places[n]
-            t = ("" if written else "const ") + TYPE[p.dtype]
-            lines.append(f"  {t}* p_{n} = ({t}*)(bufs[{p.entry}] + {p.offset});")
-        return "\n".join([*lines, *(f"  {x}" for x in body), "}"]) + "\n"
-
-    def _scan(self, i: int, b: ir.Buffer, d: ir.Scan) -> _Code:
-        rows, n = d.ranges, d.length
-        pointers = {b.name: True}
-        inner: list[str] = []
-        scope = Scope(inner, inner, (), self._body(pointers), {}, [0])
-        value = scope.print(d.value)
-        of = b.layout.dtype
-        held = dtypes.float64 if of is dtypes.float32 and d.kind in ("sum", "prod") else of  # rounded once, at the store
-        symbol = {"sum": "acc += {};", "prod": "acc *= {};", "max": "acc = fj_maximum(acc, {});", "min": "acc = fj_minimum(acc, {});"}
-        position = index_source(ir.linear_position((*rows, n), [*(ir.axis(k, s) if s != 1 else 0 for k, s in enumerate(rows)),
-                                                               ir.reduced_axis(0, n) if n != 1 else 0]), {})  # fmt: skip
-        first = literal(1 if d.kind == "prod" else 0, held)
-        step = symbol[d.kind].format(value)
-        if d.kind in ("max", "min"):
-            step = f"acc = r0 == 0 ? {value} : {step.removeprefix('acc = ').rstrip(';')};"
-        body = [f"{TYPE[held]} acc = {first};", f"for (i64 r0 = 0; r0 < {size_source(n)}; r0++) {{", *(f"  {x}" for x in inner),
-                f"  {step}", f"  p_{b.name}[{position}] = {cast('acc', held, of)};", "}"]  # fmt: skip
-        body = _nested(rows, body)
-        return _Code(self._function(f"scan{i}", f"{b.name}: running {d.kind}", pointers, body), [f"scan{i}(bufs);"], None,
-                     *_cost(b.layout.numel, 1.0))  # fmt: skip
-
-    def _scatter(self, i: int, b: ir.Buffer, d: ir.Scatter) -> _Code:
-        """Loops in order, since the last write must win. If the innermost axis alone moves the position, its iterations never
-        write one place twice: they run as a vector, and in parts on several threads.
-        """
-        pointers = {b.name: True}
-        last = len(d.ranges) - 1
-        split = last >= 0 and _moves(d, ir.axis(last, d.ranges[last]))
-        outer: list[str] = []
-        inner: list[str] = []
-        axes = [ir.axis(last, d.ranges[last])] if split else [ir.axis(k, n) for k, n in enumerate(d.ranges)]
-        scope = Scope(outer, inner, axes, self._body(pointers), {}, [0])
-        bound = {s.name: scope.print(v) for s, v in d.indirect}
-        value = scope.print(d.value)
-        inner.append(f"p_{b.name}[{index_source(d.index, bound)}] {'+=' if d.mode == 'add' else '='} {value};")
-        statements = []
-        if d.target not in self.taken:
-            statements.append(f"__builtin_memcpy({self._pointer(b.name)}, {self._pointer(d.target)}, {size_source(b.layout.nbytes)});")
-        each = 2.0 * (0.3 if split else 1.0)
-        cost, symbolic = _cost(product(d.ranges), each)
-        title = f"{b.name}: {d.mode} into {d.target}"
-        if not split:
-            body = [*outer, *_nested(d.ranges, inner)]
-            text, call = self._function(f"scatter{i}", title, pointers, body), f"scatter{i}(bufs);"
-        else:
-            loop = ["#pragma omp simd", f"for (i64 i{last} = begin; i{last} < end; i{last}++) {{", *(f"  {x}" for x in inner), "}"]
-            body = _nested(d.ranges[:-1], [*outer, *loop])
-            text = self._function(f"scatter{i}", title, pointers, body, "void* ctx, long begin, long end")
-            n = d.ranges[last]
-            call = f"scatter{i}(bufs, 0, {size_source(n)});"
-            if is_symbolic(*d.ranges):
-                many = f"{each} * {size_source(product(d.ranges))} > {self.request.knobs.parallel_ns}.0"
-                call = f"if ({many}) rt->parallel_for(rt, scatter{i}, bufs, {size_source(n)}, 64); else {call}"
-            elif isinstance(n, int) and cost > self.request.knobs.parallel_ns:
-                call = f"rt->parallel_for(rt, scatter{i}, bufs, {n}, {max(64, -(-n // 8))});"
-        copied, symbolic_copied = _cost(b.layout.nbytes, 0.125)
-        return _Code(text, [*statements, call], None, cost + copied, plain(symbolic + symbolic_copied))
-
-    def _write(self, i: int, w: ir.Write) -> _Code:
-        target = self.program.buffers[w.input].layout
-        point: list[E.IntLike] = [ir.axis(k, n) if n != 1 else 0 for k, n in enumerate(target.shape)]
-        pointers = {w.input: True}
-        value = f"p_{w.value.buffer}[{index_source(w.value.at(point), {})}]"
-        pointers.setdefault(w.value.buffer, False)
-        body = _nested(target.shape, [f"p_{w.input}[{index_source(target.position(point), {})}] = {value};"])
-        return _Code(self._function(f"write{i}", f"copy to input {w.input}", pointers, body), [f"write{i}(bufs);"], None,
-                     *_cost(target.numel, 0.5))  # fmt: skip
+    def _write(self, w: ir.Write) -> _Code:
+        target = self.program.buffers[w.input]
+        kernel, steps = schedule_pointwise(copy_loops(target, w.value))
+        return self._loops("write", kernel, steps, [target])
 
     # ---- source units ----
 
@@ -525,25 +493,9 @@ def _segments(codes: list[_Code]) -> tuple[tuple[A.Step, ...], list[_Code]]:
     return tuple(steps), codes
 
 
-def _moves(d: ir.Scatter, axis: E.Expr) -> bool:
-    """Whether different iterations of `axis` alone write different positions."""
-    if any(axis in free_axes(v) for _, v in d.indirect):
-        return False
-    steps = E.strides_of(d.index, [axis])
-    step = None if steps is None else steps[0].get(axis)
-    return isinstance(step, E.Int) and int(step) != 0
-
-
 def _cost(count: Size, each_ns: float) -> tuple[float, Size]:
     """(nanoseconds, picoseconds) of `count` times `each_ns`: nanoseconds if the count is fixed, else picoseconds."""
     return (count * each_ns, 0) if isinstance(count, int) else (0.0, plain(count * max(int(each_ns * 1000), 1)))
-
-
-def _nested(sizes: Sequence[Size], body: list[str]) -> list[str]:
-    for k in range(len(sizes) - 1, -1, -1):
-        if sizes[k] != 1:
-            body = [f"for (i64 i{k} = 0; i{k} < {size_source(sizes[k])}; i{k}++) {{", *(f"  {x}" for x in body), "}"]
-    return ["{", *(f"  {x}" for x in body), "}"]
 
 
 def _spec(layout: ir.Layout) -> A.Spec:

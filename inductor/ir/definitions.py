@@ -37,220 +37,100 @@ definition's store position is always the row-major position of its ranges.
 
 from __future__ import annotations
 
-import math
-import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, TypeVar
-from weakref import WeakValueDictionary
+from typing import TYPE_CHECKING, Any
 
-from eager.base import dtypes
 from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from fxir.symbols.shapes import NeedsStatic, SymbolSource
 from inductor.ir.sizes import Size, nominal, plain, product
-
-# -- the operations of values --------------------------------------------------------------------------------------
-
-ARITHMETIC: Final = frozenset("add sub mul div neg maximum minimum abs sign floordiv truncdiv remainder fmod pow".split())
-COMPARISONS: Final = frozenset("eq ne lt le gt ge".split())
-LOGIC: Final = frozenset("logical_and logical_or logical_not logical_xor isnan isinf isfinite signbit".split())
-BITS: Final = frozenset("bitwise_and bitwise_or bitwise_xor bitwise_not left_shift right_shift".split())
-ROUNDING: Final = frozenset("floor ceil round trunc".split())
-ELEMENTARY: Final = frozenset(
-    "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 hypot "
-    "erf erfc erfinv lgamma digamma copysign".split()
+from inductor.ir.values import (
+    ARITHMETIC as ARITHMETIC,
 )
-# where(c, a, b); cast(x) to the dtype of the node; check_index(i, n, c): i if 0 <= i < n, else 0, and check c of the program
-# fails with i; wrap_index(i, n, c): the same with -n <= i < 0 counted from the end; philox(seed, counter_low, counter_high,
-# lane): 32 random bits, as int64, of Philox4x32-10.
-SPECIAL: Final = frozenset("where cast check_index wrap_index philox".split())
-OPS: Final = ARITHMETIC | COMPARISONS | LOGIC | BITS | ROUNDING | ELEMENTARY | SPECIAL
-
-
-class Value:
-    """The computation at one point of a loop. Build with the functions below.
-
-    dtype: its element type. children: the values that it is computed from.
-    """
-
-    __slots__ = ("__weakref__", "children", "dtype")
-
-    dtype: dtype
-    children: tuple[Value, ...]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        raise TypeError(f"{type(self).__name__}: loop values are not pickled; keep the graph instead")
-
-
-class Const(Value):
-    """A number of its dtype."""
-
-    __slots__ = ("value",)
-    value: bool | int | float
-
-    def __repr__(self) -> str:
-        return f"{self.value}" if self.dtype in (dtypes.int64, dtypes.float32) else f"{self.value}:{self.dtype.name}"
-
-
-class Index(Value):
-    """An integer expression of loop variables, as an int64 value."""
-
-    __slots__ = ("expr",)
-    expr: E.Expr
-
-    def __repr__(self) -> str:
-        return f"[{self.expr}]"
-
-
-class Load(Value):
-    """buffer[index], if mask (a bool value) is True or None; otherwise unspecified and not read."""
-
-    __slots__ = ("buffer", "index", "indirect", "mask")
-    buffer: str
-    index: E.Expr
-    mask: Value | None
-    indirect: tuple[tuple[E.Sym, Value], ...]
-
-    def __repr__(self) -> str:
-        more = "".join(f", {s}={v}" for s, v in self.indirect)
-        more += "" if self.mask is None else f" if {self.mask}"
-        return f"{self.buffer}[{self.index}{more}]"
-
-
-class Op(Value):
-    """name(*args), one of `OPS`; `dtype` is the result's."""
-
-    __slots__ = ("args", "name")
-    name: str
-    args: tuple[Value, ...]
-
-    def __repr__(self) -> str:
-        name = f"cast<{self.dtype.name}>" if self.name == "cast" else self.name
-        return f"{name}({', '.join(map(repr, self.args))})"
-
-
-V = TypeVar("V", bound=Value)
-_table: WeakValueDictionary[tuple[Any, ...], Any] = WeakValueDictionary()
-_lock = threading.Lock()
-_FIELDS: Final[dict[type[Value], tuple[str, ...]]] = {
-    Const: ("value", "dtype"),
-    Index: ("expr", "dtype"),
-    Load: ("buffer", "index", "dtype", "mask", "indirect"),
-    Op: ("name", "args", "dtype"),
-}
-
-
-def _intern(cls: type[V], key: tuple[Any, ...], fields: tuple[Any, ...], children: tuple[Value, ...] = ()) -> V:
-    v: V | None = _table.get(key)
-    if v is None:
-        with _lock:
-            v = _table.get(key)
-            if v is None:
-                v = object.__new__(cls)
-                for name, x in zip(_FIELDS[cls], fields, strict=True):
-                    setattr(v, name, x)
-                v.children = children
-                _table[key] = v
-    return v
-
-
-def const(value: Any, of: dtype) -> Const:
-    """The number `value` converted to `of`, a float as a cast converts it."""
-    v: Any
-    if isinstance(value, complex) and not value.imag and not of.is_complex:
-        value = value.real
-    if of is dtypes.bool_:
-        v = bool(value)
-    elif of.is_integral:
-        v = wrap(_whole(value, of) if isinstance(value, float) else int(value), of)
-    else:
-        v = float(value)
-    # repr distinguishes 0.0 from -0.0 and 1 from True, and gives one text for all nans.
-    return _intern(Const, (Const, repr(v), of.code), (v, of))
-
-
-def _whole(value: float, of: dtype) -> int:
-    """A float rounded towards zero. A value outside the range gives the lowest int32 or int64 (see `inductor.cpp.values.cast`)."""
-    if of is dtypes.uint64 and value >= 2.0**63:
-        return _whole(value - 2.0**63, dtypes.int64) + (1 << 63)
-    limit = 2.0 ** (63 if of.itemsize == 8 or of is dtypes.uint32 else 31)
-    return math.trunc(value) if math.isfinite(value) and -limit <= math.trunc(value) < limit else -int(limit)
-
-
-def wrap(value: int, of: dtype) -> int:
-    """`value` in two's complement of an integer dtype."""
-    bits = of.itemsize * 8
-    value &= (1 << bits) - 1
-    return value - (1 << bits) if of.is_signed and value >> (bits - 1) else value
-
-
-def index(e: E.IntLike) -> Value:
-    """An integer expression as a value: a Const where it is constant."""
-    e = E.as_expr(e)
-    if isinstance(e, E.Int):
-        return const(e.value, dtypes.int64)
-    return _intern(Index, (Index, e), (e, dtypes.int64))
-
-
-def load(buffer: str, at: E.IntLike, of: dtype, mask: Value | None = None,
-         indirect: Sequence[tuple[E.Sym, Value]] = ()) -> Load:  # fmt: skip
-    """buffer[at]. `indirect` binds symbols in `at`; bindings of other symbols are dropped."""
-    if not isinstance(at, E.Expr):
-        at = E.as_expr(at)
-    bound = tuple([(s, v) for s, v in indirect if s in at.symbols]) if indirect else ()
-    if isinstance(mask, Const):
-        if not mask.value:
-            raise ValueError(f"load: the mask of {buffer}[{at}] is constantly False; use the other value instead")
-        mask = None
-    children = tuple(v for _, v in bound) if mask is None else (mask, *(v for _, v in bound))
-    return _intern(Load, (Load, buffer, at, of.code, mask, bound), (buffer, at, of, mask, bound), children)
-
-
-def make_op(name: str, args: tuple[Value, ...], of: dtype) -> Op:
-    """The node name(*args), not simplified. Raises: ValueError for an unknown name."""
-    if name not in OPS:
-        raise ValueError(f"ir: {name!r} is not an operation of loop values; allowed: {', '.join(sorted(OPS))}")
-    return _intern(Op, (Op, name, args, of.code), (name, args, of), args)
-
-
-@lru_cache(maxsize=4096)
-def counter(name: str, size: Size) -> E.Expr:
-    """A symbol `name` in 0..size-1 (0 alone if size is less)."""
-    if isinstance(size, int):
-        return E.sym(name, 0, max(size, 1) - 1)
-    return E.sym(name, 0, max(size.hi, 1) - 1, below=size)
-
-
-@lru_cache(maxsize=1024)
-def axis(k: int, size: Size) -> E.Expr:
-    """Loop variable k of a definition with `size` iterations."""
-    return counter(f"i{k}", size)
-
-
-@lru_cache(maxsize=1024)
-def reduced_axis(k: int, size: Size) -> E.Expr:
-    """Reduced loop variable k of a definition with `size` iterations."""
-    return counter(f"r{k}", size)
-
-
-def walk(roots: Iterable[Value]) -> list[Value]:
-    """Every value under `roots` once, operands before users. The walk is iterative: chains may be thousands deep."""
-    found: dict[Value, None] = {}
-    opened: set[Value] = set()
-    stack = list(roots)[::-1]
-    while stack:
-        v = stack[-1]
-        if v in opened:
-            stack.pop()
-            found[v] = None  # a second root, or a second operand, that is the same value changes nothing
-        else:
-            opened.add(v)
-            stack.extend([c for c in reversed(v.children) if c not in opened])
-    return list(found)
-
+from inductor.ir.values import (
+    BITS as BITS,
+)
+from inductor.ir.values import (
+    COMPARISONS as COMPARISONS,
+)
+from inductor.ir.values import (
+    ELEMENTARY as ELEMENTARY,
+)
+from inductor.ir.values import (
+    LOGIC as LOGIC,
+)
+from inductor.ir.values import (
+    OPS as OPS,
+)
+from inductor.ir.values import (
+    ROUNDING as ROUNDING,
+)
+from inductor.ir.values import (
+    SPECIAL as SPECIAL,
+)
+from inductor.ir.values import (
+    Const as Const,
+)
+from inductor.ir.values import (
+    Index as Index,
+)
+from inductor.ir.values import (
+    Load as Load,
+)
+from inductor.ir.values import (
+    Op as Op,
+)
+from inductor.ir.values import (
+    Value as Value,
+)
+from inductor.ir.values import (
+    at_point as at_point,
+)
+from inductor.ir.values import (
+    axis as axis,
+)
+from inductor.ir.values import (
+    both as both,
+)
+from inductor.ir.values import (
+    const as const,
+)
+from inductor.ir.values import (
+    counter as counter,
+)
+from inductor.ir.values import (
+    free_axes as free_axes,
+)
+from inductor.ir.values import (
+    index as index,
+)
+from inductor.ir.values import (
+    load as load,
+)
+from inductor.ir.values import (
+    loads_in as loads_in,
+)
+from inductor.ir.values import (
+    make_op as make_op,
+)
+from inductor.ir.values import (
+    reduced_axis as reduced_axis,
+)
+from inductor.ir.values import (
+    replace_loads as replace_loads,
+)
+from inductor.ir.values import (
+    symbols_in as symbols_in,
+)
+from inductor.ir.values import (
+    walk as walk,
+)
+from inductor.ir.values import (
+    wrap as wrap,
+)
 
 # -- buffers -------------------------------------------------------------------------------------------------------
 
@@ -664,3 +544,26 @@ def print_program(p: Program) -> str:
     lines = [print_definition(b) for b in p.buffers.values()]
     lines += [f"write {w.input} <- {w.value}" for w in p.writes]
     return "\n".join([*lines, f"return {', '.join(map(str, p.outputs))}"])
+
+
+def producer_at(definition: Pointwise, at: Load) -> Value:
+    """The value of `definition` at the element that `at` reads."""
+    point = split_position(at.index, definition.ranges)
+    mapping: dict[E.Expr, E.IntLike] = {axis(k, n): p for k, (n, p) in enumerate(zip(definition.ranges, point, strict=True)) if n != 1}
+    return at_point(definition.value, mapping, at.mask, at.indirect)
+
+
+def with_value(definition: Definition, rewrite: Callable[[Value], Value]) -> Definition:
+    """The same definition over rewritten values."""
+    match definition:
+        case Pointwise():
+            return Pointwise(definition.ranges, rewrite(definition.value))
+        case Reduction():
+            return Reduction(definition.ranges, definition.reduced, definition.kind, rewrite(definition.value))
+        case Scan():
+            return Scan(definition.ranges, definition.length, definition.kind, rewrite(definition.value))
+        case Scatter():
+            bound = tuple((s, rewrite(v)) for s, v in definition.indirect)
+            return Scatter(definition.ranges, definition.target, definition.index, bound, rewrite(definition.value),
+                              definition.mode)  # fmt: skip
+    return definition

@@ -13,7 +13,8 @@ from typing import Any, Final
 from eager.base import logs
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
-from inductor.ir.substitute import producer_at, replace_loads, with_value
+from inductor.ir.definitions import producer_at, with_value
+from inductor.ir.values import replace_loads
 
 FUSION: Final = logs.artifact("fusion")
 CHEAP_OPERATIONS: Final = 6

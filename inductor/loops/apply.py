@@ -6,69 +6,62 @@ for the tail of a loop is a statement like any other, so every result prints, ru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from eager.base import dtypes
+from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, ceildiv, plain
 from inductor.loops.combine import COMBINES
-from inductor.loops.dependence import accesses, carried, conflicts, rest_below_stride, separates
+from inductor.loops.dependence import Access, accesses, carried, conflicts, private_part, separates
+from inductor.loops.narrow import narrow
+from inductor.loops.reductions import in_columns, in_lanes, in_stages
+from inductor.loops.refusal import Refusal, Refused
 from inductor.loops.steps import (
-    BlockReduction,
+    Columns,
     Contract,
+    Cut,
     Distribute,
     FuseAxes,
     Join,
+    Lanes,
     Mark,
     Reorder,
     Schedule,
     Split,
-    SplitReduction,
+    Stages,
     Step,
 )
 from inductor.loops.tree import (
     Accumulate,
     Allocate,
     Block,
+    Fold,
     Guard,
     Kernel,
+    Kind,
     Local,
     Loop,
     Place,
     Statement,
-    Store,
+    allocated,
     loops_of,
-    places_of,
+    raised,
     rename,
     rename_memory,
     repeat,
-    rewrite,
+    replace_statement,
     substitute,
-    values_of,
     walk,
     with_body,
 )
 
 MAX_UNROLLED = 64  # iterations
 MAX_LOCAL = 1 << 16  # elements of a local that grows by a distributed loop
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A step that cannot be done, and why."""
-
-    step: Step
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.step}: {self.reason}"
-
-
-class _Refused(Exception):
-    """Carries a reason from inside a step to `apply`."""
+ROW_BYTES = 24 << 10  # most bytes of one iteration's part of a buffer of unknown size: it should stay in the nearest cache
 
 
 def apply(kernel: Kernel, schedule: Schedule) -> Kernel | Refusal:
@@ -76,7 +69,7 @@ def apply(kernel: Kernel, schedule: Schedule) -> Kernel | Refusal:
     for step in schedule:
         try:
             kernel = _contract(kernel, step) if isinstance(step, Contract) else replace(kernel, body=_perform(kernel.body, step))
-        except _Refused as refused:
+        except Refused as refused:
             return Refusal(step, str(refused))
     return kernel
 
@@ -86,6 +79,8 @@ def _perform(body: Block, step: Step) -> Block:
     match step:
         case Split():
             return _split(body, step)
+        case Cut():
+            return _cut(body, step)
         case Reorder():
             return _reorder(body, step)
         case FuseAxes():
@@ -96,10 +91,12 @@ def _perform(body: Block, step: Step) -> Block:
             return _distribute(body, step)
         case Join():
             return _join(body, step)
-        case SplitReduction():
-            return _split_reduction(body, step)
-        case BlockReduction():
-            return _block_reduction(body, step)
+        case Lanes():
+            return _lanes(body, step)
+        case Columns():
+            return _columns(body, step)
+        case Stages():
+            return _stages(body, step)
     raise TypeError(f"apply: {step!r} is not a step")
 
 
@@ -107,25 +104,21 @@ def _perform(body: Block, step: Step) -> Block:
 def _loop(body: Block, axis: str) -> Loop:
     found = loops_of(body).get(axis)
     if found is None:
-        raise _Refused(f"there is no loop {axis}; the loops are {', '.join(loops_of(body)) or 'none'}")
+        raise Refused(f"there is no loop {axis}; the loops are {', '.join(loops_of(body)) or 'none'}")
     return found
-
-
-def _replace(body: Block, old: Statement, new: Block) -> Block:
-    return rewrite(body, lambda s: new if s is old else None)
 
 
 def _only(loop: Loop) -> Loop:
     """The loop that is the whole body of `loop`."""
     if len(loop.body) != 1 or not isinstance(loop.body[0], Loop):
-        raise _Refused(f"the body of {loop.axis.name} is not one loop")
+        raise Refused(f"the body of {loop.axis.name} is not one loop")
     return loop.body[0]
 
 
 def _free(body: Block, name: str) -> str:
     """`name`, which no loop may have yet."""
     if name in loops_of(body):
-        raise _Refused(f"there is a loop {name} already")
+        raise Refused(f"there is a loop {name} already")
     return name
 
 
@@ -135,7 +128,7 @@ def _less(e: E.Expr, n: Size) -> ir.Value:
 
 def _constant(loop: Loop) -> int:
     if not isinstance(loop.extent, int):
-        raise _Refused(f"the extent {loop.extent} of {loop.axis.name} is not constant")
+        raise Refused(f"the extent {loop.extent} of {loop.axis.name} is not constant")
     return loop.extent
 
 
@@ -143,13 +136,13 @@ def _constant(loop: Loop) -> int:
 def _blocks(body: Block, loop: Loop, factor: int) -> tuple[E.Sym, E.Sym, Size, Callable[[Block], Block]]:
     """The two axes of a split loop, the number of blocks, and the substitution of the old axis in its body."""
     if factor < 2:
-        raise _Refused(f"the factor is {factor}; allowed: 2 and more")
+        raise Refused(f"the factor is {factor}; allowed: 2 and more")
     count = ceildiv(loop.extent, factor)
     name = loop.axis.name
     outer, inner = ir.counter(_free(body, f"{name}_o"), count), ir.counter(_free(body, f"{name}_i"), factor)
     # A single block has no outer symbol: its counter is the constant 0.
     if not isinstance(outer, E.Sym) or not isinstance(inner, E.Sym):
-        raise _Refused(f"{name} has {loop.extent} iterations, no more than one block of {factor}")
+        raise Refused(f"{name} has {loop.extent} iterations, no more than one block of {factor}")
     at = outer * factor + inner
 
     def inside(block: Block) -> Block:
@@ -169,7 +162,7 @@ def _split(body: Block, step: Split) -> Block:
         return _peel(body, loop, step.factor)
     outer, inner, count, inside = _blocks(body, loop, step.factor)
     kind = loop.kind
-    return _replace(body, loop, (Loop(outer, count, kind, (Loop(inner, step.factor, kind, inside(loop.body)),)),))
+    return replace_statement(body, loop, (Loop(outer, count, kind, (Loop(inner, step.factor, kind, inside(loop.body)),)),))
 
 
 def _peel(body: Block, loop: Loop, factor: int) -> Block:
@@ -177,31 +170,47 @@ def _peel(body: Block, loop: Loop, factor: int) -> Block:
     name, kind = loop.axis.name, loop.kind
     count, rest = (plain(op(E.as_expr(loop.extent), E.as_expr(factor))) for op in (E.floordiv, E.mod))
     if factor < 2 or count == 0:
-        raise _Refused(f"{name} has {loop.extent} iterations, no whole block of {factor}")
+        raise Refused(f"{name} has {loop.extent} iterations, no whole block of {factor}")
     outer, inner = ir.counter(_free(body, f"{name}_o"), count), ir.counter(_free(body, f"{name}_i"), factor)
     blocks = repeat(inner, factor, kind, substitute(loop.body, {loop.axis: outer * factor + inner}))
     axis = ir.counter(_free(body, f"{name}_t"), rest)
     tail = rename(substitute(loop.body, {loop.axis: E.mul(count, factor) + axis}), "_t")
-    return _replace(body, loop, (*repeat(outer, count, kind, blocks), *repeat(axis, rest, kind, tail)))
+    return replace_statement(body, loop, (*repeat(outer, count, kind, blocks), *repeat(axis, rest, kind, tail)))
+
+
+def _cut(body: Block, step: Cut) -> Block:
+    """Loops over the ranges between the cuts, in which comparisons that a range decides are replaced by their results."""
+    loop = _loop(body, step.axis)
+    edges = [0, *step.at, _constant(loop)]
+    if any(a >= b for a, b in pairwise(edges)):
+        raise Refused(f"the cuts {list(step.at)} are not ascending positions in 1..{_constant(loop) - 1}")
+    if any(isinstance(s, Allocate) for s in walk(loop.body)):
+        raise Refused(f"the body of {step.axis} has locals")
+    pieces: list[Statement] = []
+    for k, (start, stop) in enumerate(pairwise(edges)):
+        axis = ir.counter(_free(body, f"{step.axis}_c{k}"), stop - start)
+        inside = narrow(substitute(rename(loop.body, f"_c{k}"), {loop.axis: axis + start}))
+        pieces += repeat(axis, stop - start, loop.kind, inside)
+    return replace_statement(body, loop, tuple(pieces))
 
 
 def _reorder(body: Block, step: Reorder) -> Block:
     outer = _loop(body, step.outer)
     if len(outer.body) == 1 and isinstance(outer.body[0], Guard):
         outer_new = _sink_guard(outer)
-        body, outer = _replace(body, outer, (outer_new,)), outer_new
+        body, outer = replace_statement(body, outer, (outer_new,)), outer_new
     inner = _only(outer)
     if inner.axis.name != step.inner:
-        raise _Refused(f"the body of {step.outer} is the loop {inner.axis.name}")
+        raise Refused(f"the body of {step.outer} is the loop {inner.axis.name}")
     if isinstance(inner.extent, E.Expr) and outer.axis in inner.extent.symbols:
-        raise _Refused(f"the extent of {step.inner} depends on {step.outer}")
-    found = list(accesses(inner.body))
+        raise Refused(f"the extent of {step.inner} depends on {step.outer}")
+    found = accesses(inner.body)
     for a, b in conflicts(found, found):
         if not separates(outer.axis, a, b, [inner.axis]) and not separates(inner.axis, a, b, [outer.axis]):
-            raise _Refused(_depends(a.place, b.place))
+            raise Refused(_depends(a.place, b.place))
     if _is_ordered(inner.body):
-        raise _Refused("the order of the reduction's iterations matters")
-    return _replace(body, outer, (with_body(inner, (with_body(outer, inner.body),)),))
+        raise Refused("the order of the reduction's iterations matters")
+    return replace_statement(body, outer, (with_body(inner, (with_body(outer, inner.body),)),))
 
 
 def _sink_guard(outer: Loop) -> Loop:
@@ -209,7 +218,7 @@ def _sink_guard(outer: Loop) -> Loop:
     guard = outer.body[0]
     assert isinstance(guard, Guard)
     if len(guard.body) != 1 or not isinstance(guard.body[0], Loop):
-        raise _Refused(f"the body of {outer.axis.name} is not one loop")
+        raise Refused(f"the body of {outer.axis.name} is not one loop")
     inner = guard.body[0]
     return Loop(outer.axis, outer.extent, outer.kind, (with_body(inner, (Guard(guard.condition, inner.body),)),))
 
@@ -226,47 +235,57 @@ def _fuse_axes(body: Block, step: FuseAxes) -> Block:
     outer = _loop(body, step.outer)
     inner = _only(outer)
     if inner.axis.name != step.inner:
-        raise _Refused(f"the body of {step.outer} is the loop {inner.axis.name}")
-    if outer.kind != inner.kind:
-        raise _Refused(f"{step.outer} is {outer.kind} and {step.inner} is {inner.kind}")
+        raise Refused(f"the body of {step.outer} is the loop {inner.axis.name}")
+    kind = _kind_of_both(outer, inner)
     extent = plain(E.mul(outer.extent, inner.extent))
-    axis = ir.counter(_free(body, f"{step.outer}_{step.inner}"), extent)
+    axis = ir.counter(_free(body, f"{step.outer}.{step.inner}"), extent)
     if not isinstance(axis, E.Sym):
-        raise _Refused("the fused loop has one iteration")
+        raise Refused("the fused loop has one iteration")
     at: dict[E.Expr, E.IntLike] = {outer.axis: E.floordiv(axis, inner.extent), inner.axis: E.mod(axis, inner.extent)}
-    return _replace(body, outer, (Loop(axis, extent, outer.kind, substitute(inner.body, at)),))
+    return replace_statement(body, outer, (Loop(axis, extent, kind, substitute(inner.body, at)),))
+
+
+def _kind_of_both(outer: Loop, inner: Loop) -> Kind:
+    """How one loop of both runs. A serial loop may join a parallel one if its iterations are independent."""
+    if {outer.kind, inner.kind} == {"serial", "parallel"}:
+        for a, b in carried(outer if outer.kind == "serial" else inner):
+            raise Refused(_depends(a.place, b.place))
+        return "parallel"
+    if outer.kind != inner.kind:
+        raise Refused(f"{outer.axis.name} is {outer.kind} and {inner.axis.name} is {inner.kind}")
+    return outer.kind
 
 
 def _mark(body: Block, step: Mark) -> Block:
     loop = _loop(body, step.axis)
     if step.kind == "unrolled" and _constant(loop) > MAX_UNROLLED:
-        raise _Refused(f"{loop.extent} iterations are too many to unroll; allowed: up to {MAX_UNROLLED}")
-    if step.kind == "vector":
-        _constant(loop)
-        if any(isinstance(s, Loop) and s.kind != "unrolled" for s in walk(loop.body)):
-            raise _Refused("a vector loop holds no other loop")
+        raise Refused(f"{loop.extent} iterations are too many to unroll; allowed: up to {MAX_UNROLLED}")
+    if step.kind == "vector" and any(isinstance(s, Loop) and s.kind != "unrolled" for s in walk(loop.body)):
+        raise Refused("a vector loop holds no other loop")
     if step.kind == "parallel" and any(isinstance(s, Loop) and s.kind == "parallel" for s in walk(loop.body)):
-        raise _Refused("a parallel loop holds no other parallel loop")
+        raise Refused("a parallel loop holds no other parallel loop")
     if step.kind in ("parallel", "vector"):
         for a, b in carried(loop):
-            raise _Refused(_depends(a.place, b.place))
-    return _replace(body, loop, (Loop(loop.axis, loop.extent, step.kind, loop.body),))
+            raise Refused(_depends(a.place, b.place))
+    return replace_statement(body, loop, (Loop(loop.axis, loop.extent, step.kind, loop.body),))
 
 
 def _distribute(body: Block, step: Distribute) -> Block:
     loop = _loop(body, step.axis)
     locals_, statements = _flatten(loop.body)
     if len(statements) < 2:
-        raise _Refused(f"the body of {step.axis} is one statement")
+        raise Refused(f"the body of {step.axis} is one statement")
     if any(isinstance(s, Loop) and s.kind != "serial" for s in walk(loop.body)):
-        raise _Refused("loops inside are scheduled already")
+        raise Refused("loops inside are scheduled already")
+    if any(x in s.parts for s in walk(loop.body) if isinstance(s, Fold) for x in locals_):
+        raise Refused("a statement reads a whole local of the loop's body")
     arrays = {x.name: _expanded(x, loop) for x in locals_}
     block = rename_memory(tuple(statements), {x.name: (x.name, E.mul(loop.axis, x.size)) for x in locals_})
     for k, first in enumerate(block):
         for second in block[k + 1 :]:
             for a, b in conflicts(accesses((first,)), accesses((second,))):
                 if not separates(loop.axis, a, b):
-                    raise _Refused(_depends(a.place, b.place))
+                    raise Refused(_depends(a.place, b.place))
     names = [loop.axis.name, *(f"{loop.axis.name}_{k}" for k in range(1, len(block)))]
     out: list[Statement] = []
     for name, s in zip(names, block, strict=True):
@@ -276,7 +295,7 @@ def _distribute(body: Block, step: Distribute) -> Block:
     new: Block = tuple(out)
     for x in reversed(list(arrays.values())):
         new = (Allocate(x, new),)
-    return _replace(body, loop, new)
+    return replace_statement(body, loop, new)
 
 
 def _flatten(block: Block) -> tuple[list[Local], list[Statement]]:
@@ -298,128 +317,140 @@ def _flatten(block: Block) -> tuple[list[Local], list[Statement]]:
 
 
 def _expanded(x: Local, loop: Loop) -> Local:
+    if not isinstance(x.size, int):
+        raise Refused(f"{x.name} has {x.size} elements in each iteration, which is not constant")
     size = x.size * _constant(loop)
     if size > MAX_LOCAL:
-        raise _Refused(f"{x.name} would have {size} elements; allowed: up to {MAX_LOCAL}")
+        raise Refused(f"{x.name} would have {size} elements; allowed: up to {MAX_LOCAL}")
     return Local(x.name, size, x.dtype, "stack")
 
 
 def _join(body: Block, step: Join) -> Block:
     first, second = _loop(body, step.first), _loop(body, step.second)
-    _require_neighbours(body, first, second)
+    owner = next((x for x in walk(body) if isinstance(x, Loop | Guard) and _holds(x.body, first, second)), None)
+    block = body if owner is None else owner.body
+    if not _holds(block, first, second):
+        raise Refused(f"{step.second} does not follow {step.first}")
     if E.as_expr(first.extent) is not E.as_expr(second.extent):
-        raise _Refused(f"{step.first} has {first.extent} iterations and {step.second} has {second.extent}")
+        raise Refused(f"{step.first} has {first.extent} iterations and {step.second} has {second.extent}")
     if first.kind != second.kind:
-        raise _Refused(f"{step.first} is {first.kind} and {step.second} is {second.kind}")
+        raise Refused(f"{step.first} is {first.kind} and {step.second} is {second.kind}")
     moved = substitute(second.body, {second.axis: first.axis})
     for a, b in conflicts(accesses(first.body), accesses(moved)):
         if not separates(first.axis, a, b):
-            raise _Refused(_depends(a.place, b.place))
-    joined = Loop(first.axis, first.extent, first.kind, (*first.body, *moved))
-    return _replace(_replace(body, second, ()), first, (joined,))
+            raise Refused(_depends(a.place, b.place))
+    joined = Loop(first.axis, first.extent, first.kind, raised((*first.body, *moved)))
+    new = _beside(raised(block), first, second, joined)
+    return new if owner is None else replace_statement(body, owner, (with_body(owner, new),))
 
 
-def _require_neighbours(body: Block, first: Loop, second: Loop) -> None:
-    blocks: list[Block] = [body, *(s.body for s in walk(body) if isinstance(s, Loop | Guard | Allocate))]
-    for block in blocks:
-        for a, b in pairwise(block):
-            if a is first and b is second:
-                return
-    raise _Refused(f"{second.axis.name} does not follow {first.axis.name}")
+def _holds(block: Block, first: Loop, second: Loop) -> bool:
+    """Whether both loops are statements of the block, in this order, apart from the locals around them."""
+    found = [s for s in _within_locals(block) if s is first or s is second]
+    return len(found) == 2 and found[0] is first
+
+
+def _within_locals(block: Block) -> Iterator[Statement]:
+    """The statements of a block and of the allocations in it."""
+    for s in block:
+        if isinstance(s, Allocate):
+            yield from _within_locals(s.body)
+        else:
+            yield s
+
+
+def _beside(block: Block, first: Loop, second: Loop, joined: Loop) -> Block:
+    """The block with `joined` in place of the two loops. Each statement between them moves before or behind, as conflicts allow."""
+    if len(block) == 1 and isinstance(block[0], Allocate):
+        return (with_body(block[0], _beside(block[0].body, first, second, joined)),)
+    at, to = (next(k for k, s in enumerate(block) if s is x) for x in (first, second))
+    before: list[Statement] = []
+    behind: list[Statement] = []
+    for s in block[at + 1 : to]:
+        if not _conflict((s,), (first, *behind)):
+            before.append(s)
+        elif not _conflict((s,), (second,)):
+            behind.append(s)
+        else:
+            raise Refused(f"{second.axis.name} does not follow {first.axis.name}: a statement between them needs both orders")
+    return (*block[:at], *before, joined, *behind, *block[to + 1 :])
+
+
+def _conflict(first: Block, second: Block) -> bool:
+    return bool(conflicts(accesses(first), accesses(second)))
 
 
 # -- reductions ----------------------------------------------------------------------------------------------------
-def _accumulation(loop: Loop) -> Accumulate:
-    """The accumulation that is the whole body of a loop, into one place for all iterations."""
-    if len(loop.body) != 1 or not isinstance(loop.body[0], Accumulate):
-        raise _Refused(f"the body of {loop.axis.name} is not one accumulation")
-    s = loop.body[0]
-    if any(loop.axis in p.index.symbols or p.indirect for p in s.places):
-        raise _Refused(f"{loop.axis.name} does not accumulate into one place")
-    written = {p.name for p in places_of(s)}
-    if any(isinstance(v, ir.Load) and v.buffer in written for v in ir.walk(values_of(s))):
-        raise _Refused("the accumulated value reads the running result")
-    if COMBINES[s.combine].is_ordered:
-        raise _Refused("the order of the reduction's iterations matters")
-    return s
+def _lanes(body: Block, step: Lanes) -> Block:
+    chain = _around(body, _loop(body, step.axis))
+    return replace_statement(body, chain[0], in_lanes(body, chain, step.lanes, step.block))
 
 
-def _partial(body: Block, s: Accumulate, axis: str, size: int) -> list[Local]:
-    taken = {x.local.name for x in walk(body) if isinstance(x, Allocate)}
-    found = [Local(f"{axis}_part{k}", size, v.dtype, "stack" if size > 1 else "register") for k, v in enumerate(s.values)]
-    if any(x.name in taken for x in found):
-        raise _Refused(f"{axis} has partial results already")
-    return found
+def _around(body: Block, loop: Loop) -> list[Loop]:
+    """The loops that end in `loop`, each the whole body of the one before."""
+    chain = [loop]
+    parents = {id(s): x for x in walk(body) if isinstance(x, Loop) for s in x.body if len(x.body) == 1}
+    while (parent := parents.get(id(chain[0]))) is not None:
+        chain.insert(0, parent)
+    return chain
 
 
-def _identity(s: Accumulate, places: Iterable[Place]) -> Block:
-    values = COMBINES[s.combine].identity(s.values[0].dtype)
-    return tuple(Store(p, v) for p, v in zip(places, values, strict=True))
-
-
-def _places(locals_: Iterable[Local], at: E.IntLike) -> tuple[Place, ...]:
-    return tuple(Place(x.name, E.as_expr(at)) for x in locals_)
-
-
-def _loads(locals_: Iterable[Local], at: E.IntLike) -> tuple[ir.Value, ...]:
-    return tuple(ir.load(x.name, at, x.dtype) for x in locals_)
-
-
-def _split_reduction(body: Block, step: SplitReduction) -> Block:
+def _columns(body: Block, step: Columns) -> Block:
     loop = _loop(body, step.axis)
-    s = _accumulation(loop)
-    outer, inner, count, inside = _blocks(body, loop, step.lanes)
-    parts = _partial(body, s, step.axis, step.lanes)
-    begin, end = (ir.counter(_free(body, f"{step.axis}_{word}"), step.lanes) for word in ("begin", "end"))
-    assert isinstance(begin, E.Sym) and isinstance(end, E.Sym)
-    values = inside((Accumulate(_places(parts, inner), s.combine, s.values),))
-    new: Block = (
-        Loop(begin, step.lanes, "serial", _identity(s, _places(parts, begin))),
-        Loop(outer, count, loop.kind, (Loop(inner, step.lanes, "serial", values),)),
-        Loop(end, step.lanes, "serial", (Accumulate(s.places, s.combine, _loads(parts, end)),)),
-    )
-    return _replace(body, loop, _allocated(parts, new))
+    return replace_statement(body, loop, in_columns(body, loop, step.width, step.block))
 
 
-def _block_reduction(body: Block, step: BlockReduction) -> Block:
-    loop = _loop(body, step.axis)
-    s = _accumulation(loop)
-    outer, inner, count, inside = _blocks(body, loop, step.size)
-    parts = _partial(body, s, step.axis, 1)
-    here = _places(parts, 0)
-    values = inside((Accumulate(here, s.combine, s.values),))
-    block: Block = (
-        *_identity(s, here),
-        Loop(inner, step.size, "serial", values),
-        Accumulate(s.places, s.combine, _loads(parts, 0)),
-    )
-    return _replace(body, loop, (Loop(outer, count, loop.kind, _allocated(parts, block)),))
-
-
-def _allocated(locals_: Iterable[Local], block: Block) -> Block:
-    for x in reversed(list(locals_)):
-        block = (Allocate(x, block),)
-    return block
+def _stages(body: Block, step: Stages) -> Block:
+    return in_stages(body, _loop(body, step.axis), step.size)
 
 
 # -- memory --------------------------------------------------------------------------------------------------------
 def _contract(kernel: Kernel, step: Contract) -> Kernel:
-    """Each element of the buffer belongs to one iteration, so every iteration may have private memory for its elements."""
-    loop, name = _loop(kernel.body, step.axis), step.buffer
+    """Each element of the buffers belongs to one iteration, so every iteration may have private memory for its elements."""
+    loop = _loop(kernel.body, step.axis) if step.axis else None
+    inside = kernel.body if loop is None else loop.body
+    found = [_private(kernel, inside, loop, name) for name in step.buffers]
+    moved = {x.name: (x.name, -start) for x, start in found}
+    body = allocated([x for x, _ in found], rename_memory(inside, moved))
+    left = {m: t for m, t in kernel.dtypes.items() if m not in moved or any(x.name == m and x.spill is not None for x, _ in found)}
+    new = body if loop is None else replace_statement(kernel.body, loop, (with_body(loop, body),))
+    return Kernel(new, left, kernel.temporary - moved.keys())
+
+
+def _private(kernel: Kernel, inside: Block, loop: Loop | None, name: str) -> tuple[Local, E.Expr]:
+    """The local for the elements of a buffer that one iteration uses, and the position of the first of them."""
     if name not in kernel.temporary:
-        raise _Refused(f"{name} is read after the kernel")
-    inside = [a for a in accesses(loop.body) if a.place.name == name]
-    if len(inside) != sum(a.place.name == name for a in accesses(kernel.body)):
-        raise _Refused(f"{name} is used outside of {step.axis}")
-    rests = {rest_below_stride(a, loop.axis) for a in inside}
-    strides = {r[0] for r in rests if r is not None}
-    if None in rests or len(strides) != 1:
-        raise _Refused(f"an element of {name} does not belong to one iteration of {step.axis}")
-    (stride,) = strides
-    if not isinstance(stride, E.Int) or stride.value > MAX_LOCAL:
-        raise _Refused(f"the part of {name} in one iteration has {stride} elements; allowed: up to {MAX_LOCAL}")
-    local = Local(name, stride.value, kernel.dtypes[name], "stack" if stride.value > 1 else "register")
-    body = rename_memory(loop.body, {name: (name, E.mul(loop.axis, -stride.value))})
-    new = with_body(loop, (Allocate(local, body),))
-    dtypes_left = {n: t for n, t in kernel.dtypes.items() if n != name}
-    return Kernel(_replace(kernel.body, loop, (new,)), dtypes_left, kernel.temporary - {name})
+        raise Refused(f"{name} is read after the kernel")
+    found = [a for a in accesses(inside) if a.place.name == name]
+    if loop is None:
+        start = E.as_expr(0)
+        return _part(name, kernel.dtypes[name], _extent(found, name), start), start
+    if inside is not kernel.body and len(found) != sum([a.place.name == name for a in accesses(kernel.body)]):
+        raise Refused(f"{name} is used outside of {loop.axis.name}")
+    parts = {private_part(a, loop.axis) for a in found}
+    if None in parts or len(parts) != 1:
+        raise Refused(f"an element of {name} does not belong to one iteration of {loop.axis.name}")
+    ((n, first),) = (part for part in parts if part is not None)
+    start = first + E.mul(loop.axis, n)
+    return _part(name, kernel.dtypes[name], n, start), start
+
+
+def _extent(found: Sequence[Access], name: str) -> E.Expr:
+    """A number of elements that holds all positions of the accesses."""
+    ends = {E.at_most(a.place.index + 1) for a in found if not a.place.indirect}
+    known = [e for e in ends if e is not None]
+    if len(known) < len(ends) or any(a.place.indirect for a in found):
+        raise Refused(f"the number of elements of {name} is not known")
+    if not all(isinstance(e, E.Int) for e in known) and len(known) > 1:
+        raise Refused(f"{name} is read at positions of which none is known to be the last")
+    return max(known, key=lambda e: e.hi)
+
+
+def _part(name: str, of: dtype, n: E.Expr, start: E.Expr) -> Local:
+    """The local for `n` elements of a buffer, of which the first is at `start`."""
+    size = int(n.hi) if n.hi * of.itemsize <= ROW_BYTES else plain(n)
+    if isinstance(size, int):
+        if size > MAX_LOCAL:
+            raise Refused(f"the part of {name} in one iteration has {n} elements; allowed: up to {MAX_LOCAL}")
+        return Local(name, size, of, "register" if size == 1 else "stack")
+    return Local(name, size, of, "stack", Place(name, start))

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from eager.base import dtypes
 from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, product
-from inductor.ir.substitute import at_point
+from inductor.ir.values import at_point
 from inductor.loops.combine import COMBINES, lift
 from inductor.loops.tree import (
     Accumulate,
@@ -23,51 +24,66 @@ from inductor.loops.tree import (
     Place,
     Statement,
     Store,
+    raised,
     repeat,
     values_of,
     walk,
 )
 
-# The sum of a mean is divided where the result is stored.
-_COMBINE_OF = {"mean": "sum"}
 
-
-def build(buffers: Sequence[ir.Buffer], memory: Mapping[str, dtype], temporary: Iterable[str] = ()) -> Kernel:
+def build(buffers: Sequence[ir.Buffer], memory: Mapping[str, dtype], temporary: Iterable[str] = (), rows: Sequence[Size] = ()) -> Kernel:
     """The loops that compute `buffers` one after another.
 
-    memory: dtypes of the other buffers that they read. temporary: names of buffers that nothing else reads.
+    memory: dtypes of the other buffers that they read. temporary: names of buffers that nothing else reads. rows: leading axes that
+    all buffers have; one loop `i<k>` for each holds the loops of all buffers. A buffer may then be read only in the row of its element.
     Raises: TypeError for a definition that has no loops (an extern call).
     """
-    body = tuple(s for b in buffers for s in _loops(b))
+    inside = [s for b in buffers for s in _loops(b, len(rows))]
+    body = _nest([ir.axis(k, n) for k, n in enumerate(rows)], rows, raised(tuple(inside)) if rows else tuple(inside))
     made = {**memory, **{b.name: b.layout.dtype for b in buffers}}
     return Kernel(body, {name: made[name] for name in _touched(body, buffers)}, frozenset(temporary))
+
+
+def copy(target: ir.Buffer, source: ir.Ref) -> Kernel:
+    """The loops that store the elements of `source` into `target`, whose layout may be any; the axes run in its memory order."""
+    order = target.layout.order
+    sizes = [target.layout.shape[d] for d in order]
+    axes, _ = _axes(target.name, "i", sizes)
+    point: list[E.IntLike] = [0] * len(order)
+    for d, axis in zip(order, axes, strict=True):
+        point[d] = axis
+    value = ir.load(source.buffer, source.at(point), source.dtype)
+    body = _nest(axes, sizes, (Store(Place(target.name, target.layout.position(point)), value),))
+    return Kernel(body, {target.name: target.layout.dtype, source.buffer: source.dtype})
 
 
 def _touched(body: Block, buffers: Iterable[ir.Buffer]) -> list[str]:
     locals_ = {s.local.name for s in walk(body) if isinstance(s, Allocate)}
     names = {b.name: None for b in buffers}
     for s in walk(body):
-        for v in ir.walk(values_of(s)):
-            if isinstance(v, ir.Load) and v.buffer not in locals_:
-                names[v.buffer] = None
+        for v in values_of(s):
+            for x in ir.loads_in(v):
+                if x.buffer not in locals_:
+                    names[x.buffer] = None
     return list(names)
 
 
-def _loops(b: ir.Buffer) -> Block:
+def _loops(b: ir.Buffer, rows: int) -> Block:
+    """The loops of a buffer inside of its first `rows` axes."""
     d = b.definition
     match d:
         case ir.Pointwise():
-            axes, rename = _axes(b.name, "i", d.ranges)
+            axes, rename = _axes(b.name, "i", d.ranges, rows)
             store = Store(Place(b.name, ir.linear_position(d.ranges, axes)), at_point(d.value, rename))
-            return _nest(axes, d.ranges, (store,))
+            return _nest(axes[rows:], d.ranges[rows:], (store,))
         case ir.Reduction():
-            return _reduction(b, d)
+            return _reduction(b, d, rows)
         case ir.Scan():
             return _scan(b, d)
         case ir.Scatter():
             return _scatter(b, d)
         case ir.Matmul():
-            return _reduction(b, matmul(d))
+            return _reduction(b, matmul(d), rows)
     raise TypeError(f"build: {b.name} is {type(d).__name__}; allowed: Pointwise, Reduction, Scan, Scatter, Matmul")
 
 
@@ -84,14 +100,19 @@ def matmul(d: ir.Matmul) -> ir.Reduction:
     return ir.Reduction((n_batch, m, n), (k,), "sum", value)
 
 
-def _axes(name: str, letter: str, sizes: Sequence[Size]) -> tuple[list[E.Expr], dict[E.Expr, E.IntLike]]:
-    """Axes of one definition under unique names, and the renaming of the definition's loop variables to them."""
+def _axes(name: str, letter: str, sizes: Sequence[Size], rows: int = 0) -> tuple[list[E.Expr], dict[E.Expr, E.IntLike]]:
+    """Axes of one definition under unique names, and the renaming of the definition's loop variables to them.
+
+    The first `rows` axes keep their names.
+    """
     axes: list[E.Expr] = []
     rename: dict[E.Expr, E.IntLike] = {}
     old = ir.axis if letter == "i" else ir.reduced_axis
     for k, n in enumerate(sizes):
-        axes.append(E.as_expr(0) if n == 1 else ir.counter(f"{name}_{letter}{k}", n))
-        if n != 1:
+        if k < rows or n == 1:
+            axes.append(old(k, n))
+        else:
+            axes.append(ir.counter(f"{name}_{letter}{k}", n))
             rename[old(k, n)] = axes[-1]
     return axes, rename
 
@@ -121,32 +142,57 @@ def _cast(value: ir.Value, to: dtype) -> ir.Value:
     return value if value.dtype is to else ir.make_op("cast", (value,), to)
 
 
-def _reduction(b: ir.Buffer, d: ir.Reduction) -> Block:
-    axes, rename = _axes(b.name, "i", d.ranges)
+def _reduction(b: ir.Buffer, d: ir.Reduction, rows: int) -> Block:
+    axes, rename = _axes(b.name, "i", d.ranges, rows)
     inner, rename_inner = _axes(b.name, "r", d.reduced)
-    value = at_point(d.value, rename | rename_inner)
-    combine = _COMBINE_OF.get(d.kind, d.kind)
+    combine = _combine(d.kind, d.value.dtype)
+    value = _cast(at_point(d.value, rename | rename_inner), _element(d))
     locals_, places, begin = _state(b.name, combine, value.dtype)
-    states = lift(combine, value, ir.index(ir.linear_position(d.reduced, inner)))
+    states = lift(combine, value, ir.index(ir.linear_position(d.reduced, inner))) if combine.startswith("arg") else (value,)
     loop = _nest(inner, d.reduced, (Accumulate(places, combine, states),))
     result: ir.Value = ir.load(locals_[-1].name if combine.startswith("arg") else locals_[0].name, 0, locals_[0].dtype)
     if combine.startswith("arg"):
         result = ir.load(locals_[1].name, 0, locals_[1].dtype)
     if d.kind == "mean":
-        result = ir.make_op("div", (result, _cast(ir.index(product(d.reduced)), value.dtype)), value.dtype)
+        result = _mean(result, product(d.reduced), d.value.dtype)
     end = Store(Place(b.name, ir.linear_position(d.ranges, axes)), _cast(result, b.layout.dtype))
-    return _nest(axes, d.ranges, _within(locals_, (*begin, *loop, end)))
+    return _nest(axes[rows:], d.ranges[rows:], _within(locals_, (*begin, *loop, end)))
+
+
+def _combine(kind: str, of: dtype) -> str:
+    """The combine of a reduction or scan over values of dtype `of`. The sum of a mean is divided where the result is stored."""
+    if kind == "mean":
+        kind = "sum"
+    return "wide_sum" if kind == "sum" and of is dtypes.float32 else kind
+
+
+def _element(d: ir.Reduction | ir.Scan) -> dtype:
+    """The dtype in which values are accumulated, apart from wide sums."""
+    if d.kind in ("any", "all"):
+        return dtypes.bool_
+    return dtypes.float64 if d.kind == "prod" and d.value.dtype is dtypes.float32 else d.value.dtype
+
+
+def _mean(total: ir.Value, count: Size, of: dtype) -> ir.Value:
+    """A sum divided by the number of elements: multiplied by the inverse, where the result has fewer bits than the sum."""
+    n = ir.const(count, total.dtype) if isinstance(count, int) else _cast(ir.index(count), total.dtype)
+    if of is total.dtype or count == 0:
+        return ir.make_op("div", (total, n), total.dtype)
+    one = ir.const(1, total.dtype)
+    inverse = ir.const(1 / count, total.dtype) if isinstance(count, int) else ir.make_op("div", (one, n), total.dtype)
+    return ir.make_op("mul", (total, inverse), total.dtype)
 
 
 def _scan(b: ir.Buffer, d: ir.Scan) -> Block:
     axes, rename = _axes(b.name, "i", d.ranges)
     along, rename_along = _axes(b.name, "r", (d.length,))
-    value = at_point(d.value, rename | rename_along)
-    locals_, places, begin = _state(b.name, d.kind, value.dtype)
-    states = lift(d.kind, value, ir.index(along[0]))
+    combine = _combine(d.kind, d.value.dtype)
+    value = _cast(at_point(d.value, rename | rename_along), _element(d))
+    locals_, places, begin = _state(b.name, combine, value.dtype)
+    states = lift(combine, value, ir.index(along[0]))
     at = ir.linear_position((*d.ranges, d.length), (*axes, *along))
     result = _cast(ir.load(locals_[0].name, 0, locals_[0].dtype), b.layout.dtype)
-    step: tuple[Statement, ...] = (Accumulate(places, d.kind, states), Store(Place(b.name, at), result))
+    step: tuple[Statement, ...] = (Accumulate(places, combine, states), Store(Place(b.name, at), result))
     return _nest(axes, d.ranges, _within(locals_, (*begin, *_nest(along, (d.length,), step))))
 
 

@@ -44,7 +44,8 @@ def _op(name: str, *args: ir.Value) -> ir.Value:
 
 
 def _simple(name: str, op: str, identity: Callable[[dtype], float | int | bool]) -> Combine:
-    return Combine(name, lambda of: (ir.const(identity(of), of),), lambda a, b: (_op(op, a[0], b[0]),), _single)
+    """`op` of two values. The later value is the first operand: a target that tests it for nan does so off the chain of results."""
+    return Combine(name, lambda of: (ir.const(identity(of), of),), lambda a, b: (_op(op, b[0], a[0]),), _single)
 
 
 def lowest(of: dtype) -> float | int | bool:
@@ -121,6 +122,31 @@ def _online_softmax() -> Combine:
     return Combine("softmax", lambda of: (ir.const(-math.inf, of), ir.const(0, of)), merge, lambda of: (of, of))
 
 
+def _wide_sum() -> Combine:
+    """The sum of float32 values in a float64: it is rounded once, at the end."""
+
+    def merge(a: State, b: State) -> State:
+        return (_op("add", *(v if v.dtype is dtypes.float64 else ir.make_op("cast", (v,), dtypes.float64) for v in (a[0], b[0]))),)
+
+    return Combine("wide_sum", lambda _: (ir.const(0, dtypes.float64),), merge, lambda _: (dtypes.float64,))
+
+
+def _compensated() -> Combine:
+    """State (total, carry): the carry holds the rounding errors of the additions to the total.
+
+    Source: Knuth, "The Art of Computer Programming", volume 2, section 4.2.2, theorem B.
+    """
+
+    def merge(a: State, b: State) -> State:
+        total = _op("add", a[0], b[0])
+        part = _op("sub", total, a[0])
+        error = _op("add", _op("sub", a[0], _op("sub", total, part)), _op("sub", b[0], part))
+        carry = a[1] if isinstance(b[1], ir.Const) and b[1].value == 0 else _op("add", a[1], b[1])
+        return total, _op("add", carry, error)
+
+    return Combine("compensated", lambda of: (ir.const(0, of), ir.const(0, of)), merge, lambda of: (of, of))
+
+
 COMBINES: Final[dict[str, Combine]] = {
     c.name: c
     for c in (
@@ -134,6 +160,8 @@ COMBINES: Final[dict[str, Combine]] = {
         _arg("argmin", "lt", highest),
         _welford(),
         _online_softmax(),
+        _wide_sum(),
+        _compensated(),
     )
 }
 
@@ -148,3 +176,13 @@ def lift(combine: str, value: ir.Value, position: ir.Value) -> State:
         case "softmax":
             return value, ir.const(1, value.dtype)
     return (value,)
+
+
+def folded(combine: str, parts: State, of: dtype) -> tuple[str, State]:
+    """The combine and the state with which an element of the parts of a `Fold` is accumulated into places of dtype `of`."""
+    wide = tuple(v if v.dtype is of else ir.make_op("cast", (v,), of) for v in parts)
+    if combine != "compensated":
+        return combine, wide
+    both = _op("add", *wide)
+    # An infinite total has a carry that is nan.
+    return "sum", (ir.make_op("where", (_bool("ne", both, both), wide[0], both), of),)

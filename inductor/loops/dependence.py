@@ -1,54 +1,83 @@
-"""Which iterations of a loop touch the same memory.
+"""Dependences between iterations of loops: which accesses may touch one element.
 
 Two accesses conflict if they touch one element and at least one writes. A loop *separates* two accesses if they can only touch
-the same element in the same iteration of the loop, for all iterations of the loops inside it: then no dependence goes from one iteration
-to another. Positions are compared as `stride * axis + rest`: different iterations differ by at least the stride, so a rest that
-varies by less than the stride cannot bring them together. Where the positions are not linear in the axis, or come from data,
-the answer is no.
+the same element in the same iteration of the loop, for all iterations of the loops inside it: then no dependence goes from one
+iteration to another. Positions are compared as `stride * axis + rest`: different iterations differ by at least the stride, so a rest
+that varies by less than the stride cannot bring them together. Multiples of the stride times the number of iterations cannot either. A
+position that comes from data may be any. Where positions are not linear in the axis, the answer is no.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import inf
 
 from fxir.expr import rules as E
 from fxir.expr.proofs import prove
 from inductor.ir import definitions as ir
-from inductor.loops.tree import Accumulate, Allocate, Block, Guard, Loop, Place, Statement, places_of, values_of
+from inductor.loops.tree import (
+    REMEMBERED,
+    Accumulate,
+    Allocate,
+    Block,
+    Fold,
+    Guard,
+    Loop,
+    Place,
+    Statement,
+    Store,
+    values_of,
+)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Access:
-    """One read or write. combine: of an Accumulate, else ""; limits: expressions e and n with 0 <= e < n at the access."""
+    """One read or write of a block. combine: of an Accumulate, else ""; inner: the axes of the block's loops around it.
+
+    limits: expressions e and n with 0 <= e < n at the access.
+    """
 
     place: Place
     writes: bool
-    combine: str
-    inner: frozenset[E.Sym]
-    limits: tuple[tuple[E.Expr, E.Expr], ...]
+    combine: str = ""
+    inner: frozenset[E.Sym] = frozenset()
+    limits: tuple[tuple[E.Expr, E.Expr], ...] = ()
 
 
-def accesses(block: Block, inner: frozenset[E.Sym] = frozenset(), limits: tuple[tuple[E.Expr, E.Expr], ...] = ()) -> Iterator[Access]:
-    """Every access of a block to memory that exists outside of it. inner: the axes of loops that were entered."""
+@lru_cache(maxsize=REMEMBERED)
+def accesses(block: Block) -> tuple[Access, ...]:
+    """Every access of a block to memory that exists outside of it."""
+    found: list[Access] = []
     for s in block:
         match s:
             case Loop():
-                yield from accesses(s.body, inner | {s.axis}, limits)
+                found += [replace(a, inner=a.inner | {s.axis}) for a in accesses(s.body)]
             case Guard():
-                yield from accesses(s.body, inner, (*limits, *limits_of(s.condition)))
+                limits = tuple(limits_of(s.condition))
+                found += [replace(a, limits=(*limits, *a.limits)) for a in accesses(s.body)]
             case Allocate():
-                yield from (a for a in accesses(s.body, inner, limits) if a.place.name != s.local.name)
+                found += [a for a in accesses(s.body) if a.place.name != s.local.name]
             case _:
-                yield from _own(s, inner, limits)
+                found += _own(s)
+    return tuple(found)
 
 
-def _own(s: Statement, inner: frozenset[E.Sym], limits: tuple[tuple[E.Expr, E.Expr], ...]) -> Iterator[Access]:
-    for v in ir.walk(values_of(s)):
-        if isinstance(v, ir.Load):
-            yield Access(Place(v.buffer, v.index, v.indirect), False, "", inner, limits)
-    combine = s.combine if isinstance(s, Accumulate) else ""
-    yield from (Access(p, True, combine, inner, limits) for p in places_of(s))
+def _own(s: Statement) -> list[Access]:
+    """The accesses of a statement without a body."""
+    places = s.places if isinstance(s, Accumulate | Fold) else (s.place,) if isinstance(s, Store) else ()
+    values = s.values if isinstance(s, Accumulate) else (s.value,) if isinstance(s, Store) else ()
+    if any(p.indirect for p in places):
+        values = values_of(s)
+    loads = dict.fromkeys([x for v in values for x in ir.loads_in(v)])
+    found = [Access(Place(x.buffer, x.index, x.indirect), False) for x in loads]
+    if isinstance(s, Fold):
+        for x in s.parts:
+            some = ir.counter(f"any_{x.name}", x.size)
+            found.append(Access(Place(x.name, some), False, "", frozenset((some,)) if isinstance(some, E.Sym) else frozenset()))
+    combine = s.combine if isinstance(s, Accumulate | Fold) else ""
+    return [*found, *[Access(p, True, combine) for p in places]]
 
 
 def limits_of(condition: ir.Value) -> Iterator[tuple[E.Expr, E.Expr]]:
@@ -68,15 +97,17 @@ def _expression(v: ir.Value) -> E.Expr | None:
     return E.as_expr(int(v.value)) if isinstance(v, ir.Const) else None
 
 
-def conflicts(first: Iterable[Access], second: Iterable[Access]) -> Iterator[tuple[Access, Access]]:
+def conflicts(first: Iterable[Access], second: Iterable[Access]) -> list[tuple[Access, Access]]:
     """Pairs of accesses to one buffer of which one writes. Two accumulations of one kind commute, so they do not conflict."""
     others: dict[str, list[Access]] = {}
     for b in second:
         others.setdefault(b.place.name, []).append(b)
-    for a in first:
-        for b in others.get(a.place.name, ()):
-            if (a.writes or b.writes) and not (a.combine and a.combine == b.combine):
-                yield a, b
+    return [
+        (a, b)
+        for a in first
+        for b in others.get(a.place.name, ())
+        if (a.writes or b.writes) and not (a.combine and a.combine == b.combine)
+    ]
 
 
 def separates(axis: E.Sym, a: Access, b: Access, others: Iterable[E.Sym] = ()) -> bool:
@@ -84,15 +115,43 @@ def separates(axis: E.Sym, a: Access, b: Access, others: Iterable[E.Sym] = ()) -
 
     Loops outside of the axis have the same values for both accesses, except those in `others`, which are independent.
     """
-    if _gathers(a.place) or _gathers(b.place):
-        return False
-    left, right = _Position.of(axis, a, "'", others), _Position.of(axis, b, '"', others)
+    if a.place.index is b.place.index and not _gathers(a.place) and _is_private(axis, a, b, others):
+        return True
+    left, right = _position(axis, a, "'", tuple(others)), _position(axis, b, '"', tuple(others))
     if left is None or right is None or left.stride is not right.stride:
         return False
-    stride, apart = left.stride, left.rest - right.rest
+    stride = left.stride
+    if left.rest is right.rest and isinstance(stride, E.Int):
+        return stride.value != 0
+    apart = left.rest - right.rest
     if prove("<", stride, E.as_expr(0)):
         stride = -stride
-    return prove("<", E.as_expr(0), stride) is True and _less(apart, stride) and _less(-apart, stride)
+    if prove("<", E.as_expr(0), stride) is not True:
+        return False
+    return (_less(apart, stride) and _less(-apart, stride)) or _is_remainder(axis, stride, apart)
+
+
+def _is_remainder(axis: E.Sym, stride: E.Expr, apart: E.Expr) -> bool:
+    """Whether positions differ by multiples of stride * extent of the axis, apart from a rest that varies by less than the stride.
+
+    Positions modulo stride * extent are then different in different iterations of the axis.
+    """
+    if not isinstance(stride, E.Int) or axis.hi == inf:
+        return False
+    period = stride.value * (int(axis.hi) + 1)
+    const, terms = E.terms_of(apart)
+    rest = E.linear(const, [(t, c) for t, c in terms if c * t.multiple_of % period])
+    return rest is not apart and _less(rest, stride) and _less(-rest, stride)
+
+
+def _is_private(axis: E.Sym, a: Access, b: Access, others: Iterable[E.Sym]) -> bool:
+    """Whether two accesses at one index move with the axis and with no loop inside of it."""
+    e = a.place.index
+    moving = [t for t, _ in e.terms if axis in t.symbols] if isinstance(e, E.Add) else [e]
+    if moving != [axis]:
+        return False
+    symbols = a.place.index.symbols - {axis}
+    return symbols.isdisjoint(a.inner) and symbols.isdisjoint(b.inner) and symbols.isdisjoint(others)
 
 
 def _gathers(place: Place) -> bool:
@@ -101,6 +160,8 @@ def _gathers(place: Place) -> bool:
 
 def _less(a: E.Expr, b: E.Expr) -> bool:
     """Whether a < b for all values of the symbols, by the proof rules or because the bound of each counter can be put in."""
+    if a.hi < b.lo:
+        return True
     if prove("<", a, b) is True:
         return True
     highest = E.at_most(a)
@@ -114,16 +175,18 @@ class _Position:
     stride: E.Expr
     rest: E.Expr
 
-    @staticmethod
-    def of(axis: E.Sym, access: Access, mark: str, others: Iterable[E.Sym]) -> _Position | None:
-        split = E.strides_of(access.place.index, [axis])
-        if split is None:
-            return None
-        strides, rest = split
-        free = {s for s in (*access.inner, *others) if s is not axis}
+
+@lru_cache(maxsize=REMEMBERED)
+def _position(axis: E.Sym, access: Access, mark: str, others: tuple[E.Sym, ...]) -> _Position | None:
+    split = E.strides_of(access.place.index, [axis])
+    if split is None:
+        return None
+    strides, rest = split
+    free = {s for s in (*access.inner, *others) if s is not axis} | {s for s, _ in access.place.indirect}
+    if access.limits:
         rest = _within_limits(rest, access.limits, axis, free, mark)
-        own = {s: _renamed(s, mark) for s in free if s in rest.symbols}
-        return _Position(strides[axis], E.substitute(rest, own) if own else rest)
+    own = {s: _renamed(s, mark) for s in free if s in rest.symbols}
+    return _Position(strides[axis], E.substitute(rest, own) if own else rest)
 
 
 def _renamed(s: E.Sym, mark: str) -> E.Expr:
@@ -162,14 +225,27 @@ def _multiple(whole: E.Expr, part: E.Expr) -> E.Expr | None:
     return scales[0] if all(k is scales[0] for k in scales) else None
 
 
-def rest_below_stride(a: Access, axis: E.Sym) -> tuple[E.Expr, E.Expr] | None:
-    """(stride, rest) of a position `stride * axis + rest` with 0 <= rest < stride for all values of the other axes; else None."""
+def private_part(a: Access, axis: E.Sym) -> tuple[E.Expr, E.Expr] | None:
+    """(stride, start) of a position `start + stride * axis + rest` with 0 <= rest < stride for all values of the loops inside of `axis`.
+
+    `start` depends on outer loops alone. None: the elements of one iteration are not known to be its own.
+    """
     if _gathers(a.place):
         return None
-    position = _Position.of(axis, a, "'", ())
-    if position is None or not _less(position.rest, position.stride) or not _less(E.as_expr(-1), position.rest):
+    position = _position(axis, a, "'", ())
+    if position is None:
         return None
-    return position.stride, position.rest
+    const, terms = E.terms_of(position.rest)
+    if a.place.index.symbols.isdisjoint(a.inner - {axis}) and not a.limits and position.stride.lo > 0:
+        return position.stride, position.rest - const if 0 <= const < position.stride.lo else position.rest
+    inside = {_renamed(s, "'") for s in a.inner if s is not axis}
+    moving = [(t, c) for t, c in terms if t.symbols & inside or any(s.name.startswith("limit") for s in t.symbols)]
+    fixed = [(t, c) for t, c in terms if (t, c) not in moving]
+    for shift in (const, 0):  # a constant is a place within the part if it fits
+        rest = E.linear(shift, moving)
+        if _less(rest, position.stride) and _less(E.as_expr(-1), rest):
+            return position.stride, E.linear(const - shift, fixed)
+    return None
 
 
 def carried(loop: Loop) -> list[tuple[Access, Access]]:

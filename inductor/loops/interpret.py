@@ -16,8 +16,20 @@ from eager.base.dtypes import dtype
 from eager.optable.loop_api import ArrayLoop
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
-from inductor.loops.combine import COMBINES
-from inductor.loops.tree import Accumulate, Allocate, Block, Guard, Kernel, Loop, Place, Statement, Store
+from inductor.loops.combine import COMBINES, folded
+from inductor.loops.tree import (
+    Accumulate,
+    Allocate,
+    Block,
+    Fold,
+    Guard,
+    Kernel,
+    Loop,
+    Place,
+    Statement,
+    Store,
+    state_of,
+)
 
 _NUMPY: Final = ArrayLoop(np)
 _BINARY: Final = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "eq": np.equal, "ne": np.not_equal, "lt": np.less,
@@ -61,14 +73,17 @@ class _Interpreter:
                 if self.values((s.condition,))[0]:
                     self.block(s.body)
             case Allocate():
-                self.memory[s.local.name] = np.zeros(s.local.size, s.local.dtype.numpy)
-                self.filled[s.local.name] = np.zeros(s.local.size, bool)
+                size = self.size(s.local.size)
+                self.memory[s.local.name] = np.zeros(size, s.local.dtype.numpy)
+                self.filled[s.local.name] = np.zeros(size, bool)
                 self.block(s.body)
             case Store():
                 (value,) = self.values((s.value,))
                 self.write(s.place, value)
             case Accumulate():
                 self.accumulate(s)
+            case Fold():
+                self.fold(s)
 
     def _iterations(self, loop: Loop) -> Sequence[int]:
         n = self.size(loop.extent)
@@ -97,10 +112,15 @@ class _Interpreter:
         return self.position(place.name, place.index, bound)
 
     def accumulate(self, s: Accumulate) -> None:
-        old = tuple(ir.load(p.name, p.index, v.dtype, None, p.indirect) for p, v in zip(s.places, s.values, strict=True))
+        old = state_of(s)
         new = self.values(COMBINES[s.combine].merge(old, s.values))
         for place, value in zip(s.places, new, strict=True):
             self.write(place, value)
+
+    def fold(self, s: Fold) -> None:
+        for k in range(self.size(s.parts[0].size)):
+            parts = tuple(ir.load(x.name, k, x.dtype) for x in s.parts)
+            self.accumulate(Accumulate(s.places, *folded(s.combine, parts, s.dtype)))
 
     # -- values ----------------------------------------------------------------------------------------------------
     def values(self, roots: Sequence[ir.Value]) -> list[Any]:

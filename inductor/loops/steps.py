@@ -27,6 +27,14 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
+class Cut:
+    """Cuts a loop into loops `<axis>_c<k>` over the ranges between the positions `at`, where conditions on the axis change."""
+
+    axis: str
+    at: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Reorder:
     """Exchanges a loop with the loop that is its whole body."""
 
@@ -36,7 +44,7 @@ class Reorder:
 
 @dataclass(frozen=True, slots=True)
 class FuseAxes:
-    """Makes one loop `<outer>_<inner>` of a loop and the loop that is its whole body."""
+    """Makes one loop `<outer>.<inner>` of a loop and the loop that is its whole body."""
 
     outer: str
     inner: str
@@ -59,23 +67,39 @@ class Distribute:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Joins a loop with the next loop of the same extent: one loop runs both bodies."""
+    """Joins a loop with a later loop of the same block and extent; the statements between them move before or behind both."""
 
     first: str
     second: str
 
 
 @dataclass(frozen=True, slots=True)
-class SplitReduction:
-    """Gives a reduction `lanes` running results: lane k takes iterations k, k + lanes, ... and the lanes are combined at the end."""
+class Lanes:
+    """Gives the reductions of an innermost loop `lanes` running results each: lane k takes iterations k, k + lanes, ...
+
+    block: the number of values that a running sum of floats adds before it goes to a compensated total.
+    """
 
     axis: str
     lanes: int
+    block: int
 
 
 @dataclass(frozen=True, slots=True)
-class BlockReduction:
-    """Reduces blocks of `size` iterations one by one and combines their results: a sum rounds like a sum of blocks."""
+class Columns:
+    """Reduces `width` columns at once: each iteration of the loop `axis` is a column, and the reduced loops run over rows of them.
+
+    block: see `Lanes`.
+    """
+
+    axis: str
+    width: int
+    block: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """Reduces everything in two stages: blocks of `size` iterations in parallel, then their partial results in order."""
 
     axis: str
     size: int
@@ -83,26 +107,29 @@ class BlockReduction:
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """Turns a temporary buffer into a local of each iteration of a loop: a row, or one register."""
+    """Turns temporary buffers into locals of each iteration of a loop: rows, or registers. axis "": of the whole kernel."""
 
-    buffer: str
+    buffers: tuple[str, ...]
     axis: str
 
 
-Step: TypeAlias = Split | Reorder | FuseAxes | Mark | Distribute | Join | SplitReduction | BlockReduction | Contract
+Step: TypeAlias = Split | Cut | Reorder | FuseAxes | Mark | Distribute | Join | Lanes | Columns | Stages | Contract
 Schedule: TypeAlias = tuple[Step, ...]
 
 _NAMES: Final = {
-    "split": Split, "reorder": Reorder, "fuse_axes": FuseAxes, "mark": Mark, "distribute": Distribute, "join": Join,
-    "split_reduction": SplitReduction, "block_reduction": BlockReduction,
-    "contract": Contract,
+    "split": Split, "cut": Cut, "reorder": Reorder, "fuse_axes": FuseAxes, "mark": Mark, "distribute": Distribute, "join": Join,
+    "lanes": Lanes, "columns": Columns, "stages": Stages, "contract": Contract,
 }  # fmt: skip
 _WORD_OF: Final = {cls: name for name, cls in _NAMES.items()}
 
 
 def to_text(schedule: Schedule) -> str:
     """The schedule as one line: `split(i0, 8, guard); mark(i0_o, parallel)`."""
-    return "; ".join(f"{_WORD_OF[type(s)]}({', '.join(map(str, astuple(s)))})" for s in schedule)
+    return "; ".join(f"{_WORD_OF[type(s)]}({', '.join(map(_text, astuple(s)))})" for s in schedule)
+
+
+def _text(value: object) -> str:
+    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def from_text(text: str) -> Schedule:
@@ -118,5 +145,11 @@ def _step(text: str) -> Step:
         values = [*values, "guard"]
     if cls is None or len(values) != len(fields(cls)):
         raise ValueError(f"schedule: {text!r} is not a step; allowed: {', '.join(_NAMES)}")
-    given = [int(v) if f.type == "int" else v for f, v in zip(fields(cls), values, strict=True)]
+    given = [_value(v, str(f.type)) for f, v in zip(fields(cls), values, strict=True)]
     return cls(*given)  # type: ignore[arg-type]
+
+
+def _value(text: str, of: str) -> object:
+    if of.startswith("tuple"):
+        return tuple(map(int if of.startswith("tuple[int") else str, text.split()))
+    return int(text) if of == "int" else text

@@ -8,39 +8,31 @@ Statements compute values of `inductor.ir.definitions`; a load of a local is an 
     Allocate(local, body)                    gives the body private, uninitialised memory
     Store(place, value)                      place = value
     Accumulate(places, combine, values)      places = combine(places, values), see `inductor.loops.combine`
+    Fold(places, combine, parts)             places = combine(places, every element of the locals `parts`)
 
-A tree is immutable. Axis names and local names are unique in a kernel, so a schedule refers to loops by name.
+A tree is immutable, and a statement is equal to itself alone, so that facts about it are remembered. Axis names and local names are
+unique in a kernel, so a schedule refers to loops by name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from functools import lru_cache
+from typing import Final, Literal, TypeAlias
 
 from eager.base import dtypes
 from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size
-from inductor.ir.substitute import at_point, replace_loads
+from inductor.ir.values import at_point, replace_loads
+from inductor.loops.combine import COMBINES
 
+REMEMBERED: Final = 2048  # statements or blocks whose facts are kept
 Kind: TypeAlias = Literal["serial", "parallel", "vector", "unrolled"]
 Space: TypeAlias = Literal["register", "stack", "shared"]
 Indirect: TypeAlias = tuple[tuple[E.Sym, ir.Value], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Local:
-    """Memory of `size` elements that lives while its `Allocate` runs. space: where a target puts it."""
-
-    name: str
-    size: int
-    dtype: dtype
-    space: Space = "register"
-
-    def __str__(self) -> str:
-        return f"{self.space} {self.name}: {self.dtype.name}[{self.size}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +49,24 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Local:
+    """Memory of `size` elements that lives while its `Allocate` runs. space: where a target puts it.
+
+    "shared" memory is seen by all threads of a parallel loop; the other spaces are private to an iteration. spill: the elements of
+    a buffer that an iteration uses instead if its size, an expression, is too large for the stack.
+    """
+
+    name: str
+    size: Size
+    dtype: dtype
+    space: Space = "register"
+    spill: Place | None = None
+
+    def __str__(self) -> str:
+        return f"{self.space} {self.name}: {self.dtype.name}[{self.size}]"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Store:
     """place = value"""
 
@@ -64,7 +74,7 @@ class Store:
     value: ir.Value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Accumulate:
     """places = combine(places, values), a component of the reduction's state in each place."""
 
@@ -73,7 +83,21 @@ class Accumulate:
     values: tuple[ir.Value, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
+class Fold:
+    """places = combine(places, element k of each of the parts), for every k.
+
+    combine "compensated": the one place is a wide sum, and the parts are totals and carries of sums (see `inductor.loops.combine`).
+    dtype: of the places.
+    """
+
+    places: tuple[Place, ...]
+    combine: str
+    parts: tuple[Local, ...]
+    dtype: dtype
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Guard:
     """Runs the body where `condition`, a bool value without loads, holds."""
 
@@ -81,7 +105,7 @@ class Guard:
     body: Block
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Allocate:
     """Runs the body with `local`."""
 
@@ -89,7 +113,7 @@ class Allocate:
     body: Block
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Loop:
     """Runs the body for axis = 0..extent-1; `kind` says how. Only "serial" and "unrolled" keep the order of iterations."""
 
@@ -99,7 +123,7 @@ class Loop:
     body: Block
 
 
-Statement: TypeAlias = Store | Accumulate | Guard | Allocate | Loop
+Statement: TypeAlias = Store | Accumulate | Fold | Guard | Allocate | Loop
 Block: TypeAlias = tuple[Statement, ...]
 
 
@@ -125,6 +149,29 @@ def repeat(axis: E.Expr, extent: Size, kind: Kind, body: Block) -> Block:
     return (Guard(some, body),)
 
 
+def allocated(locals_: Sequence[Local], block: Block) -> Block:
+    """The block with locals around it."""
+    for x in reversed(locals_):
+        block = (Allocate(x, block),)
+    return block
+
+
+def raised(block: Block) -> Block:
+    """The block with all its locals allocated around the whole."""
+    locals_: list[Local] = []
+
+    def opened(b: Block) -> Iterator[Statement]:
+        for s in b:
+            if isinstance(s, Allocate):
+                locals_.append(s.local)
+                yield from opened(s.body)
+            else:
+                yield s
+
+    statements = tuple(opened(block))
+    return allocated(locals_, statements)
+
+
 def body_of(s: Statement) -> Block:
     """The statements inside `s`."""
     return s.body if isinstance(s, Loop | Guard | Allocate) else ()
@@ -135,27 +182,43 @@ def with_body(s: Loop | Guard | Allocate, body: Block) -> Loop | Guard | Allocat
     return replace(s, body=body)
 
 
-def walk(block: Block) -> Iterator[Statement]:
+@lru_cache(maxsize=REMEMBERED)
+def walk(block: Block) -> tuple[Statement, ...]:
     """Every statement, outer ones first, in program order."""
+    found: list[Statement] = []
     for s in block:
-        yield s
-        yield from walk(body_of(s))
+        found.append(s)
+        if isinstance(s, Loop | Guard | Allocate):
+            found += walk(s.body)
+    return tuple(found)
 
 
+@lru_cache(maxsize=REMEMBERED)
 def loops_of(block: Block) -> dict[str, Loop]:
     """The loops of a block by the name of their axis."""
     return {s.axis.name: s for s in walk(block) if isinstance(s, Loop)}
 
 
+@lru_cache(maxsize=REMEMBERED)
 def places_of(s: Statement) -> tuple[Place, ...]:
     """The places that `s` itself writes."""
-    return (s.place,) if isinstance(s, Store) else s.places if isinstance(s, Accumulate) else ()
+    return (s.place,) if isinstance(s, Store) else s.places if isinstance(s, Accumulate | Fold) else ()
 
 
+@lru_cache(maxsize=REMEMBERED)
 def values_of(s: Statement) -> tuple[ir.Value, ...]:
     """The values that `s` itself computes: stored values and gathered positions."""
     found: tuple[ir.Value, ...] = (s.value,) if isinstance(s, Store) else s.values if isinstance(s, Accumulate) else ()
-    return (*found, *(v for p in places_of(s) for _, v in p.indirect))
+    for p in places_of(s):
+        for _, v in p.indirect:
+            found = (*found, v)
+    return found
+
+
+def state_of(s: Accumulate) -> tuple[ir.Value, ...]:
+    """The state in the places of an accumulation, as values."""
+    components = COMBINES[s.combine].components(s.values[0].dtype)
+    return tuple(ir.load(p.name, p.index, t, None, p.indirect) for p, t in zip(s.places, components, strict=True))
 
 
 def rewrite(block: Block, change: Callable[[Statement], Block | None]) -> Block:
@@ -181,7 +244,13 @@ def substitute(block: Block, mapping: Mapping[E.Expr, E.IntLike]) -> Block:
     """The block with symbols replaced in every index, value, condition and extent."""
 
     def place(p: Place) -> Place:
-        return Place(p.name, E.substitute(p.index, mapping), tuple((s, at_point(v, mapping)) for s, v in p.indirect))
+        bound = tuple([(s, at_point(v, mapping)) for s, v in p.indirect]) if p.indirect else ()
+        return Place(p.name, E.substitute(p.index, mapping), bound)
+
+    def memory(x: Local) -> Local:
+        if isinstance(x.size, int):
+            return x
+        return replace(x, size=E.substitute(x.size, mapping), spill=None if x.spill is None else place(x.spill))
 
     def one(s: Statement) -> Statement:
         match s:
@@ -189,10 +258,12 @@ def substitute(block: Block, mapping: Mapping[E.Expr, E.IntLike]) -> Block:
                 return Store(place(s.place), at_point(s.value, mapping))
             case Accumulate():
                 return Accumulate(tuple(map(place, s.places)), s.combine, tuple(at_point(v, mapping) for v in s.values))
+            case Fold():
+                return Fold(tuple(map(place, s.places)), s.combine, s.parts, s.dtype)
             case Guard():
                 return Guard(at_point(s.condition, mapping), many(s.body))
             case Allocate():
-                return Allocate(s.local, many(s.body))
+                return Allocate(memory(s.local), many(s.body))
             case Loop():
                 extent = s.extent if isinstance(s.extent, int) else E.substitute(s.extent, mapping)
                 return Loop(s.axis, extent, s.kind, many(s.body))
@@ -224,11 +295,23 @@ def rename(block: Block, suffix: str) -> Block:
     return tuple(map(one, block))
 
 
+def replace_statement(block: Block, old: Statement, new: Block) -> Block:
+    """The block with one statement, at any depth, replaced by `new`; the block itself if it does not hold the statement."""
+    for k, s in enumerate(block):
+        if s is old:
+            return (*block[:k], *new, *block[k + 1 :])
+        if isinstance(s, Loop | Guard | Allocate):
+            body = replace_statement(s.body, old, new)
+            if body is not s.body:
+                return (*block[:k], with_body(s, body), *block[k + 1 :])
+    return block
+
+
 def rename_memory(block: Block, names: Mapping[str, tuple[str, E.Expr]]) -> Block:
     """The block with memory renamed: `names` gives the new name and the expression added to each position."""
 
     def value(v: ir.Value) -> ir.Value:
-        return replace_loads(v, load)
+        return replace_loads(v, load) if any(x.buffer in names for x in ir.loads_in(v)) else v
 
     def load(x: ir.Load) -> ir.Value | None:
         if x.buffer not in names:
@@ -237,8 +320,10 @@ def rename_memory(block: Block, names: Mapping[str, tuple[str, E.Expr]]) -> Bloc
         return ir.load(name, x.index + more, x.dtype, x.mask, x.indirect)
 
     def place(p: Place) -> Place:
-        name, more = names.get(p.name, (p.name, E.as_expr(0)))
-        return Place(name, p.index + more, tuple((s, value(v)) for s, v in p.indirect))
+        if p.name not in names:
+            return Place(p.name, p.index, tuple([(s, value(v)) for s, v in p.indirect])) if p.indirect else p
+        name, more = names[p.name]
+        return Place(name, p.index + more, tuple([(s, value(v)) for s, v in p.indirect]))
 
     def one(s: Statement) -> Statement:
         match s:
@@ -246,6 +331,9 @@ def rename_memory(block: Block, names: Mapping[str, tuple[str, E.Expr]]) -> Bloc
                 return Store(place(s.place), value(s.value))
             case Accumulate():
                 return Accumulate(tuple(map(place, s.places)), s.combine, tuple(map(value, s.values)))
+            case Fold():  # reads whole locals, which `names` may rename but not move
+                parts = tuple(replace(x, name=names[x.name][0]) if x.name in names else x for x in s.parts)
+                return Fold(tuple(map(place, s.places)), s.combine, parts, s.dtype)
         return with_body(s, tuple(map(one, s.body)))
 
     return tuple(map(one, block))
@@ -271,5 +359,8 @@ def _lines(block: Iterable[Statement], depth: int) -> Iterator[str]:
                 yield f"{pad}{s.place} = {s.value}"
             case Accumulate():
                 left, right = ", ".join(map(str, s.places)), ", ".join(map(repr, s.values))
+                yield f"{pad}{left} {s.combine}= {right}"
+            case Fold():
+                left, right = ", ".join(map(str, s.places)), ", ".join(f"all {x.name}" for x in s.parts)
                 yield f"{pad}{left} {s.combine}= {right}"
         yield from _lines(body_of(s), depth + 1)

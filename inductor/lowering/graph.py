@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from eager.base import dtypes
@@ -67,9 +67,26 @@ class _Lowering:
             elif node.op != "output":
                 raise ValueError(f"lower: a functional graph has a {node.op} node ({node.name})")
         outputs = tuple(self.value(x) if isinstance(x, Node) else self.renamed(x) for x in self.graph.outputs)
+        writes = self._writes(inputs, outputs)
         symbols = tuple((name, self.graph.symbols[s]) for s, name in self.names.items())
-        return ir.Program(self.b.buffers, tuple(inputs), tuple(constants), outputs, checks=tuple(self.b.checks),
-                          symbols=symbols)  # fmt: skip
+        return ir.Program(self.b.buffers, tuple(inputs), tuple(constants), outputs[len(writes) :], writes,
+                          checks=tuple(self.b.checks), symbols=symbols)  # fmt: skip
+
+    def _writes(self, inputs: Sequence[str], outputs: Sequence[Any]) -> tuple[ir.Write, ...]:
+        """The new values of mutated inputs, which come first in `outputs`; empty if the caller must write all of them."""
+        signature = self.graph.signature
+        if signature is None or not signature.may_write:
+            return ()
+        targets = [inputs[i] for i in signature.mutated_inputs]
+        writes: list[ir.Write] = []
+        for name, value in zip(targets, outputs, strict=False):
+            of = self.b.buffers[name].layout.dtype
+            if not isinstance(value, ir.Ref) or _outside_loops(of) or value.dtype is not of:
+                return ()
+            if value.buffer in targets:  # its elements may be overwritten before they are read
+                value = self.b.copy(value, ir.row_major(value.shape, of))
+            writes.append(ir.Write(name, value))
+        return tuple(writes)
 
     def value(self, x: Node) -> Any:
         found = self.env.get(x)

@@ -518,11 +518,11 @@ PyObject *graph_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf,
     for (int i = 0; i < g->npacks; i++)
         if (take_pack(&call, i) < 0)
             goto done;
-    /* Before the steps: a step that fails may already have written its input. */
+    if (run_steps(&call) < 0) /* inputs are written after every step that can fail */
+        goto done;
     for (int i = 0; i < g->nwritten; i++)
         storage_written(((TensorObject *)args[g->written[i]])->storage);
-    if (run_steps(&call) == 0)
-        result = make_outputs(&call);
+    result = make_outputs(&call);
 done:
     finish(&call);
     return result;

@@ -23,8 +23,9 @@ from eager.base import dtypes
 from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
+from inductor.ir.definitions import producer_at, with_value
 from inductor.ir.sizes import fixed
-from inductor.ir.substitute import producer_at, replace_loads, with_value
+from inductor.ir.values import replace_loads
 from inductor.triton.values import CHECKS, CHECKS_POINTER, SIGNATURE, TYPE, ValuePrinter, literal
 
 PERSISTENT_LIMIT: Final = 8192  # columns that one program may hold at once

@@ -54,6 +54,15 @@ def test_compiled_means_are_divided_before_they_are_rounded(shape: tuple[int, ..
     assert error_ulp.max() < 0.7
 
 
+@pytest.mark.parametrize("n", [8, 70])
+def test_sums_over_two_dims_of_unknown_size(n: int) -> None:
+    """The inner dim may be shorter than the lanes of a sum: then no block of it is whole."""
+    x = np.random.default_rng(0).random((16_385, 3, n)).astype(np.float32)
+    found = torch.compile(lambda t: t.sum((0, 2)), dynamic=True)(torch.from_numpy(x)).numpy()
+    want = x.astype(np.float64).sum((0, 2))
+    assert (np.abs(found - want) / np.spacing(want.astype(np.float32))).max() < 1
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_infinite_sums_are_infinite_and_not_nan(mode: str) -> None:
     def sums(x: torch.Tensor) -> tuple[torch.Tensor, ...]:

@@ -95,6 +95,7 @@ PROGRAM_OF = {
     "output_code": "train.py",
     "kernel_code": "train.py",
     "schedule": "train.py",
+    "loops": "train.py",
     "fusion": "train.py",
     "perf_hints": "hint.py",
     "cudagraphs": "replay.py",

@@ -18,15 +18,16 @@ from inductor.ir.sizes import Size, plain
 from inductor.loops.apply import Refusal, apply
 from inductor.loops.build import build
 from inductor.loops.steps import (
-    BlockReduction,
+    Columns,
     Contract,
     Distribute,
     FuseAxes,
     Join,
+    Lanes,
     Mark,
     Reorder,
     Split,
-    SplitReduction,
+    Stages,
     Step,
 )
 from inductor.loops.tree import Accumulate, Allocate, Block, Guard, Kernel, Loop, body_of, loops_of
@@ -189,7 +190,7 @@ def scheduled(draw: st.DrawFn, kernel: Kernel, steps: int = 6) -> tuple[Kernel, 
 
 def _contractions(kernel: Kernel) -> Iterator[Step]:
     for name in sorted(kernel.temporary):
-        yield from (Contract(name, axis) for axis in loops_of(kernel.body))
+        yield from (Contract((name,), axis) for axis in loops_of(kernel.body))
 
 
 def fitting_steps(block: Block) -> Iterator[Step]:
@@ -210,8 +211,11 @@ def _steps_of(loop: Loop) -> Iterator[Step]:
     first = loop.body[0]
     inner = first.body[0] if isinstance(first, Guard) else first
     if len(loop.body) > 1 or isinstance(first, Allocate):
-        yield from [Distribute(name)] * 3
+        around: list[Step] = [Distribute(name), Columns(name, 2, 1), Columns(name, 3, 100)]
+        yield from around * 2
     elif isinstance(inner, Loop):
-        yield from [Reorder(name, inner.axis.name), FuseAxes(name, inner.axis.name)] * 2
+        both: list[Step] = [Reorder(name, inner.axis.name), FuseAxes(name, inner.axis.name)]
+        yield from both * 2
     elif isinstance(first, Accumulate):
-        yield from (SplitReduction(name, 2), SplitReduction(name, 3), BlockReduction(name, 2), BlockReduction(name, 3))
+        lanes: list[Step] = [Lanes(name, 2, 2), Lanes(name, 3, 1), Lanes(name, 2, 100), Stages(name, 2), Stages(name, 3)]
+        yield from lanes * 3

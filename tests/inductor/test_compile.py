@@ -125,3 +125,28 @@ def test_two_running_sums_of_one_shape_over_scratch_memory() -> None:
         return tuple(F.pad(t, (0, 0, 1, 0)).cumsum(-2) for t in (x, y, x * 2))
 
     _check(fn, torch.randn(2, 16, 4), torch.randn(2, 16, 4))
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int16], ids=lambda d: d.name)
+def test_many_loops_in_one_kernel(dtype) -> None:
+    """The names of loops in C++ are not names of types, such as i8 and i16."""
+
+    def fn(x):
+        for k in range(10):
+            x = x - x.amax(-1, keepdim=True) + k
+        return (x,)
+
+    _check(fn, torch.arange(60).reshape(4, 15).to(dtype))
+
+
+def test_elements_of_a_row_that_are_read_at_constant_places() -> None:
+    """The row is local to the kernel of the gradient, which reads parts of it."""
+
+    def fn(x):
+        joined = torch.cat([x, x + 1, x[:, :1]], 1)
+        return joined * joined.tanh()
+
+    x = torch.randn(5, 2).requires_grad_()
+    want = torch.autograd.grad(fn(x).sum(), x)[0]
+    got = torch.autograd.grad(torch.compile(fn)(x).sum(), x)[0]
+    assert torch.allclose(got, want, rtol=1e-5, atol=1e-5)

@@ -46,11 +46,11 @@ parallel for m_i0 < 6:
       for m_r0 < 10:
         m_acc0[0] max= x[10*m_i0 + m_r0]
       m[0] = m_acc0[0]
-    for y_i1_o < 2:
-      vector for y_i1_i < 4:
-        y[10*m_i0 + y_i1_i + 4*y_i1_o] = sub(x[10*m_i0 + y_i1_i + 4*y_i1_o], m[0])
-    for y_i1_t < 2:
-      y[10*m_i0 + y_i1_t + 8] = sub(x[10*m_i0 + y_i1_t + 8], m[0])"""
+      for y_i1_o < 2:
+        vector for y_i1_i < 4:
+          y[10*m_i0 + y_i1_i + 4*y_i1_o] = sub(x[10*m_i0 + y_i1_i + 4*y_i1_o], m[0])
+      for y_i1_t < 2:
+        y[10*m_i0 + y_i1_t + 8] = sub(x[10*m_i0 + y_i1_t + 8], m[0])"""
 
 
 def running() -> Kernel:
@@ -97,8 +97,8 @@ for m_i0_o < 2:
 LEGAL = {
     "rows in parallel": (centred, "join(m_i0, y_i0); mark(m_i0, parallel); mark(y_i1, vector)"),
     "tail of a split inner loop": (centred, "split(y_i1, 4); mark(y_i0, parallel); mark(y_i1_i, vector)"),
-    "lanes of a reduction": (centred, "split_reduction(m_r0, 4); mark(m_r0_i, vector); mark(m_r0_begin, unrolled)"),
-    "one loop of two": (centred, "fuse_axes(y_i0, y_i1); split(y_i0_y_i1, 8); mark(y_i0_y_i1_o, parallel)"),
+    "lanes of a reduction": (centred, "lanes(m_r0, 4, 2); mark(m_i0, parallel)"),
+    "one loop of two": (centred, "fuse_axes(y_i0, y_i1); split(y_i0.y_i1, 8); mark(y_i0.y_i1_o, parallel)"),
     "rows of a scan": (running, "mark(s_i0, parallel)"),
     "scan along columns": (running, "distribute(s_i0); reorder(s_i0_1, s_r0)"),
 }
@@ -122,7 +122,7 @@ REFUSED = {
     "other extents": (centred, "join(m_i0, y_i1)", "does not follow"),
     "a vector of loops": (centred, "mark(m_i0, vector)", "a vector loop holds no other loop"),
     "parallel in parallel": (centred, "mark(y_i1, parallel); mark(y_i0, parallel)", "holds no other parallel loop"),
-    "lanes of a scan": (running, "split_reduction(s_r0, 2)", "the body of s_r0 is not one accumulation"),
+    "lanes of a scan": (running, "lanes(s_r0, 2, 16)", "the loop reads the running result"),
     "memory that is read later": (centred, "contract(y, y_i0)", "y is read after the kernel"),
     "memory of two loops": (centred, "contract(m, m_i0)", "m is used outside of m_i0"),
     "memory of all iterations": (centred, "join(m_i0, y_i0); contract(m, y_i1)", "m is used outside of y_i1"),
@@ -152,7 +152,7 @@ def test_other_texts_than_schedules_are_refused() -> None:
     for text in ("spilt(i, 2)", "split(i)", "split(i, two)", "split"):
         with pytest.raises(ValueError):
             from_text(text)
-    text = "split(i, 8, peel); mark(i_i, vector); block_reduction(r, 64)"
+    text = "split(i, 8, peel); mark(i_i, vector); lanes(r, 16, 64); cut(i, 3 8)"
     assert to_text(from_text(text)) == text and from_text("") == ()
     assert from_text("split(i, 8)") == from_text("split(i, 8, guard)")
 

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from inductor.base.build import build
 from inductor.base.toolchain import toolchain
-from inductor.cpp.loops import print_function
+from inductor.cpp.kernel import Place
+from inductor.cpp.loops import print_kernel
 from inductor.cpp.prelude import prelude
+from inductor.cpp.units import NAME, arguments, declared
 from inductor.cpp.vector_math import forms_used
 from inductor.loops.interpret import interpret
 from inductor.loops.steps import to_text
@@ -25,9 +27,15 @@ from tests.inductor.loop_programs import Program, programs, scheduled
 CASES = int(os.environ.get("FRAMEJIT_TEST_LOOP_CASES", "300"))
 BATCH = 30  # kernels that one run of the compiler takes
 
+# Runs parallel loops in parts of two iterations, on one thread.
 HEAD = """
 static const i64* FJ_SIZES;
-#define FJ_LAUNCH(f, bufs, n) for (long b_ = 0; b_ < (long)(n); b_ += 2) f(bufs, b_, b_ + 2 < (long)(n) ? b_ + 2 : (long)(n))
+static void parts(const Runtime*, LoopFn f, void* ctx, long n, long) {
+  for (long b = 0; b < n; b += 2) f(ctx, b, b + 2 < n ? b + 2 : n);
+}
+alignas(64) static char memory[1 << 16];
+static void *scratch(const Runtime*, int, long nbytes) { return nbytes <= (long)sizeof memory ? memory : 0; }
+static Runtime runtime() { Runtime rt = {}; rt.parallel_for = parts; rt.scratch = scratch; return rt; }
 """
 
 
@@ -51,10 +59,13 @@ def compiled(kernels: list[tuple[Program, Kernel, str]]) -> ctypes.CDLL:
     """A library with the function `run<k>(bufs, sizes)` for each kernel."""
     lines = [HEAD]
     for k, (program, kernel, _) in enumerate(kernels):
-        symbols = sorted(program.symbols, key=lambda s: s.name)
-        lines.append(print_function(kernel, f"kernel{k}", list(program.sizes), symbols))
+        memory = {name: Place(i, 0, kernel.dtypes[name]) for i, name in enumerate(program.sizes) if name in kernel.dtypes}
+        made = print_kernel(kernel, memory, 0, "")
+        assert made.pointers is not None
+        body = f"FJ_SIZES = sizes; const Runtime r = runtime(), *rt = &r; {' '.join(declared([made.call]))} {arguments(made.pointers)}"
+        lines.append(made.text.replace(NAME, f"kernel{k}"))
         lines.append(f'extern "C" __attribute__((visibility("default"))) void run{k}(char** bufs, const i64* sizes) '
-                     f"{{ FJ_SIZES = sizes; kernel{k}(bufs); }}\n")  # fmt: skip
+                     f"{{ {body} {made.call.replace(NAME, f'kernel{k}')} }}\n")  # fmt: skip
     tools = toolchain()
     head, body = prelude(tools.vector_functions), "".join(lines)
     with tempfile.TemporaryDirectory() as folder:
@@ -70,7 +81,8 @@ def test_printed_loops_give_what_the_interpreter_gives(kernels: list[tuple[Progr
     for k, (program, kernel, text) in enumerate(kernels):
         expected, found = program.memory(seed), program.memory(seed)
         interpret(kernel, expected, program.symbols)
-        sizes = (ctypes.c_int64 * 4)(*(program.symbols[s] for s in sorted(program.symbols, key=lambda s: s.name)))
+        values = {s.name: n for s, n in program.symbols.items()}
+        sizes = (ctypes.c_int64 * 4)(*(values.get(f"n{k}", 0) for k in range(4)))
         bufs = (ctypes.c_void_p * len(found))(*(found[n].ctypes.data for n in program.sizes))
         getattr(library, f"run{k}")(bufs, sizes)
         for name, value in expected.items():

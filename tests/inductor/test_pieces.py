@@ -12,8 +12,12 @@ import eager as torch
 from eager.base import dtypes
 from eager.nn import functional as F
 from fxir.expr import rules as E
-from inductor.cpp.pieces import pieces
 from inductor.ir import definitions as ir
+from inductor.loops.apply import apply
+from inductor.loops.build import build
+from inductor.loops.steps import Cut
+from inductor.loops.tree import Kernel, Loop, Store
+from inductor.plan.pieces import cuts, line
 
 
 def _numbers(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -64,42 +68,54 @@ def test_gradients_of_parts_of_one_tensor(width: int) -> None:
 
 
 def _where(at: int, name: str, size: int) -> ir.Value:
-    i = ir.axis(1, size)
+    i = ir.axis(0, size)
     condition = ir.make_op(name, (ir.index(i), ir.const(at, dtypes.int64)), dtypes.bool_)
     a = ir.load("a", i - at, dtypes.float32, condition)
     return ir.make_op("where", (condition, a, ir.const(1.0, dtypes.float32)), dtypes.float32)
+
+
+def _pieces(value: ir.Value, size: int) -> list[tuple[Loop, ir.Value]]:
+    """The loops of a buffer of `size` elements after the cuts that `cuts` finds, and the value that each stores."""
+    kernel = build([ir.Buffer("b", ir.row_major((size,), dtypes.float32), ir.Pointwise((size,), value))], {"a": dtypes.float32})
+    (loop,) = kernel.body
+    assert isinstance(loop, Loop)
+    at = cuts([store.value for store in loop.body if isinstance(store, Store)], loop.axis, size)
+    if not at:
+        return []
+    cut = apply(kernel, (Cut(loop.axis.name, at),))
+    assert isinstance(cut, Kernel)
+    return [(piece, piece.body[0].value) for piece in cut.body if isinstance(piece, Loop) and isinstance(piece.body[0], Store)]
 
 
 def _truth(name: str, i: int, at: int) -> bool:
     return bool({"lt": i < at, "le": i <= at, "gt": i > at, "ge": i >= at, "eq": i == at, "ne": i != at}[name])
 
 
-@pytest.mark.parametrize(("name", "at"), list(itertools.product(["lt", "le", "gt", "ge", "eq", "ne"], [0, 1, 20, 46, 47, 48])))
+@pytest.mark.parametrize(("name", "at"), list(itertools.product(["lt", "le", "gt", "ge", "eq", "ne"], [0, 2, 20, 45, 47, 48])))
 def test_every_piece_takes_the_side_that_the_condition_takes_there(name: str, at: int) -> None:
     size = 48
-    found = pieces([_where(at, name, size)], 1, size)
     sides = [_truth(name, i, at) for i in range(size)]
-    if len(set(sides)) == 1:
-        assert found == ()  # nothing turns
+    runs = [(side, len(list(same))) for side, same in itertools.groupby(sides)]
+    found = _pieces(_where(at, name, size), size)
+    if len(runs) == 1:
+        assert found == []  # no condition turns
         return
-    covered = [i for piece in found for i in range(piece.start, piece.stop)]
-    assert covered == list(range(size))
-    for piece in found:
-        assert {sides[i] for i in range(piece.start, piece.stop)} == {isinstance(piece.values[0], ir.Load)}
-        assert all(not isinstance(v, ir.Load) or v.mask is None for v in piece.values)
+    # A piece of one element is a statement without a loop.
+    assert [piece.extent for piece, _ in found] == [n for _, n in runs if n > 1]
+    assert [isinstance(value, ir.Load) for _, value in found] == [side for side, n in runs if n > 1]
+    assert all(not isinstance(v, ir.Load) or v.mask is None for _, value in found for v in ir.walk([value]))
 
 
 def test_lines_where_positions_divide_the_axis() -> None:
     i = ir.axis(0, 384)
     condition = ir.make_op("ge", (ir.index(i), ir.const(256, dtypes.int64)), dtypes.bool_)
     read = ir.load("a", E.mod(i, 32) + 4096 * E.floordiv(i, 32), dtypes.float32, condition)
-    low, high = pieces([ir.make_op("where", (condition, read, ir.const(0.0, dtypes.float32)), dtypes.float32)], 0, 384)
-    assert (low.start, low.stop, low.line) == (0, 256, 0)
-    assert (high.start, high.stop, high.line) == (256, 384, 32)
-    assert str(high.values[0]) == "a[at0 + 4096*run0]"
+    (low, one), (high, other) = _pieces(ir.make_op("where", (condition, read, ir.const(0.0, dtypes.float32)), dtypes.float32), 384)
+    assert (low.extent, line([one], low.axis, low.extent)) == (256, 0)
+    assert (high.extent, line([other], high.axis, high.extent)) == (128, 32)
 
 
 def test_small_or_many_pieces_are_left_whole() -> None:
-    assert pieces([_where(4, "lt", 8)], 1, 8) == ()
+    assert cuts([_where(4, "lt", 8)], ir.axis(0, 8), 8) == ()
     many = [_where(k * 10, "lt", 100) for k in range(1, 9)]
-    assert pieces(many, 1, 100) == ()
+    assert cuts(many, ir.axis(0, 100), 100) == ()

@@ -12,7 +12,7 @@ from typing import Final
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, product
-from inductor.ir.substitute import at_point, replace_loads
+from inductor.ir.values import at_point, replace_loads
 from inductor.plan.schedule import Nest, Schedule, Single
 
 ROW_BYTES: Final = 24 << 10  # most bytes of one row's temporary values: they should stay in the nearest cache

@@ -1,0 +1,314 @@
+"""Values: the computation at one point of a loop, interned and without closures, and the walks that rewrite them.
+
+`inductor.ir.definitions` describes the kinds of values and exports this module's names; import from there. Loop variables are symbols:
+`axis(k, n)` is i<k> in 0..n-1 of a definition's ranges, `reduced_axis(k, n)` is r<k>. An axis of size 1 is the constant 0.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final, TypeVar
+from weakref import WeakValueDictionary
+
+from eager.base import dtypes
+from eager.base.dtypes import dtype
+from fxir.expr import rules as E
+from inductor.ir.sizes import Size
+
+# -- the operations of values --------------------------------------------------------------------------------------
+
+ARITHMETIC: Final = frozenset("add sub mul div neg maximum minimum abs sign floordiv truncdiv remainder fmod pow".split())
+COMPARISONS: Final = frozenset("eq ne lt le gt ge".split())
+LOGIC: Final = frozenset("logical_and logical_or logical_not logical_xor isnan isinf isfinite signbit".split())
+BITS: Final = frozenset("bitwise_and bitwise_or bitwise_xor bitwise_not left_shift right_shift".split())
+ROUNDING: Final = frozenset("floor ceil round trunc".split())
+ELEMENTARY: Final = frozenset(
+    "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 hypot "
+    "erf erfc erfinv lgamma digamma copysign".split()
+)
+# where(c, a, b); cast(x) to the dtype of the node; check_index(i, n, c): i if 0 <= i < n, else 0, and check c of the program
+# fails with i; wrap_index(i, n, c): the same with -n <= i < 0 counted from the end; philox(seed, counter_low, counter_high,
+# lane): 32 random bits, as int64, of Philox4x32-10.
+SPECIAL: Final = frozenset("where cast check_index wrap_index philox".split())
+OPS: Final = ARITHMETIC | COMPARISONS | LOGIC | BITS | ROUNDING | ELEMENTARY | SPECIAL
+
+
+class Value:
+    """The computation at one point of a loop. Build with the functions below.
+
+    dtype: its element type. children: the values that it is computed from.
+    """
+
+    __slots__ = ("__weakref__", "children", "dtype")
+
+    dtype: dtype
+    children: tuple[Value, ...]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError(f"{type(self).__name__}: loop values are not pickled; keep the graph instead")
+
+
+class Const(Value):
+    """A number of its dtype."""
+
+    __slots__ = ("value",)
+    value: bool | int | float
+
+    def __repr__(self) -> str:
+        return f"{self.value}" if self.dtype in (dtypes.int64, dtypes.float32) else f"{self.value}:{self.dtype.name}"
+
+
+class Index(Value):
+    """An integer expression of loop variables, as an int64 value."""
+
+    __slots__ = ("expr",)
+    expr: E.Expr
+
+    def __repr__(self) -> str:
+        return f"[{self.expr}]"
+
+
+class Load(Value):
+    """buffer[index], if mask (a bool value) is True or None; otherwise unspecified and not read."""
+
+    __slots__ = ("buffer", "index", "indirect", "mask")
+    buffer: str
+    index: E.Expr
+    mask: Value | None
+    indirect: tuple[tuple[E.Sym, Value], ...]
+
+    def __repr__(self) -> str:
+        more = "".join(f", {s}={v}" for s, v in self.indirect)
+        more += "" if self.mask is None else f" if {self.mask}"
+        return f"{self.buffer}[{self.index}{more}]"
+
+
+class Op(Value):
+    """name(*args), one of `OPS`; `dtype` is the result's."""
+
+    __slots__ = ("args", "name")
+    name: str
+    args: tuple[Value, ...]
+
+    def __repr__(self) -> str:
+        name = f"cast<{self.dtype.name}>" if self.name == "cast" else self.name
+        return f"{name}({', '.join(map(repr, self.args))})"
+
+
+V = TypeVar("V", bound=Value)
+_table: WeakValueDictionary[tuple[Any, ...], Any] = WeakValueDictionary()
+_lock = threading.Lock()
+_FIELDS: Final[dict[type[Value], tuple[str, ...]]] = {
+    Const: ("value", "dtype"),
+    Index: ("expr", "dtype"),
+    Load: ("buffer", "index", "dtype", "mask", "indirect"),
+    Op: ("name", "args", "dtype"),
+}
+
+
+def _intern(cls: type[V], key: tuple[Any, ...], fields: tuple[Any, ...], children: tuple[Value, ...] = ()) -> V:
+    v: V | None = _table.get(key)
+    if v is None:
+        with _lock:
+            v = _table.get(key)
+            if v is None:
+                v = object.__new__(cls)
+                for name, x in zip(_FIELDS[cls], fields, strict=True):
+                    setattr(v, name, x)
+                v.children = children
+                _table[key] = v
+    return v
+
+
+def const(value: Any, of: dtype) -> Const:
+    """The number `value` converted to `of`, a float as a cast converts it."""
+    v: Any
+    if isinstance(value, complex) and not value.imag and not of.is_complex:
+        value = value.real
+    if of is dtypes.bool_:
+        v = bool(value)
+    elif of.is_integral:
+        v = wrap(_whole(value, of) if isinstance(value, float) else int(value), of)
+    else:
+        v = float(value)
+    # repr distinguishes 0.0 from -0.0 and 1 from True, and gives one text for all nans.
+    return _intern(Const, (Const, repr(v), of.code), (v, of))
+
+
+def _whole(value: float, of: dtype) -> int:
+    """A float rounded towards zero. A value outside the range gives the lowest int32 or int64 (see `inductor.cpp.values.cast`)."""
+    if of is dtypes.uint64 and value >= 2.0**63:
+        return _whole(value - 2.0**63, dtypes.int64) + (1 << 63)
+    limit = 2.0 ** (63 if of.itemsize == 8 or of is dtypes.uint32 else 31)
+    return math.trunc(value) if math.isfinite(value) and -limit <= math.trunc(value) < limit else -int(limit)
+
+
+def wrap(value: int, of: dtype) -> int:
+    """`value` in two's complement of an integer dtype."""
+    bits = of.itemsize * 8
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if of.is_signed and value >> (bits - 1) else value
+
+
+def index(e: E.IntLike) -> Value:
+    """An integer expression as a value: a Const where it is constant."""
+    e = E.as_expr(e)
+    if isinstance(e, E.Int):
+        return const(e.value, dtypes.int64)
+    return _intern(Index, (Index, e), (e, dtypes.int64))
+
+
+def load(buffer: str, at: E.IntLike, of: dtype, mask: Value | None = None,
+         indirect: Sequence[tuple[E.Sym, Value]] = ()) -> Load:  # fmt: skip
+    """buffer[at]. `indirect` binds symbols in `at`; bindings of other symbols are dropped."""
+    if not isinstance(at, E.Expr):
+        at = E.as_expr(at)
+    bound = tuple([(s, v) for s, v in indirect if s in at.symbols]) if indirect else ()
+    if isinstance(mask, Const):
+        if not mask.value:
+            raise ValueError(f"load: the mask of {buffer}[{at}] is constantly False; use the other value instead")
+        mask = None
+    children = tuple(v for _, v in bound) if mask is None else (mask, *(v for _, v in bound))
+    return _intern(Load, (Load, buffer, at, of.code, mask, bound), (buffer, at, of, mask, bound), children)
+
+
+def make_op(name: str, args: tuple[Value, ...], of: dtype) -> Op:
+    """The node name(*args), not simplified. Raises: ValueError for an unknown name."""
+    if name not in OPS:
+        raise ValueError(f"ir: {name!r} is not an operation of loop values; allowed: {', '.join(sorted(OPS))}")
+    return _intern(Op, (Op, name, args, of.code), (name, args, of), args)
+
+
+@lru_cache(maxsize=4096)
+def counter(name: str, size: Size) -> E.Expr:
+    """A symbol `name` in 0..size-1 (0 alone if size is less)."""
+    if isinstance(size, int):
+        return E.sym(name, 0, max(size, 1) - 1)
+    return E.sym(name, 0, max(size.hi, 1) - 1, below=size)
+
+
+@lru_cache(maxsize=1024)
+def axis(k: int, size: Size) -> E.Expr:
+    """Loop variable k of a definition with `size` iterations."""
+    return counter(f"i{k}", size)
+
+
+@lru_cache(maxsize=1024)
+def reduced_axis(k: int, size: Size) -> E.Expr:
+    """Reduced loop variable k of a definition with `size` iterations."""
+    return counter(f"r{k}", size)
+
+
+def walk(roots: Iterable[Value]) -> list[Value]:
+    """Every value under `roots` once, operands before users. The walk is iterative: chains may be thousands deep."""
+    found: dict[Value, None] = {}
+    opened: set[Value] = set()
+    stack = list(roots)[::-1]
+    while stack:
+        v = stack[-1]
+        if v in opened:
+            stack.pop()
+            found[v] = None  # a second root, or a second operand, that is the same value changes nothing
+        else:
+            opened.add(v)
+            for c in reversed(v.children):
+                if c not in opened:
+                    stack.append(c)
+    return list(found)
+
+
+@lru_cache(maxsize=8192)
+def loads_in(value: Value) -> tuple[Load, ...]:
+    """The loads under a value, each once."""
+    return tuple([v for v in walk([value]) if isinstance(v, Load)])
+
+
+@lru_cache(maxsize=8192)
+def symbols_in(value: Value) -> frozenset[E.Sym]:
+    """The symbols of all index expressions under a value, bound ones included."""
+    found: set[E.Sym] = set()
+    for v in walk([value]):
+        if isinstance(v, Load):
+            found |= v.index.symbols
+        elif isinstance(v, Index):
+            found |= v.expr.symbols
+    return frozenset(found)
+
+
+# -- rewriting -----------------------------------------------------------------------------------------------------
+
+Indirect = tuple[tuple[E.Sym, Value], ...]
+
+
+def at_point(value: Value, mapping: Mapping[E.Expr, E.IntLike], mask: Value | None = None,
+             indirect: Indirect = ()) -> Value:  # fmt: skip
+    """`value` with its axes replaced. Its loads are read only where `mask` also holds.
+
+    indirect: bindings of symbols in the new expressions. Only loads can carry them. Raises: ValueError for a value with an
+    `Index` over such a symbol.
+    """
+    if mask is None and not indirect and not any(not symbols_in(value).isdisjoint(e.symbols) for e in mapping):
+        return value
+    bound = {s for s, _ in indirect}
+    done: dict[Value, Value] = {}
+    for v in walk([value]):
+        done[v] = _rebuild(v, done, mapping, mask, indirect, bound)
+    return done[value]
+
+
+def _rebuild(v: Value, done: dict[Value, Value], mapping: Mapping[E.Expr, E.IntLike], mask: Value | None,
+             indirect: Indirect, bound: set[E.Sym]) -> Value:  # fmt: skip
+    if isinstance(v, Index):
+        e = E.substitute(v.expr, mapping)
+        if bound & e.symbols:
+            raise ValueError(f"substitute: {v} would depend on a gathered index")
+        return index(e)
+    if isinstance(v, Load):
+        own = tuple([(s, done[x]) for s, x in v.indirect]) if v.indirect else ()
+        inner = None if v.mask is None else done[v.mask]
+        held = mask if inner is None else inner if mask is None else both(inner, mask)
+        return load(v.buffer, E.substitute(v.index, mapping), v.dtype, held, (*own, *indirect))
+    if isinstance(v, Op):
+        args = tuple(done[a] for a in v.args)
+        return v if args == v.args else make_op(v.name, args, v.dtype)
+    return v
+
+
+def both(a: Value | None, b: Value | None) -> Value | None:
+    """The conjunction of two masks; None is a mask that always holds."""
+    if a is None or b is None:
+        return a or b
+    return a if a is b else make_op("logical_and", (a, b), dtypes.bool_)
+
+
+def replace_loads(value: Value, replace: Callable[[Load], Value | None]) -> Value:
+    """`value` with some loads replaced: `replace` gives the new value, or None to keep the load."""
+    done: dict[Value, Value] = {}
+    for v in walk([value]):
+        new: Value | None = None
+        if isinstance(v, Load):
+            own = tuple((s, done[x]) for s, x in v.indirect)
+            inner = None if v.mask is None else done[v.mask]
+            kept = load(v.buffer, v.index, v.dtype, inner, own)
+            new = replace(kept)
+            done[v] = kept if new is None else new
+        elif isinstance(v, Op):
+            args = tuple(done[a] for a in v.args)
+            done[v] = v if args == v.args else make_op(v.name, args, v.dtype)
+        else:
+            done[v] = v
+    return done[value]
+
+
+def free_axes(value: Value) -> frozenset[E.Sym]:
+    """The loop variables that a value depends on (symbols bound by indirect loads are not free)."""
+    free: set[E.Sym] = set()
+    for v in walk([value]):
+        if isinstance(v, Index):
+            free |= v.expr.symbols
+        elif isinstance(v, Load):
+            free |= v.index.symbols - {s for s, _ in v.indirect}
+    return frozenset(free)

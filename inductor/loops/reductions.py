@@ -1,0 +1,316 @@
+"""The steps that change how a reduction adds up: in lanes, in columns, in stages.
+
+Running sums of floats cascade: a lane adds at most `block` values, then its sum goes to a compensated total, so that the error of a
+result does not grow with the number of elements. The totals are added in the wide type of the result, which is rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from eager.base import dtypes
+from eager.base.dtypes import dtype
+from fxir.expr import rules as E
+from inductor.ir import definitions as ir
+from inductor.ir.sizes import Size, ceildiv, plain
+from inductor.loops.combine import COMBINES
+from inductor.loops.dependence import accesses, conflicts, separates
+from inductor.loops.refusal import Refused
+from inductor.loops.tree import (
+    Accumulate,
+    Allocate,
+    Block,
+    Fold,
+    Guard,
+    Local,
+    Loop,
+    Place,
+    Store,
+    allocated,
+    places_of,
+    rename,
+    repeat,
+    rewrite,
+    substitute,
+    values_of,
+    walk,
+    with_body,
+)
+
+UNBOUNDED = 1 << 62  # more values than a running sum may add
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """The lanes of one accumulation: its running results and, for a sum that cascades, its compensated totals."""
+
+    of: Accumulate
+    value: ir.Value
+    run: Local
+    total: Local | None
+    carry: Local | None
+
+    @property
+    def locals(self) -> list[Local]:
+        return [x for x in (self.run, self.total, self.carry) if x is not None]
+
+    def begin(self, lane: E.Expr) -> Block:
+        """The stores that begin one lane."""
+        (identity,) = COMBINES[lane_combine(self.of)].identity(self.run.dtype)
+        zero = ir.const(0, self.run.dtype)
+        sums = [x for x in (self.total, self.carry) if x is not None]
+        return (Store(Place(self.run.name, lane), identity), *(Store(Place(x.name, lane), zero) for x in sums))
+
+    def put_away(self, lane: E.Expr) -> Block:
+        """Adds the running sum of one lane to its total, and begins it again."""
+        if self.total is None or self.carry is None:
+            return ()
+        run, zero = Place(self.run.name, lane), ir.const(0, self.run.dtype)
+        totals = (Place(self.total.name, lane), Place(self.carry.name, lane))
+        return (Accumulate(totals, "compensated", (ir.load(run.name, lane, self.run.dtype), zero)), Store(run, zero))
+
+    def fold(self) -> Fold:
+        """Combines the lanes into the result."""
+        if self.total is None or self.carry is None:
+            return Fold(self.of.places, lane_combine(self.of), (self.run,), state_dtype(self.of))
+        return Fold(self.of.places, "compensated", (self.total, self.carry), state_dtype(self.of))
+
+    def result(self, lane: E.Expr) -> ir.Value:
+        """The result of one lane, in the type of the accumulation."""
+        of = state_dtype(self.of)
+        if self.total is None or self.carry is None:
+            return _cast(ir.load(self.run.name, lane, self.run.dtype), of)
+        total, carry = (_cast(ir.load(x.name, lane, x.dtype), of) for x in (self.total, self.carry))
+        both = ir.make_op("add", (total, carry), of)
+        # An infinite total has a carry that is nan.
+        return ir.make_op("where", (ir.make_op("ne", (both, both), dtypes.bool_), total, both), of)
+
+
+def _cast(value: ir.Value, to: dtype) -> ir.Value:
+    return value if value.dtype is to else ir.make_op("cast", (value,), to)
+
+
+def lane_combine(s: Accumulate) -> str:
+    """The combine of one lane: a wide sum is added in the type of its values."""
+    return "sum" if s.combine == "wide_sum" else s.combine
+
+
+def state_dtype(s: Accumulate) -> dtype:
+    """The dtype of the first place of an accumulation."""
+    return COMBINES[s.combine].components(s.values[0].dtype)[0]
+
+
+def _accumulations(loop: Loop) -> list[Accumulate]:
+    """The accumulations of a loop's body. Raises: Refused if they cannot run in lanes."""
+    inside = list(walk(loop.body))
+    found = [s for s in inside if isinstance(s, Accumulate)]
+    if not found or any(isinstance(s, Loop) for s in inside):
+        raise Refused(f"{loop.axis.name} is not the innermost loop of a reduction")
+    written = {p.name for s in found for p in places_of(s)}
+    for s in found:
+        if len(s.places) != 1 or any(loop.axis in p.index.symbols or p.indirect for p in s.places):
+            raise Refused(f"{loop.axis.name} does not accumulate single values into one place")
+        if COMBINES[s.combine].is_ordered:
+            raise Refused("the order of the reduction's iterations matters")
+    if any(isinstance(v, ir.Load) and v.buffer in written for s in inside for v in ir.walk(values_of(s))):
+        raise Refused("the loop reads the running result")
+    reached = list(accesses(loop.body))
+    for a, b in conflicts(reached, reached):
+        if not separates(loop.axis, a, b):
+            raise Refused(f"iterations depend on each other through {a.place}")
+    return found
+
+
+def _running(body: Block, found: Sequence[Accumulate], axis: str, lanes: int, cascades: bool) -> list[_Running]:
+    taken = {x.local.name for x in walk(body) if isinstance(x, Allocate)}
+    out = []
+    for k, s in enumerate(found):
+        value = s.values[0]
+        sums = cascades and lane_combine(s) == "sum" and value.dtype.is_floating_point
+        names = [f"{axis}_{word}{k}" for word in ("run", "total", "carry")]
+        if taken & set(names):
+            raise Refused(f"{axis} runs in lanes already")
+        run, total, carry = (Local(n, lanes, value.dtype, "stack") for n in names)
+        out.append(_Running(s, value, run, total if sums else None, carry if sums else None))
+    return out
+
+
+def _into(block: Block, running: Sequence[_Running], lane: E.Expr, at: dict[E.Expr, E.IntLike]) -> Block:
+    """A body whose accumulations go to the running results of `lane`."""
+    places = {id(r.of): r for r in running}
+
+    def change(s: object) -> Block | None:
+        r = places.get(id(s))
+        return None if r is None else (Accumulate((Place(r.run.name, lane),), lane_combine(r.of), (r.value,)),)
+
+    return substitute(rewrite(block, change), at)
+
+
+def most(n: Size) -> int:
+    """An upper bound of a size; `UNBOUNDED` for a size without one."""
+    high = E.as_expr(n).hi
+    return int(high) if high < UNBOUNDED else UNBOUNDED
+
+
+def _chunks(axis: str, count: Size, block: int, kind: str, body: Callable[[E.Expr], Block], after: Block) -> Block:
+    """body(i) for i < count in blocks, with the statements `after` behind every block."""
+    chunks = ceildiv(count, block)
+    outer, inner = ir.counter(f"{axis}_c", chunks), ir.counter(f"{axis}_b", block)
+    at = outer * block + inner
+    inside = body(at)
+    if not (isinstance(count, int) and count % block == 0):
+        inside = (Guard(ir.make_op("lt", (ir.index(at), ir.index(count)), dtypes.bool_), inside),)
+    return repeat(outer, chunks, "serial", (*repeat(inner, block, "serial", inside), *after))
+
+
+def in_lanes(body: Block, chain: Sequence[Loop], lanes: int, block: int) -> Block:
+    """The loops of `chain`, each the whole body of the one before, with the innermost one over `lanes` running results.
+
+    Raises: Refused.
+    """
+    loop, name = chain[-1], chain[-1].axis.name
+    if lanes < 2 or block < 1:
+        raise Refused(f"{lanes} lanes in blocks of {block}; allowed: 2 lanes and more, blocks of 1 and more")
+    found = _accumulations(loop)
+    for outer in chain[:-1]:
+        if any(outer.axis in p.index.symbols for s in found for p in s.places):
+            raise Refused(f"{outer.axis.name} does not accumulate into one place")
+    count, rest = (plain(op(E.as_expr(loop.extent), E.as_expr(lanes))) for op in (E.floordiv, E.mod))
+    steps = -(-most(loop.extent) // lanes)
+    total = steps
+    for outer in chain[:-1]:
+        total *= most(outer.extent)
+    running = _running(body, found, name, lanes, total > block)
+    lane = ir.counter(f"{name}_l", lanes)
+
+    def whole(i: E.Expr) -> Block:
+        return repeat(lane, lanes, "vector", _into(loop.body, running, lane, {loop.axis: i * lanes + lane}))
+
+    def each_lane(word: str, statements: Callable[[_Running, E.Expr], Block]) -> Block:
+        axis = ir.counter(f"{name}_{word}", lanes)
+        inside = tuple(x for r in running for x in statements(r, axis))
+        return repeat(axis, lanes, "vector", inside) if inside else ()
+
+    axis = ir.counter(f"{name}_o", count)
+    away = each_lane("p", _Running.put_away)
+    in_blocks = bool(away) and steps > block
+    main = _chunks(f"{name}_o", count, block, "serial", whole, away) if in_blocks else repeat(axis, count, "serial", whole(axis))
+    last = ir.counter(f"{name}_t", rest)
+    tail = rename(_into(loop.body, running, last, {loop.axis: E.mul(count, lanes) + last}), "_t")
+    inside = (*main, *repeat(last, rest, "vector", tail))
+    # Where no block may be whole, nothing is put away inside, and a lane adds one value of the rest.
+    may_be_short = in_blocks and rest != 0 and not isinstance(count, int)
+    inside = _outer_loops(chain[:-1], inside, 1 if may_be_short else steps, block, away, in_blocks and not may_be_short)
+    end = rename(away, "_e") if in_blocks and rest != 0 else ()  # otherwise every sum is put away
+    folds = tuple(r.fold() for r in running)
+    begin = each_lane("z", _Running.begin)
+    return allocated([x for r in running for x in r.locals], (*begin, *inside, *end, *folds))
+
+
+def _outer_loops(outer: Sequence[Loop], inside: Block, steps: int, block: int, away: Block, is_cut: bool) -> Block:
+    """The loops around the innermost one. One of them runs in blocks, unless an inner loop does already."""
+    for x in reversed(outer):
+        steps *= most(x.extent)
+        if is_cut or not away or steps <= block:
+            inside = (with_body(x, inside),)
+            continue
+        size, is_cut = max(1, block * most(x.extent) // steps), True
+        body = inside
+
+        def at(i: E.Expr, x: Loop = x, body: Block = body) -> Block:
+            return substitute(body, {x.axis: i})
+
+        inside = _chunks(x.axis.name, x.extent, size, "serial", at, rename(away, "_c"))
+    return inside
+
+
+def in_columns(body: Block, loop: Loop, width: int, block: int) -> Block:
+    """A loop over columns, each of which reduces, as a loop over groups of columns: the reduced loops run inside of a group.
+
+    Raises: Refused.
+    """
+    name = loop.axis.name
+    locals_, statements = _opened(loop.body)
+    at = [k for k, s in enumerate(statements) if isinstance(s, Loop)]
+    if len(at) != 1 or width < 2 or not all(isinstance(s, Store) for k, s in enumerate(statements) if k != at[0]):
+        raise Refused(f"the body of {name} is not one reduction")
+    chain = [statements[at[0]]]
+    assert isinstance(chain[0], Loop)
+    reduced: list[Loop] = [chain[0]]
+    while len(reduced[-1].body) == 1 and isinstance(reduced[-1].body[0], Loop):
+        reduced.append(reduced[-1].body[0])
+    if any(isinstance(x.extent, E.Expr) and loop.axis in x.extent.symbols for x in reduced):
+        raise Refused(f"the number of reduced elements depends on {name}")
+    found = _accumulations(reduced[-1])
+    if len(found) != 1 or len(list(walk(reduced[-1].body))) != 1:
+        raise Refused(f"the body of {name} is not one reduction")
+    total = 1
+    for x in reduced:
+        total *= most(x.extent)
+    (r,) = _running(body, found, name, width, total > block)
+    groups = ceildiv(loop.extent, width)
+    group = ir.counter(f"{name}_o", groups)
+    here = plain(E.minimum(width, loop.extent - group * width))
+
+    def columns(word: str, n: Size, inside: Callable[[E.Expr], Block]) -> Block:
+        c = ir.counter(f"{name}_{word}", n)
+        return repeat(c, n, "vector", inside(c))
+
+    sweep = columns("i", here, lambda c: _into(reduced[-1].body, [r], c, {loop.axis: group * width + c}))
+    away = columns("p", width, r.put_away) if r.total is not None else ()
+    inner = _outer_loops(reduced, sweep, 1, block, away, is_cut=False)
+
+    def finish(c: E.Expr) -> Block:
+        after = substitute(tuple(statements[at[0] + 1 :]), {loop.axis: group * width + c})
+        return allocated(locals_, (Store(r.of.places[0], r.result(c)), *after))
+
+    parts = (*columns("z", width, r.begin), *inner, *columns("f", here, finish))
+    return repeat(group, groups, loop.kind, allocated(r.locals, parts))
+
+
+def _opened(block: Block) -> tuple[list[Local], list[Store | Loop]]:
+    """The locals around the statements of a block, and these statements. Raises: Refused for guards and nested locals."""
+    locals_: list[Local] = []
+    while len(block) == 1 and isinstance(block[0], Allocate):
+        locals_.append(block[0].local)
+        block = block[0].body
+    kept = [s for s in block if isinstance(s, Store | Loop)]
+    if len(kept) != len(block):
+        raise Refused("the statements around the reduction are not stores and loops")
+    return locals_, kept
+
+
+def in_stages(body: Block, loop: Loop, size: int) -> Block:
+    """A reduction of everything: blocks of `size` in parallel, each to a partial result, then the partial results in order.
+
+    The partial results do not depend on the number of threads. Raises: Refused.
+    """
+    name = loop.axis.name
+    root = next((s for s in body if any(x is loop for x in walk((s,)))), None)
+    locals_, statements = _opened((root,)) if root is not None else ([], [])
+    at = next((k for k, s in enumerate(statements) if s is loop), -1)
+    if at < 0:
+        raise Refused(f"{name} is not a reduction of everything")
+    if any(isinstance(s, Loop) for s in statements if s is not loop):
+        raise Refused(f"other loops run before or after {name}")
+    found = _accumulations(loop)
+    if len(list(walk(loop.body))) != len(found):
+        raise Refused(f"the body of {name} stores elements")
+    blocks = ceildiv(loop.extent, size)
+    block, again, inner = (ir.counter(f"{name}_{word}", n) for word, n in (("s", blocks), ("m", blocks), ("i", size)))
+    if not isinstance(block, E.Sym) or not isinstance(inner, E.Sym) or not isinstance(again, E.Sym):
+        raise Refused(f"{name} has one block")
+    here = plain(E.minimum(size, loop.extent - block * size))
+    inner = ir.counter(f"{name}_i", here)
+    parts = [Local(f"{name}_part{k}", blocks, state_dtype(s), "shared") for k, s in enumerate(found)]
+    begin, end = tuple(statements[:at]), tuple(statements[at + 1 :])
+    each = (*begin, *repeat(inner, here, "serial", substitute(loop.body, {loop.axis: block * size + inner})))
+    results = [ir.load(s.places[0].name, s.places[0].index, p.dtype) for p, s in zip(parts, found, strict=True)]
+    kept = tuple(Store(Place(p.name, block), result) for p, result in zip(parts, results, strict=True))
+    first = Loop(block, blocks, "parallel", rename(allocated(locals_, (*each, *kept)), "_s"))
+    merged = tuple(Accumulate(s.places, s.combine, (ir.load(p.name, again, p.dtype),)) for p, s in zip(parts, found, strict=True))
+    second = allocated(locals_, (*begin, Loop(again, blocks, "serial", merged), *end))
+    assert root is not None
+    return tuple(y for s in body for y in ((allocated(parts, (first, *second))) if s is root else (s,)))
+

@@ -1,0 +1,22 @@
+"""Why a step of a schedule cannot be done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from inductor.loops.steps import Step
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A step that cannot be done, and why."""
+
+    step: Step
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.step}: {self.reason}"
+
+
+class Refused(Exception):
+    """Carries a reason from inside a step to `inductor.loops.apply.apply`."""

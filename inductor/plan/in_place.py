@@ -1,0 +1,98 @@
+"""Results that are computed in the memory of the input that they overwrite, so that no copy follows.
+
+A graph gives an input the elements of a buffer (`ir.Write`). If the kernel that computes the buffer is the last reader of the input,
+and reads each element of it only where or before it stores that element, the kernel stores into the input itself. `Objection` says
+why a buffer is copied instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from inductor.ir import definitions as ir
+from inductor.ir.sizes import Size, product
+from inductor.plan.bundles import LoopNest, Member
+from inductor.plan.schedule import Schedule, Single
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """The reason why `buffer` is copied to `input` after it is computed."""
+
+    buffer: str
+    input: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"not in place: {self.buffer} is copied to {self.input}: {self.reason}"
+
+
+def in_place(made: Schedule, nests: Mapping[int, LoopNest], fixed: Collection[str]) -> tuple[dict[str, str], list[Objection]]:
+    """The buffers that are computed in an input's memory, with the input; and the reasons for the other writes.
+
+    nests: the loops of each step, without the loops that run as part of another step. fixed: buffers whose memory is decided already.
+    """
+    homes: dict[str, str] = {}
+    objections: list[Objection] = []
+    for w in made.program.writes:
+        name = w.value.buffer
+        reason = "another input is overwritten with it" if name in homes else _objection(made, nests, w, fixed)
+        if reason:
+            objections.append(Objection(name, w.input, reason))
+        else:
+            homes[name] = w.input
+    return homes, objections
+
+
+def _objection(made: Schedule, nests: Mapping[int, LoopNest], w: ir.Write, fixed: Collection[str]) -> str:
+    program, name = made.program, w.value.buffer
+    target = program.buffers[w.input].layout
+    if program.checks:
+        return "positions are checked, and a failed check must leave the input unchanged"
+    if name in fixed or program.buffers[name].definition is None:
+        return "its memory is decided already"
+    if w.value.offset != 0 or not (_same(w.value.layout, target) and _same(program.buffers[name].layout, target)):
+        return f"its layout is {program.buffers[name].layout}, and the input's is {target}"
+    if any(other is not w and other.value.buffer == w.input for other in program.writes):
+        return "the input's elements are copied to another input"
+    at = next((i for i, nest in nests.items() if any(m.buffer.name == name for b in nest.bundles for m in b.members)), None)
+    if at is None:
+        return "no separate pointwise loops compute it"
+    for step in made.steps[at + 1 :]:
+        members = [step.member] if isinstance(step, Single) else step.members
+        if any(w.input in m.reads for m in members):
+            return "a later step reads the input"
+        if any(isinstance(m.definition, ir.Extern) for m in members):
+            return "a later call of an eager kernel may fail, and must leave the input unchanged"
+    return _order(nests[at], name, w.input, target.numel)
+
+
+def _same(a: ir.Layout, b: ir.Layout) -> bool:
+    """Whether the elements of two layouts have the same positions."""
+    strides = zip(a.strides, b.strides, a.shape, strict=True) if len(a.shape) == len(b.shape) else ()
+    return a.dtype is b.dtype and a.shape == b.shape and all(x == y or n == 1 for x, y, n in strides)
+
+
+def _order(nest: LoopNest, name: str, given: str, numel: Size) -> str:
+    """The reason why some element of `given` may be read after the element of `name` at its place is stored; "" if none is."""
+    stored = False
+    for bundle in nest.bundles:
+        ranges = (*nest.rows, *bundle.inner) if not nest.flat else bundle.inner
+        here = ir.linear_position(ranges, [ir.axis(k, n) if n != 1 else 0 for k, n in enumerate(ranges)])
+        known: set[ir.Load] = set()
+        for m in bundle.members:
+            loads = {v for v in ir.walk([m.value]) if isinstance(v, ir.Load) and v.buffer == given}
+            if loads and (nest.column or m.extra or product(ranges) != numel or any(v.indirect or v.index is not here for v in loads)):
+                return "its loops read the input at other elements"
+            if stored and loads - known:
+                return "its loops read the input after they store the result"
+            known |= loads
+            stored = stored or _is(m, name)
+            if _is(m, name) and (m.kind != "store" or nest.column):
+                return "it is the result of a reduction"
+    return ""
+
+
+def _is(m: Member, name: str) -> bool:
+    return m.buffer.name == name

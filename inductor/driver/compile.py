@@ -99,6 +99,7 @@ class _Compiler:
         self.notes: list[str] = [str(r) for r in made.refusals]
         self.packs: list[A.Pack] = []
         self.products: dict[int, _Product] = {}
+        self.kernels: dict[int, tuple[loops.Kernel, loop_steps.Schedule]] = {}
         self.absorbed: dict[int, int] = {}  # nests that run as the epilogue of a product -> its step
         self.made_at = {m.name: i for i, s in enumerate(made.steps) for m in (s.members if isinstance(s, Nest) else [s.member])}
         self.places: dict[str, Place] = {}
@@ -125,6 +126,7 @@ class _Compiler:
             self._put(n, plan.output_buffer(i), 0)
         for i, (n, _) in enumerate(self.program.constants):
             self._put(n, plan.constant_buffer(i), 0)
+        self._schedule()
         self._write_in_place()
         arena = self._arena(plan)
         steps, text = self._steps()
@@ -146,6 +148,15 @@ class _Compiler:
         """Buffers created by the graph that outputs refer to, without repeats."""
         names = dict.fromkeys(r.buffer for r in self.program.outputs if isinstance(r, ir.Ref))
         return [n for n in names if n not in self.given]
+
+    def _schedule(self) -> None:
+        """Schedule every kernel. A result that the kernel could not make local needs memory."""
+        dtypes = {n: b.layout.dtype for n, b in self.program.buffers.items()}
+        for i, step in enumerate(self.made.steps):
+            if isinstance(step, Nest) and i not in self.absorbed:
+                kernel, _ = self.kernels[i] = schedule_step(step, dtypes, self.memory - self.local[i].keys())
+                self.memory |= kernel.temporary
+                self.local[i] = {n: size for n, size in self.local[i].items() if n not in kernel.temporary}
 
     def _write_in_place(self) -> None:
         """Place results in the memory of the inputs that they overwrite, where the order of the loops allows it."""
@@ -328,9 +339,7 @@ class _Compiler:
     def _nest(self, i: int) -> _Code:
         step = self.made.steps[i]
         assert isinstance(step, Nest)
-        dtypes = {n: b.layout.dtype for n, b in self.program.buffers.items()}
-        kernel, steps = schedule_step(step, dtypes, self.memory - self.local[i].keys())
-        return self._loops("k", kernel, steps, step.members)
+        return self._loops("k", *self.kernels[i], step.members)
 
     def _loops(self, prefix: str, kernel: loops.Kernel, steps: loop_steps.Schedule, computed: Sequence[ir.Buffer]) -> _Code:
         """The code of a scheduled kernel that computes these buffers."""

@@ -1,4 +1,6 @@
 """Graphs through the whole backend: random programs, every shape and layout, against the eager kernels."""
+from typing import Any
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from eager.nn import functional as F
 from fxir.base.options import CompileOptions, GraphKind
 from fxir.trace.trace import trace
 from inductor.driver.backend import compile_graph
+from inductor.loops.refusal import Refused
 
 
 def _compiled(fn, *inputs):
@@ -150,3 +153,15 @@ def test_elements_of_a_row_that_are_read_at_constant_places() -> None:
     want = torch.autograd.grad(fn(x).sum(), x)[0]
     got = torch.autograd.grad(torch.compile(fn)(x).sum(), x)[0]
     assert torch.allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+def test_a_result_that_cannot_be_local_has_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No buffer is made local to a row, as if every contraction were refused."""
+
+    def refuse(kernel: Any, step: Any) -> Any:
+        raise Refused("no local memory")
+
+    monkeypatch.setattr("inductor.loops.apply._contract", refuse)
+    for fn in (lambda x: torch.softmax(x, -1), lambda x: F.layer_norm(x, x.shape[1:]) + x.sum(0), lambda x: (x * 2).sum().exp() + x):
+        x = torch.randn(21, 37)
+        torch.testing.assert_close(torch.compile(fn, fullgraph=True)(x), fn(x), rtol=1e-5, atol=1e-5)

@@ -342,7 +342,7 @@ def _add(qualname: str, schema: str, tags: Any = None) -> CustomOpDef:
     text, mutated = _parse(schema)
     op = CustomOpDef(qualname, text if not text.endswith("-> ()") else text.removesuffix("()") + "Tensor", mutated)
     if text.endswith("-> ()"):
-        object.__setattr__(op.schema, "num_returns", 0)
+        op.schema = op.schema._replace(num_returns=0)
         if mutated:
             op.functional = _Functional(op)
     OPS[op.name] = op

@@ -153,7 +153,7 @@ def most(n: Size) -> int:
     return int(high) if high < UNBOUNDED else UNBOUNDED
 
 
-def _chunks(axis: str, count: Size, block: int, kind: str, body: Callable[[E.Expr], Block], after: Block) -> Block:
+def _chunks(axis: str, count: Size, block: int, body: Callable[[E.Expr], Block], after: Block) -> Block:
     """body(i) for i < count in blocks, with the statements `after` behind every block."""
     chunks = ceildiv(count, block)
     outer, inner = ir.counter(f"{axis}_c", chunks), ir.counter(f"{axis}_b", block)
@@ -195,7 +195,7 @@ def in_lanes(body: Block, chain: Sequence[Loop], lanes: int, block: int) -> Bloc
     axis = ir.counter(f"{name}_o", count)
     away = each_lane("p", _Running.put_away)
     in_blocks = bool(away) and steps > block
-    main = _chunks(f"{name}_o", count, block, "serial", whole, away) if in_blocks else repeat(axis, count, "serial", whole(axis))
+    main = _chunks(f"{name}_o", count, block, whole, away) if in_blocks else repeat(axis, count, "serial", whole(axis))
     last = ir.counter(f"{name}_t", rest)
     tail = rename(_into(loop.body, running, last, {loop.axis: E.mul(count, lanes) + last}), "_t")
     inside = (*main, *repeat(last, rest, "vector", tail))
@@ -221,7 +221,7 @@ def _outer_loops(outer: Sequence[Loop], inside: Block, steps: int, block: int, a
         def at(i: E.Expr, x: Loop = x, body: Block = body) -> Block:
             return substitute(body, {x.axis: i})
 
-        inside = _chunks(x.axis.name, x.extent, size, "serial", at, rename(away, "_c"))
+        inside = _chunks(x.axis.name, x.extent, size, at, rename(away, "_c"))
     return inside
 
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from eager.base.dtypes import dtype
 from fxir.expr import rules as E
@@ -22,8 +21,7 @@ PLAIN_NS, EXPENSIVE_NS = 0.12, 0.8  # nanoseconds of one vectorised operation on
 GATHER: Final = 6  # a load at a position that comes from memory, in loads at a known position
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """The place of a buffer: entry of `bufs` and bytes from there; `dtype` of its elements. number: of a symbolic offset in the
     graph's sizes.
     """
@@ -44,8 +42,7 @@ class Place:
         return f"bufs[{self.entry}]" + (f" + {self.offset}" if self.offset_bytes != 0 else "")
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(NamedTuple):
     """A printed kernel. `text` and `call` name its function `functions.NAME`.
 
     pointers: the contents of `args` after `bufs` at the call; None if the function takes `bufs` itself.
@@ -61,8 +58,7 @@ class Kernel:
     symbolic_ps: Size = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(NamedTuple):
     """Estimated nanoseconds of one iteration of the outer loop: a sum of ns * size."""
 
     terms: tuple[tuple[float, Size], ...]

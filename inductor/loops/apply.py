@@ -7,7 +7,6 @@ for the tail of a loop is a statement like any other, so every result prints, ru
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
 
 from eager.base import dtypes
@@ -68,7 +67,7 @@ def apply(kernel: Kernel, schedule: Schedule) -> Kernel | Refusal:
     """The kernel after every step of the schedule, or the first refusal."""
     for step in schedule:
         try:
-            kernel = _contract(kernel, step) if isinstance(step, Contract) else replace(kernel, body=_perform(kernel.body, step))
+            kernel = _contract(kernel, step) if isinstance(step, Contract) else kernel._replace(body=_perform(kernel.body, step))
         except Refused as refused:
             return Refusal(step, str(refused))
     return kernel

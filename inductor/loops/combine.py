@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from eager.base import dtypes
 from eager.base.dtypes import dtype
@@ -19,8 +18,7 @@ from inductor.ir import definitions as ir
 State: TypeAlias = tuple[ir.Value, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Combine:
+class Combine(NamedTuple):
     """One kind of reduction.
 
     identity: the state of no elements, for elements of a dtype. merge: the state of two groups of elements, the first group

@@ -10,9 +10,9 @@ position that comes from data may be any. Where positions are not linear in the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf
+from typing import NamedTuple
 
 from fxir.expr import rules as E
 from fxir.expr.proofs import prove
@@ -32,8 +32,7 @@ from inductor.loops.tree import (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Access:
+class Access(NamedTuple):
     """One read or write of a block. combine: of an Accumulate, else ""; inner: the axes of the block's loops around it.
 
     limits: expressions e and n with 0 <= e < n at the access.
@@ -53,10 +52,10 @@ def accesses(block: Block) -> tuple[Access, ...]:
     for s in block:
         match s:
             case Loop():
-                found += [replace(a, inner=a.inner | {s.axis}) for a in accesses(s.body)]
+                found += [a._replace(inner=a.inner | {s.axis}) for a in accesses(s.body)]
             case Guard():
                 limits = tuple(limits_of(s.condition))
-                found += [replace(a, limits=(*limits, *a.limits)) for a in accesses(s.body)]
+                found += [a._replace(limits=(*limits, *a.limits)) for a in accesses(s.body)]
             case Allocate():
                 found += [a for a in accesses(s.body) if a.place.name != s.local.name]
             case _:
@@ -168,8 +167,7 @@ def _less(a: E.Expr, b: E.Expr) -> bool:
     return highest is not None and prove("<", highest, b) is True
 
 
-@dataclass(frozen=True, slots=True)
-class _Position:
+class _Position(NamedTuple):
     """stride * axis + rest; the axes that are free in `rest` have separate names for each access."""
 
     stride: E.Expr

@@ -7,7 +7,7 @@ result does not grow with the number of elements. The totals are added in the wi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from eager.base import dtypes
 from eager.base.dtypes import dtype
@@ -41,8 +41,7 @@ from inductor.loops.tree import (
 UNBOUNDED = 1 << 62  # more values than a running sum may add
 
 
-@dataclass(frozen=True, slots=True)
-class _Running:
+class _Running(NamedTuple):
     """The lanes of one accumulation: its running results and, for a sum that cascades, its compensated totals."""
 
     of: Accumulate
@@ -262,8 +261,8 @@ def in_columns(body: Block, loop: Loop, width: int, block: int) -> Block:
     inner = _outer_loops(reduced, sweep, 1, block, away, is_cut=False)
 
     def finish(c: E.Expr) -> Block:
-        after = substitute(tuple(statements[at[0] + 1 :]), {loop.axis: group * width + c})
-        return allocated(locals_, (Store(r.of.places[0], r.result(c)), *after))
+        end = (Store(r.of.places[0], r.result(c)), *statements[at[0] + 1 :])
+        return allocated(locals_, substitute(end, {loop.axis: group * width + c}))
 
     parts = (*columns("z", width, r.begin), *inner, *columns("f", here, finish))
     return repeat(group, groups, loop.kind, allocated(r.locals, parts))

@@ -7,14 +7,12 @@ a dependence forbids. `to_text` and `from_text` keep a schedule readable on disk
 from __future__ import annotations
 
 import re
-from dataclasses import astuple, dataclass, fields
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from inductor.loops.tree import Kind
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
+class Split(NamedTuple):
     """Cuts a loop into `<axis>_o` over blocks and `<axis>_i` over the `factor` iterations of a block.
 
     tail: how the iterations that fill no block run: "guard" puts the last block under a condition, "peel" gives them a separate loop
@@ -26,55 +24,48 @@ class Split:
     tail: Literal["guard", "peel"] = "guard"
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(NamedTuple):
     """Cuts a loop into loops `<axis>_c<k>` over the ranges between the positions `at`, where conditions on the axis change."""
 
     axis: str
     at: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Reorder:
+class Reorder(NamedTuple):
     """Exchanges a loop with the loop that is its whole body."""
 
     outer: str
     inner: str
 
 
-@dataclass(frozen=True, slots=True)
-class FuseAxes:
+class FuseAxes(NamedTuple):
     """Makes one loop `<outer>.<inner>` of a loop and the loop that is its whole body."""
 
     outer: str
     inner: str
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(NamedTuple):
     """Sets how a loop runs: "parallel", "vector", "unrolled" or "serial"."""
 
     axis: str
     kind: Kind
 
 
-@dataclass(frozen=True, slots=True)
-class Distribute:
+class Distribute(NamedTuple):
     """Gives each statement in a loop's body a separate loop. Locals of the body become arrays with an element an iteration."""
 
     axis: str
 
 
-@dataclass(frozen=True, slots=True)
-class Join:
+class Join(NamedTuple):
     """Joins a loop with a later loop of the same block and extent; the statements between them move before or behind both."""
 
     first: str
     second: str
 
 
-@dataclass(frozen=True, slots=True)
-class Lanes:
+class Lanes(NamedTuple):
     """Gives the reductions of an innermost loop `lanes` running results each: lane k takes iterations k, k + lanes, ...
 
     block: the number of values that a running sum of floats adds before it goes to a compensated total.
@@ -85,8 +76,7 @@ class Lanes:
     block: int
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(NamedTuple):
     """Reduces `width` columns at once: each iteration of the loop `axis` is a column, and the reduced loops run over rows of them.
 
     block: see `Lanes`.
@@ -97,16 +87,14 @@ class Columns:
     block: int
 
 
-@dataclass(frozen=True, slots=True)
-class Stages:
+class Stages(NamedTuple):
     """Reduces everything in two stages: blocks of `size` iterations in parallel, then their partial results in order."""
 
     axis: str
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Contract:
+class Contract(NamedTuple):
     """Turns temporary buffers into locals of each iteration of a loop: rows, or registers. axis "": of the whole kernel."""
 
     buffers: tuple[str, ...]
@@ -116,7 +104,7 @@ class Contract:
 Step: TypeAlias = Split | Cut | Reorder | FuseAxes | Mark | Distribute | Join | Lanes | Columns | Stages | Contract
 Schedule: TypeAlias = tuple[Step, ...]
 
-_NAMES: Final = {
+_NAMES: Final[dict[str, Any]] = {
     "split": Split, "cut": Cut, "reorder": Reorder, "fuse_axes": FuseAxes, "mark": Mark, "distribute": Distribute, "join": Join,
     "lanes": Lanes, "columns": Columns, "stages": Stages, "contract": Contract,
 }  # fmt: skip
@@ -125,7 +113,7 @@ _WORD_OF: Final = {cls: name for name, cls in _NAMES.items()}
 
 def to_text(schedule: Schedule) -> str:
     """The schedule as one line: `split(i0, 8, guard); mark(i0_o, parallel)`."""
-    return "; ".join(f"{_WORD_OF[type(s)]}({', '.join(map(_text, astuple(s)))})" for s in schedule)
+    return "; ".join(f"{_WORD_OF[type(s)]}({', '.join(map(_text, s))})" for s in schedule)
 
 
 def _text(value: object) -> str:
@@ -143,10 +131,11 @@ def _step(text: str) -> Step:
     values = found[2].split(", ") if found else []
     if cls is Split and len(values) == 2:
         values = [*values, "guard"]
-    if cls is None or len(values) != len(fields(cls)):
+    if cls is None or len(values) != len(cls._fields):
         raise ValueError(f"schedule: {text!r} is not a step; allowed: {', '.join(_NAMES)}")
-    given = [_value(v, str(f.type)) for f, v in zip(fields(cls), values, strict=True)]
-    return cls(*given)  # type: ignore[arg-type]
+    given = [_value(v, cls.__annotations__[name].__forward_arg__) for name, v in zip(cls._fields, values, strict=True)]
+    step: Step = cls(*given)
+    return step
 
 
 def _value(text: str, of: str) -> object:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from eager.base import dtypes
 from eager.base.dtypes import dtype
@@ -48,8 +48,7 @@ class Place:
         return f"{self.name}[{self.index}{bound}]"
 
 
-@dataclass(frozen=True, slots=True)
-class Local:
+class Local(NamedTuple):
     """Memory of `size` elements that lives while its `Allocate` runs. space: where a target puts it.
 
     "shared" memory is seen by all threads of a parallel loop; the other spaces are private to an iteration. spill: the elements of
@@ -127,8 +126,7 @@ Statement: TypeAlias = Store | Accumulate | Fold | Guard | Allocate | Loop
 Block: TypeAlias = tuple[Statement, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(NamedTuple):
     """Loops over named memory. dtypes: of every buffer that the loops touch, by name. temporary: buffers that only the loops read."""
 
     body: Block
@@ -250,7 +248,7 @@ def substitute(block: Block, mapping: Mapping[E.Expr, E.IntLike]) -> Block:
     def memory(x: Local) -> Local:
         if isinstance(x.size, int):
             return x
-        return replace(x, size=E.substitute(x.size, mapping), spill=None if x.spill is None else place(x.spill))
+        return x._replace(size=E.substitute(x.size, mapping), spill=None if x.spill is None else place(x.spill))
 
     def one(s: Statement) -> Statement:
         match s:
@@ -287,7 +285,7 @@ def rename(block: Block, suffix: str) -> Block:
                 assert isinstance(axis, E.Sym)
                 return Loop(axis, s.extent, s.kind, tuple(map(one, s.body)))
             case Allocate():
-                return Allocate(replace(s.local, name=f"{s.local.name}{suffix}"), tuple(map(one, s.body)))
+                return Allocate(s.local._replace(name=f"{s.local.name}{suffix}"), tuple(map(one, s.body)))
             case Guard():
                 return Guard(s.condition, tuple(map(one, s.body)))
         return s
@@ -332,7 +330,7 @@ def rename_memory(block: Block, names: Mapping[str, tuple[str, E.Expr]]) -> Bloc
             case Accumulate():
                 return Accumulate(tuple(map(place, s.places)), s.combine, tuple(map(value, s.values)))
             case Fold():  # reads whole locals, which `names` may rename but not move
-                parts = tuple(replace(x, name=names[x.name][0]) if x.name in names else x for x in s.parts)
+                parts = tuple(x._replace(name=names[x.name][0]) if x.name in names else x for x in s.parts)
                 return Fold(tuple(map(place, s.places)), s.combine, parts, s.dtype)
         return with_body(s, tuple(map(one, s.body)))
 

@@ -8,7 +8,7 @@ why a buffer is copied instead.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, product
@@ -16,8 +16,7 @@ from inductor.plan.bundles import LoopNest, Member
 from inductor.plan.schedule import Schedule, Single
 
 
-@dataclass(frozen=True, slots=True)
-class Objection:
+class Objection(NamedTuple):
     """The reason why `buffer` is copied to `input` after it is computed."""
 
     buffer: str

@@ -95,6 +95,7 @@ for m_i0_o < 2:
 
 
 LEGAL = {
+    "columns of results that are stored later": (centred, "distribute(m_i0); join(m_i0, m_i0_1); columns(m_i0, 4, 16)"),
     "rows in parallel": (centred, "join(m_i0, y_i0); mark(m_i0, parallel); mark(y_i1, vector)"),
     "tail of a split inner loop": (centred, "split(y_i1, 4); mark(y_i0, parallel); mark(y_i1_i, vector)"),
     "lanes of a reduction": (centred, "lanes(m_r0, 4, 2); mark(m_i0, parallel)"),

@@ -278,19 +278,21 @@ def rename(block: Block, suffix: str) -> Block:
     locals_ = {s.local.name for s in walk(block) if isinstance(s, Allocate)}
     block = rename_memory(substitute(block, axes), {n: (f"{n}{suffix}", E.as_expr(0)) for n in locals_})
 
-    def one(s: Statement) -> Statement:
+    def many(b: Block) -> Block:
+        return tuple(x for s in b for x in one(s))
+
+    def one(s: Statement) -> Block:
         match s:
             case Loop():
-                axis = axes[s.axis]
-                assert isinstance(axis, E.Sym)
-                return Loop(axis, s.extent, s.kind, tuple(map(one, s.body)))
+                # An extent that depends on another loop may have become 1 or 0: then no loop is left.
+                return repeat(E.as_expr(axes[s.axis]), s.extent, s.kind, many(s.body))
             case Allocate():
-                return Allocate(s.local._replace(name=f"{s.local.name}{suffix}"), tuple(map(one, s.body)))
+                return (Allocate(s.local._replace(name=f"{s.local.name}{suffix}"), many(s.body)),)
             case Guard():
-                return Guard(s.condition, tuple(map(one, s.body)))
-        return s
+                return (Guard(s.condition, many(s.body)),)
+        return (s,)
 
-    return tuple(map(one, block))
+    return many(block)
 
 
 def replace_statement(block: Block, old: Statement, new: Block) -> Block:

@@ -200,3 +200,10 @@ def test_groups_of_a_reduction_merge_to_the_whole(values: list[float], groups: i
             assert top == x.max() and np.isclose(total, np.exp(x - top).sum())
     if np.isneginf(x).all():
         assert _reduced("softmax", values, groups) == [-math.inf, 0.0]
+
+
+def test_a_peeled_block_of_one_iteration_has_no_loop() -> None:
+    d = ir.Reduction((), (3,), "max", ir.load("x", ir.reduced_axis(0, 3), F32))
+    kernel = build([_buffer("m", (), d)], {"x": F32})
+    found = apply(kernel, from_text("stages(m_r0, 2); split(m_r0_s, 2, peel)"))
+    assert isinstance(found, Kernel), found

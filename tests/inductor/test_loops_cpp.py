@@ -25,6 +25,7 @@ from inductor.loops.tree import Kernel
 from tests.inductor.loop_programs import Program, programs, scheduled
 
 CASES = int(os.environ.get("FRAMEJIT_TEST_LOOP_CASES", "300"))
+IS_SEARCH = "FRAMEJIT_TEST_LOOP_CASES" in os.environ  # new cases in every run; else the same cases
 BATCH = 30  # kernels that one run of the compiler takes
 
 # Runs parallel loops in parts of two iterations, on one thread.
@@ -75,7 +76,7 @@ def compiled(kernels: list[tuple[Program, Kernel, str]]) -> ctypes.CDLL:
 
 
 @given(kernels=st.lists(cases(), min_size=BATCH, max_size=BATCH), seed=st.integers(0, 1 << 16))
-@settings(max_examples=max(CASES // BATCH, 1), deadline=None)
+@settings(max_examples=max(CASES // BATCH, 1), deadline=None, derandomize=not IS_SEARCH)
 def test_printed_loops_give_what_the_interpreter_gives(kernels: list[tuple[Program, Kernel, str]], seed: int) -> None:
     library = compiled(kernels)
     for k, (program, kernel, text) in enumerate(kernels):

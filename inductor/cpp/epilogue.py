@@ -98,12 +98,7 @@ def _order(index: E.Expr, sizes: tuple[Size, ...], numel: Size) -> list[int] | N
 
 def _cuts_columns(stores: tuple[Store, ...], column: E.Expr) -> bool:
     """Whether a division or remainder depends on the column inside its run."""
-    pending: list[E.Expr] = [s.position for s in stores]
-    for v in ir.walk([s.value for s in stores]):
-        if isinstance(v, ir.Load):
-            pending.append(v.index)
-        elif isinstance(v, ir.Index):
-            pending.append(v.expr)
+    pending = [*(s.position for s in stores), *ir.expressions_in([s.value for s in stores])]
     while pending:
         e = pending.pop()
         if isinstance(e, E.FloorDiv | E.Mod) and column in e.symbols:

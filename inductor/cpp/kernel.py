@@ -43,7 +43,7 @@ class Place(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """A printed kernel. `text` and `call` name its function `functions.NAME`.
+    """A printed kernel. `text` and `call` name its function `units.NAME`.
 
     pointers: the contents of `args` after `bufs` at the call; None if the function takes `bufs` itself.
     title: the calls that it computes, by number of the node. cost_ns: its estimated time on one thread; symbolic_ps: the part

@@ -45,7 +45,7 @@ from inductor.loops.tree import (
 )
 
 _FOLDED: Final = frozenset({"sum", "prod", "any", "all", "max", "min", "compensated"})  # have a function in the prelude
-FEWEST_FOLDED: Final = 4  # elements that these functions take
+_FEWEST_FOLDED: Final = 4  # elements that these functions take
 _CHECKS: Final = frozenset({"check_index", "wrap_index"})
 
 
@@ -85,7 +85,7 @@ def _roots(body: Block) -> tuple[list[Statement], list[Local]]:
 
 
 class _Pointers:
-    """The pointers in `args`, in order of first use. Buffers at one place, of which the kernel writes one, share a pointer.
+    """The pointers in `args`, in order of first use. No two buffers of a kernel overlap.
 
     shared: locals that several functions use; they are in scratch memory of the thread that calls.
     """
@@ -96,13 +96,11 @@ class _Pointers:
         locals_ = {s.local.name for s in walk(kernel.body) if isinstance(s, Allocate)}
         spilled = {s.local.spill.name for s in walk(kernel.body) if isinstance(s, Allocate) and s.local.spill is not None}
         self.written = {p.name for s in walk(kernel.body) for p in places_of(s) if p.name in places and p.name not in locals_} | spilled
-        self._owner = {places[n]: n for n in sorted(self.written)}
         self._numbers: dict[str, int] = {}
 
     def number(self, buffer: str) -> int:
         """The number of the pointer to a buffer."""
-        owner = buffer if buffer in self.shared else self._owner.get(self.places[buffer], buffer)
-        return self._numbers.setdefault(owner, len(self._numbers))
+        return self._numbers.setdefault(buffer, len(self._numbers))
 
     def declaration(self, number: int) -> str:
         """The declaration of a pointer in a function that has `args`."""
@@ -132,7 +130,6 @@ class _Level:
     lines: list[str]
     written: frozenset[str]
     is_loop: bool
-    axis: E.Sym | None = None
     values: list[ir.Value] = field(default_factory=list)
 
 
@@ -206,7 +203,7 @@ class _Function:
         """The elements of the parts by halves, where the prelude has a function for it; else one after another."""
         lanes, names = s.parts[0].size, [self.locals[x.name][1] for x in s.parts]
         assert isinstance(lanes, int)
-        if s.combine not in _FOLDED or lanes & (lanes - 1) or lanes < FEWEST_FOLDED:
+        if s.combine not in _FOLDED or lanes & (lanes - 1) or lanes < _FEWEST_FOLDED:
             lane = ir.counter(f"{s.parts[0].name}_fold", lanes)
             assert isinstance(lane, E.Sym)
             values = tuple(ir.load(x.name, lane, x.dtype) for x in s.parts)
@@ -256,7 +253,7 @@ class _Function:
 
     def enter(self, body: Block, axis: E.Sym | None) -> _Level:
         """Print a body at a new level, which is left again."""
-        level = _Level([], _written(body), axis is not None, axis)
+        level = _Level([], _written(body), axis is not None)
         self.levels.append(level)
         if axis is not None:
             self.level_of[axis] = len(self.levels) - 1
@@ -285,7 +282,8 @@ class _Function:
             far = f"p{number} + {self.index(local.spill.index)}"
             self.line(f"{t} RESTRICT {name} = fits ? ({t})(near + {start}) : {far};")
             return
-        self.line(f"alignas(64) {TYPE[local.dtype]} {name}[{local.size}];" if local.size > 1 else f"{TYPE[local.dtype]} {name};")
+        is_one = local.space == "register"
+        self.line(f"{TYPE[local.dtype]} {name};" if is_one else f"alignas(64) {TYPE[local.dtype]} {name}[{local.size}];")
 
     def store(self, places: Sequence[Element], values: Sequence[ir.Value]) -> None:
         """All values are computed before the first is stored: a state may read its own components."""

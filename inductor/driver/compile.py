@@ -126,8 +126,7 @@ class _Compiler:
             self._put(n, plan.output_buffer(i), 0)
         for i, (n, _) in enumerate(self.program.constants):
             self._put(n, plan.constant_buffer(i), 0)
-        self._schedule()
-        self._write_in_place()
+        self._schedule(self._write_in_place())
         arena = self._arena(plan)
         steps, text = self._steps()
         positions = {n: i for i, n in enumerate(returned)}
@@ -149,17 +148,20 @@ class _Compiler:
         names = dict.fromkeys(r.buffer for r in self.program.outputs if isinstance(r, ir.Ref))
         return [n for n in names if n not in self.given]
 
-    def _schedule(self) -> None:
-        """Schedule every kernel. A result that the kernel could not make local needs memory."""
+    def _schedule(self, homes: Mapping[str, str]) -> None:
+        """Schedule every kernel. A result that the kernel could not make local needs memory.
+
+        homes: the input in whose memory a result is computed, by name of the result.
+        """
         dtypes = {n: b.layout.dtype for n, b in self.program.buffers.items()}
         for i, step in enumerate(self.made.steps):
             if isinstance(step, Nest) and i not in self.absorbed:
-                kernel, _ = self.kernels[i] = schedule_step(step, dtypes, self.memory - self.local[i].keys())
+                kernel, _ = self.kernels[i] = schedule_step(step, dtypes, self.memory - self.local[i].keys(), homes)
                 self.memory |= kernel.temporary
                 self.local[i] = {n: size for n, size in self.local[i].items() if n not in kernel.temporary}
 
-    def _write_in_place(self) -> None:
-        """Place results in the memory of the inputs that they overwrite, where the order of the loops allows it."""
+    def _write_in_place(self) -> dict[str, str]:
+        """Place results in the memory of the inputs that they overwrite, where the order of the loops allows it; these results."""
         own = {i: nest for i, nest in self.nests.items() if i not in self.absorbed}
         homes, objections = in_place(self.made, own, {*self.places, *self.taken, *self.taken.values()})
         for name, given in homes.items():
@@ -167,6 +169,7 @@ class _Compiler:
         for o in objections:
             self.notes.append(str(o))
             FUSION.log(str(o))
+        return homes
 
     def _arena(self, plan: A.ArtifactPlan) -> Size:
         sizes: dict[str, Size] = {}

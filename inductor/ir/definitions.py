@@ -96,10 +96,19 @@ from inductor.ir.values import (
     both as both,
 )
 from inductor.ir.values import (
+    cast as cast,
+)
+from inductor.ir.values import (
     const as const,
 )
 from inductor.ir.values import (
     counter as counter,
+)
+from inductor.ir.values import (
+    divisions as divisions,
+)
+from inductor.ir.values import (
+    expressions_in as expressions_in,
 )
 from inductor.ir.values import (
     free_axes as free_axes,

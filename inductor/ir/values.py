@@ -220,6 +220,26 @@ def walk(roots: Iterable[Value]) -> list[Value]:
     return list(found)
 
 
+def cast(value: Value, to: dtype) -> Value:
+    """The value converted to a dtype, without a node if it has the dtype."""
+    return value if value.dtype is to else make_op("cast", (value,), to)
+
+
+def expressions_in(values: Iterable[Value]) -> list[E.Expr]:
+    """The index expressions under values."""
+    return [v.index if isinstance(v, Load) else v.expr for v in walk(values) if isinstance(v, Load | Index)]
+
+
+def divisions(expressions: Iterable[E.Expr]) -> int:
+    """The number of divisions and remainders in index expressions."""
+    count, stack = 0, list(expressions)
+    while stack:
+        e = stack.pop()
+        count += isinstance(e, E.FloorDiv | E.Mod)
+        stack.extend(e.children)
+    return count
+
+
 @lru_cache(maxsize=8192)
 def loads_in(value: Value) -> tuple[Load, ...]:
     """The loads under a value, each once."""

@@ -60,7 +60,7 @@ from inductor.loops.tree import (
 
 MAX_UNROLLED = 64  # iterations
 MAX_LOCAL = 1 << 16  # elements of a local that grows by a distributed loop
-ROW_BYTES = 24 << 10  # most bytes of one iteration's part of a buffer of unknown size: it should stay in the nearest cache
+ROW_BYTES = 24 << 10  # most bytes of a local that holds one iteration's part of a buffer: it should stay in the nearest cache
 
 
 def apply(kernel: Kernel, schedule: Schedule) -> Kernel | Refusal:
@@ -447,9 +447,8 @@ def _extent(found: Sequence[Access], name: str) -> E.Expr:
 
 def _part(name: str, of: dtype, n: E.Expr, start: E.Expr) -> Local:
     """The local for `n` elements of a buffer, of which the first is at `start`."""
-    size = int(n.hi) if n.hi * of.itemsize <= ROW_BYTES else plain(n)
-    if isinstance(size, int):
-        if size > MAX_LOCAL:
-            raise Refused(f"the part of {name} in one iteration has {n} elements; allowed: up to {MAX_LOCAL}")
-        return Local(name, size, of, "register" if size == 1 else "stack")
-    return Local(name, size, of, "stack", Place(name, start))
+    if n.hi * of.itemsize <= ROW_BYTES:
+        return Local(name, int(n.hi), of, "register" if n.hi == 1 else "stack")
+    if isinstance(n, E.Int):
+        raise Refused(f"the part of {name} in one iteration has {n} elements; allowed: up to {ROW_BYTES // of.itemsize}")
+    return Local(name, n, of, "stack", Place(name, start))

@@ -25,21 +25,26 @@ from inductor.loops.tree import (
     Statement,
     Store,
     raised,
+    rename_memory,
     repeat,
     values_of,
     walk,
 )
 
 
-def build(buffers: Sequence[ir.Buffer], memory: Mapping[str, dtype], temporary: Iterable[str] = (), rows: Sequence[Size] = ()) -> Kernel:
+def build(buffers: Sequence[ir.Buffer], memory: Mapping[str, dtype], temporary: Iterable[str] = (), rows: Sequence[Size] = (),
+          same: Mapping[str, str] | None = None) -> Kernel:  # fmt: skip
     """The loops that compute `buffers` one after another.
 
     memory: dtypes of the other buffers that they read. temporary: names of buffers that nothing else reads. rows: leading axes that
     all buffers have; one loop `i<k>` for each holds the loops of all buffers. A buffer may then be read only in the row of its element.
+    same: other names of memory: a read of a key reads the buffer that is its value.
     Raises: TypeError for a definition that has no loops (an extern call).
     """
     inside = [s for b in buffers for s in _loops(b, len(rows))]
     body = _nest([ir.axis(k, n) for k, n in enumerate(rows)], rows, raised(tuple(inside)) if rows else tuple(inside))
+    if same:
+        body = rename_memory(body, {name: (buffer, E.as_expr(0)) for name, buffer in same.items()})
     made = {**memory, **{b.name: b.layout.dtype for b in buffers}}
     return Kernel(body, {name: made[name] for name in _touched(body, buffers)}, frozenset(temporary))
 
@@ -138,15 +143,11 @@ def _within(locals_: Iterable[Local], body: Block) -> Block:
     return body
 
 
-def _cast(value: ir.Value, to: dtype) -> ir.Value:
-    return value if value.dtype is to else ir.make_op("cast", (value,), to)
-
-
 def _reduction(b: ir.Buffer, d: ir.Reduction, rows: int) -> Block:
     axes, rename = _axes(b.name, "i", d.ranges, rows)
     inner, rename_inner = _axes(b.name, "r", d.reduced)
     combine = _combine(d.kind, d.value.dtype)
-    value = _cast(at_point(d.value, rename | rename_inner), _element(d))
+    value = ir.cast(at_point(d.value, rename | rename_inner), _element(d))
     locals_, places, begin = _state(b.name, combine, value.dtype)
     states = lift(combine, value, ir.index(ir.linear_position(d.reduced, inner))) if combine.startswith("arg") else (value,)
     loop = _nest(inner, d.reduced, (Accumulate(places, combine, states),))
@@ -155,7 +156,7 @@ def _reduction(b: ir.Buffer, d: ir.Reduction, rows: int) -> Block:
         result = ir.load(locals_[1].name, 0, locals_[1].dtype)
     if d.kind == "mean":
         result = _mean(result, product(d.reduced), d.value.dtype)
-    end = Store(Place(b.name, ir.linear_position(d.ranges, axes)), _cast(result, b.layout.dtype))
+    end = Store(Place(b.name, ir.linear_position(d.ranges, axes)), ir.cast(result, b.layout.dtype))
     return _nest(axes[rows:], d.ranges[rows:], _within(locals_, (*begin, *loop, end)))
 
 
@@ -175,7 +176,7 @@ def _element(d: ir.Reduction | ir.Scan) -> dtype:
 
 def _mean(total: ir.Value, count: Size, of: dtype) -> ir.Value:
     """A sum divided by the number of elements: multiplied by the inverse, where the result has fewer bits than the sum."""
-    n = ir.const(count, total.dtype) if isinstance(count, int) else _cast(ir.index(count), total.dtype)
+    n = ir.const(count, total.dtype) if isinstance(count, int) else ir.cast(ir.index(count), total.dtype)
     if of is total.dtype or count == 0:
         return ir.make_op("div", (total, n), total.dtype)
     one = ir.const(1, total.dtype)
@@ -187,11 +188,11 @@ def _scan(b: ir.Buffer, d: ir.Scan) -> Block:
     axes, rename = _axes(b.name, "i", d.ranges)
     along, rename_along = _axes(b.name, "r", (d.length,))
     combine = _combine(d.kind, d.value.dtype)
-    value = _cast(at_point(d.value, rename | rename_along), _element(d))
+    value = ir.cast(at_point(d.value, rename | rename_along), _element(d))
     locals_, places, begin = _state(b.name, combine, value.dtype)
     states = lift(combine, value, ir.index(along[0]))
     at = ir.linear_position((*d.ranges, d.length), (*axes, *along))
-    result = _cast(ir.load(locals_[0].name, 0, locals_[0].dtype), b.layout.dtype)
+    result = ir.cast(ir.load(locals_[0].name, 0, locals_[0].dtype), b.layout.dtype)
     step: tuple[Statement, ...] = (Accumulate(places, combine, states), Store(Place(b.name, at), result))
     return _nest(axes, d.ranges, _within(locals_, (*begin, *_nest(along, (d.length,), step))))
 
@@ -200,7 +201,7 @@ def _scatter(b: ir.Buffer, d: ir.Scatter) -> Block:
     """The writes of a scatter. `b` uses the memory of the target, which the caller has filled."""
     axes, rename = _axes(b.name, "i", d.ranges)
     place = Place(b.name, E.substitute(d.index, rename), tuple((s, at_point(v, rename)) for s, v in d.indirect))
-    value = _cast(at_point(d.value, rename), b.layout.dtype)
+    value = ir.cast(at_point(d.value, rename), b.layout.dtype)
     write: Statement = Store(place, value) if d.mode == "set" else Accumulate((place,), "sum", (value,))
     return _nest(axes, d.ranges, (write,))
 

@@ -124,7 +124,7 @@ def _wide_sum() -> Combine:
     """The sum of float32 values in a float64: it is rounded once, at the end."""
 
     def merge(a: State, b: State) -> State:
-        return (_op("add", *(v if v.dtype is dtypes.float64 else ir.make_op("cast", (v,), dtypes.float64) for v in (a[0], b[0]))),)
+        return (_op("add", *(ir.cast(v, dtypes.float64) for v in (a[0], b[0]))),)
 
     return Combine("wide_sum", lambda _: (ir.const(0, dtypes.float64),), merge, lambda _: (dtypes.float64,))
 
@@ -178,7 +178,7 @@ def lift(combine: str, value: ir.Value, position: ir.Value) -> State:
 
 def folded(combine: str, parts: State, of: dtype) -> tuple[str, State]:
     """The combine and the state with which an element of the parts of a `Fold` is accumulated into places of dtype `of`."""
-    wide = tuple(v if v.dtype is of else ir.make_op("cast", (v,), of) for v in parts)
+    wide = tuple(ir.cast(v, of) for v in parts)
     if combine != "compensated":
         return combine, wide
     both = _op("add", *wide)

@@ -181,6 +181,8 @@ def _position(axis: E.Sym, access: Access, mark: str, others: tuple[E.Sym, ...])
         return None
     strides, rest = split
     free = {s for s in (*access.inner, *others) if s is not axis} | {s for s, _ in access.place.indirect}
+    if not strides[axis].symbols.isdisjoint(free):
+        return None  # one iteration may step over more elements than another
     if access.limits:
         rest = _within_limits(rest, access.limits, axis, free, mark)
     own = {s: _renamed(s, mark) for s in free if s in rest.symbols}

@@ -79,15 +79,11 @@ class _Running(NamedTuple):
         """The result of one lane, in the type of the accumulation."""
         of = state_dtype(self.of)
         if self.total is None or self.carry is None:
-            return _cast(ir.load(self.run.name, lane, self.run.dtype), of)
-        total, carry = (_cast(ir.load(x.name, lane, x.dtype), of) for x in (self.total, self.carry))
+            return ir.cast(ir.load(self.run.name, lane, self.run.dtype), of)
+        total, carry = (ir.cast(ir.load(x.name, lane, x.dtype), of) for x in (self.total, self.carry))
         both = ir.make_op("add", (total, carry), of)
         # An infinite total has a carry that is nan.
         return ir.make_op("where", (ir.make_op("ne", (both, both), dtypes.bool_), total, both), of)
-
-
-def _cast(value: ir.Value, to: dtype) -> ir.Value:
-    return value if value.dtype is to else ir.make_op("cast", (value,), to)
 
 
 def lane_combine(s: Accumulate) -> str:

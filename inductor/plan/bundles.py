@@ -7,15 +7,13 @@ a register; a reduction's result exists only after its bundle. Bundles are indep
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
 
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, product
 from inductor.ir.values import at_point, replace_loads
+from inductor.loops.apply import ROW_BYTES
 from inductor.plan.schedule import Nest, Schedule, Single
-
-ROW_BYTES: Final = 24 << 10  # most bytes of one row's temporary values: they should stay in the nearest cache
 
 
 @dataclass(slots=True)
@@ -109,20 +107,8 @@ def _merge(sizes: list[Size], k: int, values: list[ir.Value]) -> tuple[list[Size
     for j in range(k + 2, len(sizes)):
         mapping[ir.axis(j, sizes[j])] = ir.axis(j - 1, sizes[j])
     rewritten = [at_point(v, mapping) for v in values]
-    return None if _hardness(rewritten) > _hardness(values) else (new, rewritten)
-
-
-def _hardness(values: list[ir.Value]) -> int:
-    """The number of divisions and remainders in all index expressions."""
-    count = 0
-    for v in ir.walk(values):
-        e = v.index if isinstance(v, ir.Load) else v.expr if isinstance(v, ir.Index) else None
-        stack = [e] if e is not None else []
-        while stack:
-            x = stack.pop()
-            count += isinstance(x, E.FloorDiv | E.Mod)
-            stack.extend(x.children)
-    return count
+    is_harder = ir.divisions(ir.expressions_in(rewritten)) > ir.divisions(ir.expressions_in(values))
+    return None if is_harder else (new, rewritten)
 
 
 def _forward(value: ir.Value, produced: dict[str, Member], ranges: tuple[Size, ...]) -> ir.Value:

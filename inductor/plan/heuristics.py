@@ -1,11 +1,12 @@
 """The schedule that a kernel has by default, chosen by rules: no kernel is run.
 
-`schedule` tries steps in order. A step that `inductor.loops.apply` refuses is left out, so that the result is always legal.
+`schedule_step` is for groups of definitions, `schedule_rows` for scans, `schedule_scatter` for scatters. Each tries steps in order.
+A step that `inductor.loops.apply` refuses is left out, so that the result is always legal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,7 +31,7 @@ from inductor.loops.steps import (
     Stages,
     Step,
 )
-from inductor.loops.tree import Accumulate, Allocate, Block, Kernel, Loop, Statement, places_of, values_of, walk
+from inductor.loops.tree import Accumulate, Allocate, Block, Kernel, Loop, places_of, values_of, walk
 from inductor.plan.pieces import cuts, line
 from inductor.plan.schedule import Nest
 
@@ -63,13 +64,19 @@ class _Scheduler:
         return True
 
 
-def schedule_step(step: Nest, dtypes: Mapping[str, dtype], stored: Collection[str]) -> tuple[Kernel, Schedule]:
-    """The loops of a group of definitions. dtypes: of all buffers; stored: the results that must be in memory after the kernel."""
+def schedule_step(step: Nest, dtypes: Mapping[str, dtype], stored: Collection[str],
+                  homes: Mapping[str, str] | None = None) -> tuple[Kernel, Schedule]:  # fmt: skip
+    """The loops of a group of definitions. dtypes: of all buffers; stored: the results that must be in memory after the kernel.
+
+    homes: the input in whose memory a result is computed, by name of the result. The loops name this memory as the result, so that
+    dependences through it are seen.
+    """
     memory = {n: dtypes[n] for m in step.members for n in m.reads}
-    temporary = {m.name for m in step.members} - set(stored)
-    if all(isinstance(m.definition, ir.Pointwise) and m.definition.ranges == step.rows for m in step.members):
-        return schedule_pointwise(build(step.members, memory, temporary))
-    return schedule_nest(build(step.members, memory, temporary, () if step.column else step.rows), step.column)
+    names = {m.name for m in step.members}
+    same = {given: name for name, given in (homes or {}).items() if name in names}
+    is_pointwise = all(isinstance(m.definition, ir.Pointwise) and m.definition.ranges == step.rows for m in step.members)
+    kernel = build(step.members, memory, names - set(stored), () if is_pointwise or step.column else step.rows, same)
+    return schedule_pointwise(kernel) if is_pointwise else schedule_nest(kernel, step.column)
 
 
 def schedule_pointwise(kernel: Kernel) -> tuple[Kernel, Schedule]:
@@ -79,10 +86,11 @@ def schedule_pointwise(kernel: Kernel) -> tuple[Kernel, Schedule]:
     """
     s = _Scheduler(kernel, [])
     _join_all(s)
-    for name in [x.axis.name for x in s.kernel.body if isinstance(x, Loop)]:
+    roots = [x.axis.name for x in s.kernel.body if isinstance(x, Loop)]
+    for name in roots:
         _shape(s, name)
-    for buffer in sorted(s.kernel.temporary):  # no loop holds its uses, as with buffers of one element
-        s.attempt(Contract((buffer,), ""))
+    if not roots:  # buffers of one element
+        _contract(s, "")
     return s.kernel, tuple(s.steps)
 
 
@@ -283,46 +291,43 @@ def _shape(s: _Scheduler, name: str) -> None:
     """Merge the axes of one loop nest, make its locals and mark its loops."""
     _merge(s, [x.axis.name for x in _chain(_find(s.kernel, name))])
     chain = _chain(_made_of(s.kernel, name))
-    if s.kernel.temporary and not s.attempt(Contract(tuple(sorted(s.kernel.temporary)), chain[-1].axis.name)):
-        for buffer in sorted(s.kernel.temporary):
-            s.attempt(Contract((buffer,), chain[-1].axis.name))
+    _contract(s, chain[0].axis.name)
     outer, inner = [x.axis.name for x in chain[:-1]], chain[-1].axis.name
     if outer:
-        tiled = _tile(s, chain[-2], chain[-1]) if len(_find(s.kernel, outer[-1]).body) == 1 else ()
-        if tiled:
-            outer[-1:] = [axis for axis in tiled[:1] if axis]
-        else:
+        tiles = _tile(s, chain[-2], chain[-1])
+        if tiles is None:
             for axis in _pieces(s, inner):
                 s.attempt(Mark(axis, "vector"))
-    if outer:
+        else:
+            outer[-1] = tiles
         s.attempt(Mark(_fused(s, outer), "parallel"))
     elif not s.attempt(Mark(inner, "parallel")):
         s.attempt(Mark(inner, "vector"))
 
 
-def _tile(s: _Scheduler, outer: Loop, inner: Loop) -> tuple[str, ...]:
+def _tile(s: _Scheduler, outer: Loop, inner: Loop) -> str | None:
     """Tiles of two loops, if a load runs along the outer one while the store runs along the inner one.
 
     The cache lines that a tile loads are then used up before they leave the nearest cache. Result: the name of the outermost loop
-    over tiles, "" if there is one tile; empty if no tiles are made.
+    over tiles, or of the outer loop if there is one tile; None if no tiles are made.
     """
     if not isinstance(outer.extent, int) or not isinstance(inner.extent, int) or outer.extent * inner.extent < TILED:
-        return ()
+        return None
     rows = next((n for n in TILE_ROWS if outer.extent % n == 0), 0)
     columns = next((n for n in TILE_COLUMNS if inner.extent % n == 0), 0)
     loads = [x for st in walk(inner.body) for v in values_of(st) for x in ir.loads_in(v)]
     if not rows or not columns or not any(_runs_along(x, outer, inner) for x in loads):
-        return ()
-    name, row = outer.axis.name, outer.axis.name
-    if rows < outer.extent and s.attempt(Split(name, rows)):
-        name, row = f"{name}_o", f"{row}_i"
-    column, first = inner.axis.name, "" if row == name else name
+        return None
+    first = row = outer.axis.name
+    if rows < outer.extent and s.attempt(Split(row, rows)):
+        first, row = f"{row}_o", f"{row}_i"
+    column = inner.axis.name
     if columns < inner.extent and s.attempt(Split(column, columns)):
-        if s.attempt(Reorder(row, f"{column}_o")):
-            first = first or f"{column}_o"
+        if s.attempt(Reorder(row, f"{column}_o")) and first == row:
+            first = f"{column}_o"
         column = f"{column}_i"
     s.attempt(Mark(column, "vector"))
-    return (first,)
+    return first
 
 
 def _runs_along(x: ir.Load, outer: Loop, inner: Loop) -> bool:
@@ -361,26 +366,9 @@ def _pieces(s: _Scheduler, axis: str) -> Iterator[str]:
 
 
 def _hardness(block: Block) -> int:
-    """The number of divisions and remainders in all index expressions."""
-    count = 0
-    for e in _expressions(walk(block)):
-        stack = [e]
-        while stack:
-            x = stack.pop()
-            count += isinstance(x, E.FloorDiv | E.Mod)
-            stack.extend(x.children)
-    return count
-
-
-def _expressions(statements: Iterable[Statement]) -> Iterator[E.Expr]:
-    """Index expressions, each as often as distinct values of a statement contain it."""
-    for s in statements:
-        yield from (p.index for p in places_of(s))
-        for v in ir.walk(values_of(s)):
-            if isinstance(v, ir.Load):
-                yield v.index
-            elif isinstance(v, ir.Index):
-                yield v.expr
+    """The number of divisions and remainders in all index expressions, counted in each statement."""
+    statements = walk(block)
+    return ir.divisions([e for s in statements for e in (*(p.index for p in places_of(s)), *ir.expressions_in(values_of(s)))])
 
 
 __all__ = ["schedule_nest", "schedule_pointwise", "schedule_rows", "schedule_scatter", "schedule_step"]

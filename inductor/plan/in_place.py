@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, product
-from inductor.plan.bundles import LoopNest, Member
+from inductor.plan.bundles import LoopNest
 from inductor.plan.schedule import Schedule, Single
 
 
@@ -79,19 +79,14 @@ def _order(nest: LoopNest, name: str, given: str, numel: Size) -> str:
     for bundle in nest.bundles:
         ranges = (*nest.rows, *bundle.inner) if not nest.flat else bundle.inner
         here = ir.linear_position(ranges, [ir.axis(k, n) if n != 1 else 0 for k, n in enumerate(ranges)])
-        known: set[ir.Load] = set()
         for m in bundle.members:
-            loads = {v for v in ir.walk([m.value]) if isinstance(v, ir.Load) and v.buffer == given}
+            loads = [x for x in ir.loads_in(m.value) if x.buffer == given]
             if loads and (nest.column or m.extra or product(ranges) != numel or any(v.indirect or v.index is not here for v in loads)):
                 return "its loops read the input at other elements"
-            if stored and loads - known:
+            if stored and given in m.buffer.reads:  # `m.value` may contain the value of the result, which was computed before
                 return "its loops read the input after they store the result"
-            known |= loads
-            stored = stored or _is(m, name)
-            if _is(m, name) and (m.kind != "store" or nest.column):
-                return "it is the result of a reduction"
+            if m.buffer.name == name:
+                stored = True
+                if m.kind != "store" or nest.column:
+                    return "it is the result of a reduction"
     return ""
-
-
-def _is(m: Member, name: str) -> bool:
-    return m.buffer.name == name

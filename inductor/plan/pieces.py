@@ -47,12 +47,7 @@ def _turns(v: ir.Op, axis: E.Expr) -> list[int]:
 
 def line(values: Sequence[ir.Value], axis: E.Expr, size: Size) -> int:
     """The length of the lines in which a loop over `size` runs: the only number that positions divide the axis by; else 0."""
-    pending: list[E.Expr] = []
-    for v in ir.walk(values):
-        if isinstance(v, ir.Load):
-            pending.append(v.index)
-        elif isinstance(v, ir.Index):
-            pending.append(v.expr)
+    pending = ir.expressions_in(values)
     divisors: set[int] = set()
     while pending:
         e = pending.pop()

@@ -112,9 +112,25 @@ def _two_inputs_one_value(x: Tensor, y: Tensor) -> None:
     y.copy_(v)
 
 
+def _old_value_is_read_by_many(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    """More results than one kernel joins into one loop."""
+    old = x.clone()
+    x.add_(1)
+    return tuple(old * y + k for k in range(80))
+
+
 IN_PLACE = (_add, _adam, _softmax, _center_rows, _result_is_read_after)
 COPIED = (_transpose, _flip)
-RIGHT = (_new_value_is_returned, _center_columns, _shift, _swap, _old_value_is_returned, _read_by_a_later_product, _two_inputs_one_value)
+RIGHT = (
+    _old_value_is_read_by_many,
+    _new_value_is_returned,
+    _center_columns,
+    _shift,
+    _swap,
+    _old_value_is_returned,
+    _read_by_a_later_product,
+    _two_inputs_one_value,
+)
 
 
 def _shapes(fn: Callable[..., object]) -> list[tuple[int, int]]:

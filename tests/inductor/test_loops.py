@@ -10,12 +10,12 @@ import pytest
 from eager.base import dtypes
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
-from inductor.loops.apply import Refusal, apply
+from inductor.loops.apply import ROW_BYTES, Refusal, apply
 from inductor.loops.build import build
 from inductor.loops.combine import COMBINES, lift
 from inductor.loops.interpret import Unfilled, interpret
-from inductor.loops.steps import from_text, to_text
-from inductor.loops.tree import Allocate, Kernel, Local, Place, Store
+from inductor.loops.steps import Contract, Join, Mark, from_text, to_text
+from inductor.loops.tree import Allocate, Kernel, Local, Loop, Place, Store
 
 F32, I64 = dtypes.float32, dtypes.int64
 I, J, R = ir.axis(0, 6), ir.axis(1, 10), ir.reduced_axis(0, 10)
@@ -207,3 +207,23 @@ def test_a_peeled_block_of_one_iteration_has_no_loop() -> None:
     kernel = build([_buffer("m", (), d)], {"x": F32})
     found = apply(kernel, from_text("stages(m_r0, 2); split(m_r0_s, 2, peel)"))
     assert isinstance(found, Kernel), found
+
+
+def test_steps_of_different_length_may_meet_in_one_element() -> None:
+    """Iterations (1, 1) and (2, 0) of i and j write element i * (j + 1) = 2."""
+    i, j = ir.counter("i", 4), ir.counter("j", 4)
+    assert isinstance(i, E.Sym) and isinstance(j, E.Sym)
+    store = Store(Place("y", i * (j + 1)), ir.const(0, F32))
+    kernel = Kernel((Loop(i, 4, "serial", (Loop(j, 4, "serial", (store,)),)),), {"y": F32})
+    assert isinstance(apply(kernel, (Mark("i", "parallel"),)), Refusal)
+
+
+def test_a_row_that_fills_the_nearest_cache_is_not_made_local() -> None:
+    n = ROW_BYTES // 4 + 1
+    ranges = (2, n)
+    buffers = [
+        ir.Buffer("t", ir.row_major(ranges, F32), ir.Pointwise(ranges, ir.load("x", ir.own_position(ranges), F32))),
+        ir.Buffer("y", ir.row_major(ranges, F32), ir.Pointwise(ranges, ir.load("t", ir.own_position(ranges), F32))),
+    ]
+    found = apply(build(buffers, {"x": F32}, ["t"]), (Join("t_i0", "y_i0"), Contract(("t",), "t_i0")))
+    assert isinstance(found, Refusal) and f"allowed: up to {ROW_BYTES // 4}" in str(found)

@@ -2,7 +2,7 @@
 
     python -m tests.inductor.test_loops_golden          # rewrites the file after a change of the heuristics
 
-A change of the file shows what a change of the heuristics does to kernels that users run.
+The difference between two versions of the file shows the effect of a change of the heuristics on typical kernels.
 """
 
 from __future__ import annotations

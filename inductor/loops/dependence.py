@@ -141,8 +141,12 @@ def _is_remainder(axis: E.Sym, stride: E.Expr, apart: E.Expr) -> bool:
         return False
     period = stride.value * (int(axis.hi) + 1)
     const, terms = E.terms_of(apart)
-    rest = E.linear(const, [(t, c) for t, c in terms if c * t.multiple_of % period])
-    return rest is not apart and _less(rest, stride) and _less(-rest, stride)
+    left = [(t, c) for t, c in terms if c * t.multiple_of % period]
+    for start in {const % period, const % period - period, const}:
+        rest = E.linear(start, left)
+        if rest is not apart and _less(rest, stride) and _less(-rest, stride):
+            return True
+    return False
 
 
 def _is_private(axis: E.Sym, a: Access, b: Access, others: Iterable[E.Sym]) -> bool:

@@ -9,7 +9,7 @@ Statements compute values of `inductor.ir.definitions`; a load of a local is an 
     Store(place, value)                      place = value
     Accumulate(places, combine, values)      places = combine(places, values), see `inductor.loops.combine`
     Fold(places, combine, parts)             places = combine(places, every element of the locals `parts`)
-    Contract(place, axes, a, b, body)        place = the sum over the depth of a * b, for every batch, row and column; then the body
+    Contract(name, place, axes, a, b, body)  place = the sum over the depth of a * b, for every batch, row and column; then the body
 
 A tree is immutable, and a statement is equal to itself alone, so that facts about it are remembered. Axis names and local names are
 unique in a kernel, so a schedule refers to loops by name.
@@ -150,9 +150,10 @@ class Contract:
 
     a: over batch, rows and depth. b: over batch, depth and columns. place: over batch, rows and columns, another element for each.
     body: runs for each element after its sum is complete. It may read the place at this element alone, and the elements have no order.
-    A target computes blocks of the sum with its matrix unit and runs the body while a block is near.
+    A target computes blocks of the sum with its matrix unit and runs the body while a block is near. name: unique in a kernel.
     """
 
+    name: str
     place: Place
     axes: Axes
     a: ir.Value
@@ -317,7 +318,7 @@ def substitute(block: Block, mapping: Mapping[E.Expr, E.IntLike]) -> Block:
                 return Loop(s.axis, size(s.extent), s.kind, many(s.body))
             case Contract():
                 axes = Axes(*(tuple((a, size(n)) for a, n in role) for role in s.axes))
-                return Contract(place(s.place), axes, at_point(s.a, mapping), at_point(s.b, mapping), many(s.body))
+                return Contract(s.name, place(s.place), axes, at_point(s.a, mapping), at_point(s.b, mapping), many(s.body))
 
     def size(n: Size) -> Size:
         return n if isinstance(n, int) else E.substitute(n, mapping)
@@ -349,7 +350,7 @@ def rename(block: Block, suffix: str) -> Block:
             case Contract():
                 roles = [[(E.as_expr(axes[a]), n) for a, n in role] for role in s.axes]
                 left = Axes(*(tuple((a, n) for a, n in role if isinstance(a, E.Sym)) for role in roles))
-                return (Contract(s.place, left, s.a, s.b, many(s.body)),)
+                return (Contract(f"{s.name}{suffix}", s.place, left, s.a, s.b, many(s.body)),)
         return (s,)
 
     return many(block)
@@ -395,7 +396,7 @@ def rename_memory(block: Block, names: Mapping[str, tuple[str, E.Expr]]) -> Bloc
                 parts = tuple(x._replace(name=names[x.name][0]) if x.name in names else x for x in s.parts)
                 return Fold(tuple(map(place, s.places)), s.combine, parts, s.dtype)
             case Contract():
-                return Contract(place(s.place), s.axes, value(s.a), value(s.b), tuple(map(one, s.body)))
+                return Contract(s.name, place(s.place), s.axes, value(s.a), value(s.b), tuple(map(one, s.body)))
         return with_body(s, tuple(map(one, s.body)))
 
     return tuple(map(one, block))
@@ -426,5 +427,5 @@ def _lines(block: Iterable[Statement], depth: int) -> Iterator[str]:
                 left, right = ", ".join(map(str, s.places)), ", ".join(f"all {x.name}" for x in s.parts)
                 yield f"{pad}{left} {s.combine}= {right}"
             case Contract():
-                yield f"{pad}contract {s.axes}: {s.place} = sum of {s.a!r} * {s.b!r}{', then' if s.body else ''}"
+                yield f"{pad}contract {s.name} over {s.axes}: {s.place} = sum of {s.a!r} * {s.b!r}{', then' if s.body else ''}"
         yield from _lines(body_of(s), depth + 1)

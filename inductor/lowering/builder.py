@@ -68,6 +68,7 @@ class Builder:
         self.facts = facts
         self.buffers: dict[str, ir.Buffer] = {}
         self.source = ir.Source()
+        self.used: frozenset[int] = frozenset()  # numbers of the results of the lowered op that other nodes read
         self.checks: dict[tuple[str, str, Size], int] = {}
         self._constants: dict[str, bool] = {}
         self._count = 0
@@ -81,6 +82,10 @@ class Builder:
         layout = layout_of(spec)
         self.buffers[name] = ir.Buffer(name, layout)
         return ir.Ref(name, layout)
+
+    def name_of(self, ahead: int) -> str:
+        """The name of the buffer that is defined after `ahead` others."""
+        return f"buf{self._count + ahead}"
 
     def define(self, layout: ir.Layout, definition: ir.Definition) -> ir.Ref:
         name = f"buf{self._count}"
@@ -118,6 +123,13 @@ class Builder:
         call = f"call{self._calls}"
         self._calls += 1
         return [self.define(layout_of(s), ir.Extern(op, args, call, i, len(specs))) for i, s in enumerate(specs)]
+
+    def recurrence(self, layouts: Sequence[ir.Layout], length: Size, time: E.Expr, first: tuple[ir.Step, ...],
+                   rest: tuple[ir.Step, ...]) -> list[ir.Ref]:  # fmt: skip
+        """The results of a recurrence, whose steps name them by `name_of`."""
+        call, names = f"call{self._calls}", tuple(self.name_of(k) for k in range(len(layouts)))
+        self._calls += 1
+        return [self.define(layout, ir.Recurrence(length, time, first, rest, call, names)) for layout in layouts]
 
     # ---- numbers ----
 

@@ -17,7 +17,7 @@ from fxir.ir.node import Node, map_nodes
 from fxir.symbols.shapes import NeedsStatic
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import nominal, product
-from inductor.lowering import contractions, indexing  # noqa: F401 - they register their rules
+from inductor.lowering import contractions, indexing, recurrences  # noqa: F401 - they register their rules
 from inductor.lowering.builder import Builder, Point, ViewRule, layout_of, wide
 from inductor.lowering.facts import Facts
 from inductor.lowering.protocol import LOOP, Scalar, as_value, cast_value, number
@@ -105,14 +105,18 @@ class _Lowering:
         self.b.source = ir.Source((op.name,), (self.numbers[node],))
         self.b.facts.what = f"{op.name} ({origin.file}:{origin.line})" if origin else op.name
         args = self.renamed(map_nodes(tuple(node.args), self.value))
+        self.b.used = frozenset([u.args[1] for u in node.users if u.target is operator.getitem])
         self.env[node] = self._lower(op, self.renamed(node.info.spec), args)
 
     def _lower(self, op: Op, spec: Any, args: tuple[Any, ...]) -> Any:
-        if not isinstance(spec, TensorSpec) or _outside_loops(spec.dtype) or any(_outside_loops(r.dtype) for r in ir.refs_of(args)):
+        specs = [s for s in ((spec,) if isinstance(spec, TensorSpec) else spec or ()) if isinstance(s, TensorSpec)]
+        if any(_outside_loops(s.dtype) for s in specs) or any(_outside_loops(r.dtype) for r in ir.refs_of(args)):
             return self._extern(op, spec, args)
         found: Any = None
         if op.name in RULES:
             found = RULES[op.name](self.b, spec, *args)
+        elif not isinstance(spec, TensorSpec):
+            return self._extern(op, spec, args)
         elif op.kind is Kind.POINTWISE and op.scalar is not None:
             found = self._pointwise(op, spec, args)
         elif op.kind is Kind.REDUCTION and op.reduce is not None:

@@ -21,8 +21,7 @@ from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt
 from fxir.base.origin import Origin
 from fxir.expr.printing import to_python
-from fxir.expr.proofs import prove
-from fxir.expr.rules import Expr, Int, IntLike, Sym, as_expr, evaluate, linear, substitute, sym, terms_of
+from fxir.expr.rules import Expr, Int, IntLike, Sym, as_expr, evaluate, linear, prove, substitute, sym, terms_of
 from fxir.symbols.floats import FloatExpr, Floats, bound_float
 from fxir.symbols.unbacked import Unbacked
 

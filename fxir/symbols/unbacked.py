@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from eager.base.fake import DataDependentError
-from fxir.expr.proofs import least, prove
-from fxir.expr.rules import Expr, Sym, evaluate, substitute
+from fxir.expr.rules import Expr, Sym, evaluate, least, prove, substitute
 
 FEW: Final = 2  # the value of an unbacked symbol for likely answers
 

@@ -15,7 +15,7 @@ from math import inf
 from typing import NamedTuple
 
 from fxir.expr import rules as E
-from fxir.expr.proofs import prove
+from fxir.expr.rules import prove
 from inductor.ir import definitions as ir
 from inductor.loops.tree import (
     REMEMBERED,

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from eager.base.symint import SymInt
 from fxir.expr import rules as E
-from fxir.expr.proofs import least, prove
+from fxir.expr.rules import least, prove
 from fxir.symbols.shapes import NeedsStatic, Relation, map_ints
 from inductor.ir.sizes import nominal, plain
 

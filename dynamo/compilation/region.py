@@ -1,7 +1,7 @@
 """Compiled regions: the compiled code of one call of `compile()`, and the reaction to a call that no compiled variant matches.
 
 Owns the regions and their sites, the recompile limit, restarts of a capture, the stance, and the reports of recompilations and of
-errors of the compiler. `site` describes where compiled code can start; `attempt` compiles one variant.
+errors of the compiler. `attempt` compiles one variant of a site.
 """
 
 from __future__ import annotations
@@ -18,8 +18,17 @@ from weakref import WeakSet
 from dynamo import _native
 from dynamo.bytecode.decode import CO_GENERATOR_LIKE
 from dynamo.bytecode.tracebacks import forget_frames
-from dynamo.compilation.attempt import COMPONENT, Attempt
-from dynamo.compilation.site import ContinuationRoot, FunctionRoot, Layout, Root, Site, Statistics, argument_names
+from dynamo.compilation.attempt import (
+    COMPONENT,
+    Attempt,
+    ContinuationRoot,
+    FunctionRoot,
+    Layout,
+    Root,
+    Site,
+    Statistics,
+    argument_names,
+)
 from dynamo.frames.capture import Capture, Limits
 from dynamo.frames.frame import Frame
 from dynamo.guards.explain import explain_failure

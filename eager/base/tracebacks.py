@@ -107,7 +107,7 @@ _RESUME: Final = dis.opmap["RESUME"]
 _CALLED: Final = (
     "eager", "dynamo.api.compile", "dynamo.backends", "dynamo.compilation.export", "dynamo.compilation.module", "dynamo.functorch",
     "dynamo.testing", "dynamo.utils",
-    "fxir.ir._pytree", "fxir.torchfx.experimental", "fxir.export", "fxir.ir.graph", "fxir.ir.graph_module", "fxir.ir.interpreter",
+    "fxir.ir._pytree", "fxir.torchfx.experimental", "fxir.export", "fxir.ir.graph", "fxir.ir.graph_module", "fxir.ir.graph_module",
     "fxir.ir.leaves", "fxir.ir.node", "fxir.torchfx.passes.shape_prop", "fxir.torchfx.proxy", "fxir.torchfx.subgraph_rewriter",
     "fxir.trace.trace", "fxir.torchfx.tracer", "fxir.torchfx.transformer",
 )  # fmt: skip

@@ -1,22 +1,126 @@
-"""The execution of an op beneath autograd and modes: native kernel, kernel over arrays, view, meta rule or decomposition."""
+"""The result of an op beneath autograd and modes: its metadata, and its execution.
+
+The dtype and spec of a result follow from the declaration and the specs of the arguments. The elements come from a native kernel, a
+kernel over arrays, a view, or a decomposition.
+"""
+
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import numpy as np
 
 from eager import _native
 from eager.base import dtypes, float8
-from eager.base.dtypes import Category
-from eager.base.fake import DataDependentError, fake
-from eager.base.spec import TensorSpec
-from eager.optable import loop_api, metadata
-from eager.optable.declaration import Declaration
+from eager.base.dtypes import Category, dtype, result_type, scalar_name
+from eager.base.scalars import check_int
+from eager.base.spec import (
+    DataDependentError,
+    TensorSpec,
+    broadcast_shapes,
+    common_device,
+    elementwise_strides,
+    fake,
+    spec_of,
+)
+from eager.base.symfloat import SymFloat
+from eager.base.symint import SymInt
+from eager.dispatch import calls
+from eager.optable import loop_api
+from eager.optable.declaration import PUBLIC_NAMES, Declaration
 from eager.optable.memory import array_module, cuda_loop, empty, from_array
 from eager.optable.registry import Kind
 from eager.tape.record import owned
 
+# -- metadata -------------------------------------------------------------------------------------------------------
 TensorBase = _native.TensorBase
+
+
+def compute_dtype(op: Declaration, *args: Any) -> dtype:
+    """The dtype that a pointwise op computes in, before the result's own rule."""
+    if op.promotion == "raw":
+        return args[0].dtype
+    first = 1 if op.promotion == "select" else 0  # `where`: the condition does not count
+    d = result_type(*[args[i] for i in op._tensor_at[first:]])
+    if d.category not in op.accepts or (d.is_float8 and not op.float8):
+        refuse_dtype(op, d)
+    if op.promotion == "float" and d.is_integral:
+        return dtypes.get_default_dtype()
+    return d
+
+
+def refuse_dtype(op: Declaration, d: dtype) -> NoReturn:
+    """Raises NotImplementedError, with torch's text: the op is not defined on the dtype."""
+    raise NotImplementedError(f"\"{op.name}\" not implemented for '{scalar_name(d)}'")
+
+
+def result_dtype(op: Declaration, compute: dtype) -> dtype:
+    """The dtype of a pointwise op's result, from the dtype that it computes in."""
+    if op.promotion == "bool":
+        return dtypes.bool_
+    return compute.to_real() if op.promotion == "real" else compute
+
+
+def infer(op: Declaration, *args: Any) -> Any:
+    """The spec (or tuple of specs) of the result of `args`, for every kind of op."""
+    if op.kind is Kind.VIEW:
+        return view_spec(op, args)
+    if op.meta is not None:
+        return op.meta(*args)
+    if op.kind is Kind.POINTWISE:
+        return infer_pointwise(op, args)
+    fakes = [fake(spec_of(a)) if isinstance(a, (TensorBase, TensorSpec)) else
+             [None if t is None else fake(spec_of(t)) for t in a] if i in op._lists_at and a is not None else a
+             for i, a in enumerate(args)]  # fmt: skip
+    if op.decompose is None:
+        raise NotImplementedError(f"{op.name}: no meta rule")
+    with calls.modes_off():
+        out = op.decompose(*fakes)
+    return spec_of(out) if isinstance(out, TensorBase) else tuple(spec_of(t) for t in out)
+
+
+def infer_pointwise(op: Declaration, args: tuple[Any, ...]) -> TensorSpec:
+    """The spec that operands, a dtype rule and the law of elementwise strides give."""
+    for a in args:
+        if a.__class__ is int:
+            check_int(a)
+    operands = [args[i] for i in op._tensor_at if hasattr(args[i], "stride")]
+    if len(operands) != len(op._tensor_at):
+        _check_operands(op, args)
+    number = any(args[i] is not None and not hasattr(args[i], "stride") for i in op._number_at)
+    shape = tuple(operands[0].shape)
+    for x in operands[1:]:
+        other = tuple(x.shape)
+        if len(other) != len(shape) or not other == shape:  # noqa: SIM201 - `!=` of symbolic sizes is another question
+            shape = broadcast_shapes(*[x.shape for x in operands])
+            break
+    d = compute_dtype(op, *args)
+    if op.promotion in ("bool", "real"):
+        d = result_dtype(op, d)
+    return TensorSpec(shape, d, elementwise_strides(shape, operands, number=number), common_device(op.name, operands))
+
+
+def _check_operands(op: Declaration, args: tuple[Any, ...]) -> None:
+    """Raise TypeError unless one operand is a tensor and the others are tensors or numbers. None passes for an optional operand."""
+    wanted = next((i for i in op._tensor_at if not hasattr(args[i], "stride") and (
+        not isinstance(args[i], (int, float, complex, np.number, np.bool_, SymInt, SymFloat))
+        and (args[i] is not None or op.schema.params[i].type == "Tensor"))), None)  # fmt: skip
+    if wanted is None and not any(hasattr(args[i], "stride") for i in op._tensor_at):
+        wanted = op._tensor_at[0]
+    if wanted is not None:
+        name, kind = PUBLIC_NAMES.get(op.schema.params[wanted].name, op.schema.params[wanted].name), type(args[wanted])
+        raise TypeError(f"{op.name}(): argument '{name}' (position {wanted + 1}) must be Tensor, not {kind.__name__}")
+
+
+def view_spec(op: Declaration, args: tuple[Any, ...]) -> TensorSpec:
+    """The spec of a VIEW op's result."""
+    assert op.view is not None
+    x = args[0]
+    sizes, strides, _, *d = op.view(*args)
+    return TensorSpec(tuple(sizes), d[0] if d else x.dtype, tuple(strides), x.device)
+
+
+# -- execution ------------------------------------------------------------------------------------------------------
 _uniform_floats = _native.uniform_float_tensor
 _ON_CPU, _IS_FAKE, _WANTS_GRAD, _FLOAT8 = 1, 8, 16, 32  # of `_native.argument_traits`
 _SMALL: Final = 4096  # elements of which a copy costs less than a call of numpy
@@ -98,14 +202,14 @@ def _execute_fake(op: Declaration, args: tuple[Any, ...]) -> Any:
 def _check_float8(op: Declaration, args: tuple[Any, ...]) -> None:
     """Refuse 8-bit floats if the op is not defined on them. An op without kernel and meta leaves the check to its parts."""
     if not op.float8 and (op.kernel is not None or op.meta is not None):
-        metadata.refuse_dtype(op, next(t.dtype for t in op.tensors(args) if t.dtype.is_float8))
+        refuse_dtype(op, next(t.dtype for t in op.tensors(args) if t.dtype.is_float8))
 
 
 def _infer_result(op: Declaration, args: tuple[Any, ...]) -> Any:
     """`infer`, for results that the op can make."""
-    specs = metadata.infer(op, *args)
+    specs = infer(op, *args)
     if isinstance(specs, TensorSpec) and specs.dtype.is_float8 and not op.float8:
-        metadata.refuse_dtype(op, specs.dtype)
+        refuse_dtype(op, specs.dtype)
     return specs
 
 
@@ -140,7 +244,7 @@ def arrays(op: Declaration, args: tuple[Any, ...]) -> list[Any]:
 
 def _run_pointwise(op: Declaration, xp: Any, out: Any, args: tuple[Any, ...]) -> None:
     """Cast the inputs to the compute dtype (floats of less than 4 bytes compute in float32) and run the rule."""
-    compute = metadata.compute_dtype(op, *args)
+    compute = compute_dtype(op, *args)
     half = compute.itemsize <= 2 and compute.category is Category.FLOAT
     d = np.dtype(np.float32) if half else compute.numpy
     values: list[Any] = list(args)

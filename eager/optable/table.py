@@ -1,7 +1,7 @@
 """The op table: one op per record, callable, and everything that any layer needs to know of it.
 
 An op is its declaration (`declaration`) with behaviour: the call, which binds the arguments to the schema and dispatches
-(`eager.dispatch.calls`); metadata (`metadata`); execution beneath autograd (`execute`); gradients (`gradients`).
+(`eager.dispatch.calls`); metadata and execution beneath autograd (`execute`); gradients (`gradients`).
 """
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from eager.base.overlap import check_out
 from eager.dispatch import calls
 from eager.optable import execute as _execute
 from eager.optable import gradients as _gradients
-from eager.optable import metadata as _metadata
 from eager.optable import signatures
-from eager.optable.declaration import Declaration, Rules
+from eager.optable.declaration import Declaration, Rules, is_number
 from eager.optable.memory import from_array
 from eager.optable.out import write_out
 from eager.optable.registry import CALLS, Kind
-from eager.optable.schema import is_number
 from eager.tape import hooks, inplace
 
 
@@ -44,13 +42,13 @@ class Op(Declaration):
         if replaced is not None:
             return self(*replaced)
         if self._restricted and (x := args[self._tensor_at[0]]).ndim and x.dtype.category not in self.accepts:
-            _metadata.refuse_dtype(self, x.dtype)
+            _execute.refuse_dtype(self, x.dtype)
         return calls.call(self, args)
 
-    compute_dtype = _metadata.compute_dtype
-    result_dtype = _metadata.result_dtype
-    infer = _metadata.infer
-    infer_pointwise = _metadata.infer_pointwise
+    compute_dtype = _execute.compute_dtype
+    result_dtype = _execute.result_dtype
+    infer = _execute.infer
+    infer_pointwise = _execute.infer_pointwise
     execute = _execute.execute
     execute_into = _execute.execute_into
     alias = _execute.alias

@@ -7,8 +7,7 @@ from typing import Any
 
 from eager import _native
 from eager._tensor.tensor import Tensor
-from eager.base.fake import fake
-from eager.base.spec import TensorSpec, spec_of
+from eager.base.spec import TensorSpec, fake, spec_of
 from eager.tape.node import attach
 
 

@@ -7,8 +7,7 @@ import re
 from typing import Any
 
 from eager._tensor.tensor import Tensor
-from eager.base.fake import DataDependentError
-from eager.base.spec import TensorSpec, contiguous_strides
+from eager.base.spec import DataDependentError, TensorSpec, contiguous_strides
 from eager.base.symint import SymInt
 from eager.nn import Module
 from eager.nn.utils.stateless import _reparametrize_module

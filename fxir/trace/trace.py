@@ -18,8 +18,7 @@ from eager import _native
 from eager._tensor.tensor import Tensor
 from eager.base import dtypes
 from eager.base.device import device
-from eager.base.fake import DataDependentError, fake, fake_like
-from eager.base.spec import TensorSpec, is_dense
+from eager.base.spec import DataDependentError, TensorSpec, fake, fake_like, is_dense
 from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt
 from eager.dispatch.calls import Mode
@@ -29,8 +28,7 @@ from fxir.base.origin import Origin
 from fxir.expr.rules import Sym
 from fxir.ir.emit import emit, emit_layout, infer, physical_root, spec
 from fxir.ir.graph import FRESH, Graph, GraphSignature
-from fxir.ir.graph_module import GraphModule
-from fxir.ir.interpreter import Interpreter
+from fxir.ir.graph_module import GraphModule, Interpreter
 from fxir.ir.node import Node, NodeInfo, Target
 from fxir.symbols.floats import FloatExpr
 from fxir.symbols.shapes import NeedsStatic, environment_of, plain
@@ -314,11 +312,10 @@ class TraceMode(Mode):
 
     def _map_tensors(self, op: Op, args: tuple[Any, ...], fn: Callable[[Tensor], Any]) -> tuple[Any, ...]:
         mapped = list(args)
-        for i, p in enumerate(op.schema.params):
-            a = args[i]
+        for i, a in enumerate(args):
             if isinstance(a, Tensor):
                 mapped[i] = fn(a)
-            elif isinstance(a, tuple | list) and p.is_tensor_list:
+            elif isinstance(a, tuple | list) and i in op._lists_at:
                 mapped[i] = [fn(t) if isinstance(t, Tensor) else t for t in a]
         return tuple(mapped)
 

@@ -14,8 +14,7 @@ import pytest
 
 import eager
 from eager.base import settings
-from eager.base.fake import fake
-from eager.base.spec import TensorSpec
+from eager.base.spec import TensorSpec, fake
 from eager.nn import functional as F
 from fxir.base.options import CompileOptions, GraphKind
 from fxir.expr import rules as E

@@ -570,13 +570,18 @@ def ceildiv(a: IntLike, b: IntLike) -> Expr:
 # -- use ---------------------------------------------------------------------------------------------------------
 def substitute(e: IntLike, values: Mapping[Any, IntLike]) -> Expr:
     """`e` with every sub-expression that is a key of `values` replaced by its value, simplified again."""
+    return substitute_all((e,), values)[0]
+
+
+def substitute_all(expressions: Iterable[IntLike], values: Mapping[Any, IntLike]) -> list[Expr]:
+    """`substitute` for several expressions."""
     table: dict[Expr, Expr] = {}
     touched: frozenset[Sym] = frozenset()
     for key, value in values.items():
         k = key if isinstance(key, Expr) else as_expr(key)
         table[k] = value if isinstance(value, Expr) else as_expr(value)
         touched = touched | k.symbols if touched else k.symbols
-    return _substitute(e if isinstance(e, Expr) else as_expr(e), table, touched)
+    return [_substitute(e if isinstance(e, Expr) else as_expr(e), table, touched) for e in expressions]
 
 
 def _substitute(e: Expr, table: dict[Expr, Expr], touched: frozenset[Sym]) -> Expr:

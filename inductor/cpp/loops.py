@@ -287,22 +287,29 @@ class _Function:
 
     def store(self, places: Sequence[Element], values: Sequence[ir.Value]) -> None:
         """All values are computed before the first is stored: a state may read its own components."""
-        names = [self.value(v) for v in values]
+        # a later read of an element in this iteration finds its value
+        elements = [None if p.indirect else ir.load(p.name, p.index, v.dtype) for p, v in zip(places, values, strict=True)]
+        self.compute_all(values)
+        names = [self.known[v][0] for v in values]
         targets = [self.element(p.name, p.index, {s.name: self.value(v) for s, v in p.indirect}) for p in places]
-        for place, target, name, value in zip(places, targets, names, values, strict=True):
+        for place, target, name, element in zip(places, targets, names, elements, strict=True):
             self.line(f"{target} = {name};")
             self.forget(place.name)
-            if not place.indirect:  # a later read of the element in this iteration finds the value
-                self.remember(ir.load(place.name, place.index, value.dtype), name, len(self.levels) - 1, frozenset((place.name,)))
+            if element is not None:
+                self.remember(element, name, len(self.levels) - 1, frozenset((place.name,)))
 
     # -- values ----------------------------------------------------------------------------------------------------
     def value(self, root: ir.Value) -> str:
         """The name or literal of a value, which is computed if it is not known."""
-        if root not in self.known:
-            for v in ir.walk([root]):
-                if v not in self.known:
-                    self.compute(v)
+        self.compute_all((root,))
         return self.known[root][0]
+
+    def compute_all(self, roots: Sequence[ir.Value]) -> None:
+        """Compute the values that are not known."""
+        unknown = [r for r in roots if r not in self.known]
+        for v in ir.walk(unknown) if unknown else ():
+            if v not in self.known:
+                self.compute(v)
 
     def compute(self, v: ir.Value) -> None:
         level = max([self.own_level(v), *(self.known[c][1] for c in v.children)])
@@ -377,6 +384,8 @@ class _Function:
         """An index expression over printed loops and symbols of the graph."""
         if not isinstance(e, E.Expr):
             return str(e)
+        if isinstance(e, E.Sym) and not bound and e.name in self.axes:
+            return self.axes[e.name]
         self.symbols |= {s.name for s in e.symbols if s.name not in self.axes and (bound is None or s.name not in bound)}
         return to_source(e, STYLE.with_names({**self.axes, **bound}) if bound else self.style)
 

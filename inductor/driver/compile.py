@@ -219,7 +219,7 @@ class _Compiler:
         names = {m.buffer.name for b in self.nests[i].bundles for m in b.members}
         for b in self.nests[i].bundles:
             for m in b.members:
-                names |= {v.buffer for v in ir.walk([m.value]) if isinstance(v, ir.Load)}
+                names |= {v.buffer for v in m.value.loads}
         return names - {n for n, size in self.local[i].items() if isinstance(size, int)}
 
     def _results(self, d: Any) -> list[str]:
@@ -352,7 +352,7 @@ class _Compiler:
             SCHEDULE.log(f"{'+'.join(b.name for b in computed)}: {loop_steps.to_text(steps)}")
         if LOOPS.enabled:
             LOOPS.log(f"{'+'.join(b.name for b in computed)}:\n{kernel}")
-        title = "; ".join(f"{b.name}: {b.source.title or 'copy'}" for b in computed)
+        title = ir.titles(computed)
         return self._code(prefix, print_kernel(kernel, self.places, self.request.knobs.parallel_ns, title))
 
     def _code(self, prefix: str, k: Kernel) -> _Code:

@@ -132,9 +132,6 @@ from inductor.ir.values import (
     replace_loads as replace_loads,
 )
 from inductor.ir.values import (
-    symbols_in as symbols_in,
-)
-from inductor.ir.values import (
     walk as walk,
 )
 from inductor.ir.values import (
@@ -270,7 +267,7 @@ class _Definition:
     @cached_property
     def loads(self) -> tuple[Load, ...]:
         """The loads among the values."""
-        return tuple([v for v in self.values if isinstance(v, Load)])
+        return self.operands[0].loads if len(self.operands) == 1 else loads_in(self.operands)
 
     @cached_property
     def reads(self) -> tuple[str, ...]:
@@ -451,6 +448,11 @@ class Buffer:
         return Ref(self.name, self.layout)
 
 
+def titles(buffers: Sequence[Buffer]) -> str:
+    """The names of buffers, each with the calls that it comes from."""
+    return "; ".join([f"{b.name}: {b.source.title or 'copy'}" for b in buffers])
+
+
 def pointwise_of(b: Buffer) -> Pointwise:
     """The definition of a buffer that is computed pointwise."""
     assert isinstance(b.definition, Pointwise)
@@ -475,7 +477,7 @@ def own_position(ranges: tuple[Size, ...]) -> E.Expr:
 
 def split_position(position: E.IntLike, ranges: Sequence[Size]) -> tuple[E.Expr, ...]:
     """The point of `ranges` at a row-major position in 0..numel-1."""
-    return _split_position(E.as_expr(position), tuple(ranges))
+    return _split_position(position if isinstance(position, E.Expr) else E.as_expr(position), tuple(ranges))
 
 
 @lru_cache(maxsize=1024)

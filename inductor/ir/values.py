@@ -39,13 +39,16 @@ OPS: Final = ARITHMETIC | COMPARISONS | LOGIC | BITS | ROUNDING | ELEMENTARY | S
 class Value:
     """The computation at one point of a loop. Build with the functions below.
 
-    dtype: its element type. children: the values that it is computed from.
+    dtype: its element type. children: the values that it is computed from. loads: the loads under it, each once, operands before
+    users. symbols: the symbols of all index expressions under it, bound ones included.
     """
 
-    __slots__ = ("__weakref__", "children", "dtype")
+    __slots__ = ("__weakref__", "children", "dtype", "loads", "symbols")
 
     dtype: dtype
     children: tuple[Value, ...]
+    loads: tuple[Load, ...]
+    symbols: frozenset[E.Sym]
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError(f"{type(self).__name__}: loop values are not pickled; keep the graph instead")
@@ -119,8 +122,20 @@ def _intern(cls: type[V], key: tuple[Any, ...], fields: tuple[Any, ...], childre
                 for name, x in zip(_FIELDS[cls], fields, strict=True):
                     setattr(v, name, x)
                 v.children = children
+                v.loads = children[0].loads if len(children) == 1 else loads_in(children)
+                v.symbols = children[0].symbols if len(children) == 1 else frozenset().union(*[c.symbols for c in children])
+                if isinstance(v, Load):
+                    v.loads = (*v.loads, v)
+                    v.symbols |= v.index.symbols
+                elif isinstance(v, Index):
+                    v.symbols = v.expr.symbols
                 _table[key] = v
     return v
+
+
+def loads_in(values: Iterable[Value]) -> tuple[Load, ...]:
+    """The loads under the values, each once, operands before users."""
+    return tuple(dict.fromkeys([x for v in values for x in v.loads]))
 
 
 def const(value: Any, of: dtype) -> Const:
@@ -171,7 +186,9 @@ def load(buffer: str, at: E.IntLike, of: dtype, mask: Value | None = None,
         if not mask.value:
             raise ValueError(f"load: the mask of {buffer}[{at}] is constantly False; use the other value instead")
         mask = None
-    children = tuple(v for _, v in bound) if mask is None else (mask, *(v for _, v in bound))
+    children = tuple([v for _, v in bound]) if bound else ()
+    if mask is not None:
+        children = (mask, *children)
     return _intern(Load, (Load, buffer, at, of.code, mask, bound), (buffer, at, of, mask, bound), children)
 
 
@@ -240,24 +257,6 @@ def divisions(expressions: Iterable[E.Expr]) -> int:
     return count
 
 
-@lru_cache(maxsize=8192)
-def loads_in(value: Value) -> tuple[Load, ...]:
-    """The loads under a value, each once."""
-    return tuple([v for v in walk([value]) if isinstance(v, Load)])
-
-
-@lru_cache(maxsize=8192)
-def symbols_in(value: Value) -> frozenset[E.Sym]:
-    """The symbols of all index expressions under a value, bound ones included."""
-    found: set[E.Sym] = set()
-    for v in walk([value]):
-        if isinstance(v, Load):
-            found |= v.index.symbols
-        elif isinstance(v, Index):
-            found |= v.expr.symbols
-    return frozenset(found)
-
-
 # -- rewriting -----------------------------------------------------------------------------------------------------
 
 Indirect = tuple[tuple[E.Sym, Value], ...]
@@ -270,19 +269,27 @@ def at_point(value: Value, mapping: Mapping[E.Expr, E.IntLike], mask: Value | No
     indirect: bindings of symbols in the new expressions. Only loads can carry them. Raises: ValueError for a value with an
     `Index` over such a symbol.
     """
-    if mask is None and not indirect and not any(not symbols_in(value).isdisjoint(e.symbols) for e in mapping):
-        return value
+    if mask is None and not indirect:
+        for e in mapping:
+            if not value.symbols.isdisjoint(e.symbols):
+                break
+        else:
+            return value
     bound = {s for s, _ in indirect}
+    order = walk([value])
+    old = [v.index if isinstance(v, Load) else v.expr for v in order if isinstance(v, Load | Index)]
+    new = dict(zip(old, E.substitute_all(old, mapping), strict=True))
     done: dict[Value, Value] = {}
-    for v in walk([value]):
-        done[v] = _rebuild(v, done, mapping, mask, indirect, bound)
+    for v in order:
+        done[v] = _rebuild(v, done, new, mask, indirect, bound)
     return done[value]
 
 
-def _rebuild(v: Value, done: dict[Value, Value], mapping: Mapping[E.Expr, E.IntLike], mask: Value | None,
+def _rebuild(v: Value, done: dict[Value, Value], new: Mapping[E.Expr, E.Expr], mask: Value | None,
              indirect: Indirect, bound: set[E.Sym]) -> Value:  # fmt: skip
+    """`v` over the values in `done` and the expressions in `new`."""
     if isinstance(v, Index):
-        e = E.substitute(v.expr, mapping)
+        e = new[v.expr]
         if bound & e.symbols:
             raise ValueError(f"substitute: {v} would depend on a gathered index")
         return index(e)
@@ -290,9 +297,9 @@ def _rebuild(v: Value, done: dict[Value, Value], mapping: Mapping[E.Expr, E.IntL
         own = tuple([(s, done[x]) for s, x in v.indirect]) if v.indirect else ()
         inner = None if v.mask is None else done[v.mask]
         held = mask if inner is None else inner if mask is None else both(inner, mask)
-        return load(v.buffer, E.substitute(v.index, mapping), v.dtype, held, (*own, *indirect))
+        return load(v.buffer, new[v.index], v.dtype, held, (*own, *indirect))
     if isinstance(v, Op):
-        args = tuple(done[a] for a in v.args)
+        args = tuple([done[a] for a in v.args])
         return v if args == v.args else make_op(v.name, args, v.dtype)
     return v
 

@@ -67,7 +67,7 @@ def _touched(body: Block, buffers: Iterable[ir.Buffer]) -> list[str]:
     names = {b.name: None for b in buffers}
     for s in walk(body):
         for v in values_of(s):
-            for x in ir.loads_in(v):
+            for x in v.loads:
                 if x.buffer not in locals_:
                     names[x.buffer] = None
     return list(names)

@@ -310,20 +310,31 @@ def replace_statement(block: Block, old: Statement, new: Block) -> Block:
 def rename_memory(block: Block, names: Mapping[str, tuple[str, E.Expr]]) -> Block:
     """The block with memory renamed: `names` gives the new name and the expression added to each position."""
 
+    moved: dict[tuple[E.Expr, E.Expr], E.Expr] = {}  # (position, what is added to it) -> the sum
+
+    def position(at: E.Expr, more: E.Expr) -> E.Expr:
+        found = moved.get((at, more))
+        if found is None:
+            found = moved[at, more] = at + more
+        return found
+
     def value(v: ir.Value) -> ir.Value:
-        return replace_loads(v, load) if any(x.buffer in names for x in ir.loads_in(v)) else v
+        for x in v.loads:
+            if x.buffer in names:
+                return replace_loads(v, load)
+        return v
 
     def load(x: ir.Load) -> ir.Value | None:
         if x.buffer not in names:
             return None
         name, more = names[x.buffer]
-        return ir.load(name, x.index + more, x.dtype, x.mask, x.indirect)
+        return ir.load(name, position(x.index, more), x.dtype, x.mask, x.indirect)
 
     def place(p: Place) -> Place:
         if p.name not in names:
             return Place(p.name, p.index, tuple([(s, value(v)) for s, v in p.indirect])) if p.indirect else p
         name, more = names[p.name]
-        return Place(name, p.index + more, tuple([(s, value(v)) for s, v in p.indirect]))
+        return Place(name, position(p.index, more), tuple([(s, value(v)) for s, v in p.indirect]))
 
     def one(s: Statement) -> Statement:
         match s:

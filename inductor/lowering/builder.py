@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from eager.base import dtypes
@@ -24,7 +25,10 @@ Point = Sequence[E.IntLike]
 
 
 def layout_of(spec: TensorSpec) -> ir.Layout:
-    return ir.Layout(tuple(spec.shape), tuple(spec.strides), spec.dtype)
+    return _layout(tuple(spec.shape), tuple(spec.strides), spec.dtype)
+
+
+_layout = lru_cache(maxsize=1024)(ir.Layout)  # one layout for all equal tensors, so that its facts are computed once
 
 
 def axes_of(layout: ir.Layout) -> tuple[tuple[Size, ...], list[E.IntLike]]:

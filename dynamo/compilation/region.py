@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from threading import Lock
 from types import CodeType, FunctionType
@@ -52,7 +53,7 @@ from eager import Tensor
 from eager.base import logs, thread_state
 from eager.base import settings as _settings
 from eager.nn import Module
-from eager.tape.state import saved_hooks_off
+from eager.tape.state import per_thread, saved_hooks_off
 from fxir.backends import Backend
 from fxir.base.gc_pause import full_collections_postponed
 from fxir.base.options import CompileOptions
@@ -191,7 +192,8 @@ class CompiledRegion:
             if name is not None:
                 return self._over_limit(site, name, settings)
             site.attempts += 1
-            with logs.frame(frame_id), saved_hooks_off(), full_collections_postponed():
+            no_hooks = saved_hooks_off() if per_thread.saved_hooks else nullcontext()
+            with logs.frame(frame_id), no_hooks, full_collections_postponed():
                 return self._attempt(site, root, slots, add)
         except CaptureError:
             raise

@@ -308,7 +308,7 @@ class DictItemSource(ChildSource):
     def name(self) -> str:
         if isinstance(self.parent, ConstSource) and self.parent.label == "globals":
             return str(self.key)
-        return f"{self.parent.name}[{text(self.key)}]"
+        return f"{self.parent.name}[{repr(self.key) if type(self.key) is str else text(self.key)}]"
 
     def fetch(self, builder: GuardProgram) -> int:
         return builder.emit_fetch("dict_item", builder.slot(self.parent), self.key)

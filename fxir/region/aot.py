@@ -33,8 +33,7 @@ from fxir.autodiff.reachability import Reach, reach
 from fxir.base.example_inputs import fakes_like
 from fxir.base.gc_pause import full_collections_postponed
 from fxir.base.options import CompileOptions, GraphKind
-from fxir.ir.emit import spec
-from fxir.ir.graph import Graph, GraphSignature
+from fxir.ir.graph import Graph, GraphSignature, spec
 from fxir.ir.graph_module import GraphModule
 from fxir.ir.node import Node
 from fxir.ir.passes import run_passes

@@ -26,8 +26,7 @@ from eager.optable.registry import Kind
 from eager.optable.table import OPS, Op
 from fxir.base.origin import Origin
 from fxir.expr.rules import Sym
-from fxir.ir.emit import emit, emit_layout, infer, physical_root, spec
-from fxir.ir.graph import FRESH, Graph, GraphSignature
+from fxir.ir.graph import FRESH, Graph, GraphSignature, emit, emit_layout, infer, physical_root, spec
 from fxir.ir.graph_module import GraphModule, Interpreter
 from fxir.ir.node import Node, NodeInfo, Target
 from fxir.symbols.floats import FloatExpr

@@ -16,8 +16,7 @@ from eager.autograd.grad_mode import no_grad
 from eager.base.spec import spec_of
 from eager.optable.registry import Kind
 from eager.optable.table import OPS, Op
-from fxir.ir.emit import emit, physical_root, same_layout, spec
-from fxir.ir.graph import FRESH, Graph
+from fxir.ir.graph import FRESH, Graph, emit, physical_root, same_layout, spec
 from fxir.ir.node import Node, map_nodes, walk_nodes
 from fxir.symbols.shapes import symbols_in
 

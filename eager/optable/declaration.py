@@ -2,7 +2,7 @@
 
 A schema is the signature of an op, written as text in torch's notation and parsed once. A gradient formula is a function whose
 parameter names say which values it needs (`Vjp`). `Rules` lists the facts that a family of ops states; `Declaration` holds them with
-derived facts, such as the positions of tensor parameters. The behaviour of an op is written in `execute` and `gradients`; `table.Op`
+derived facts, such as the positions of tensor parameters. The behaviour of an op is written in `table` and `gradients`; `table.Op`
 joins the parts.
 """
 

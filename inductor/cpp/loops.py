@@ -303,9 +303,10 @@ class Function:
 
     def store(self, places: Sequence[Element], values: Sequence[ir.Value]) -> None:
         """All values are computed before the first is stored: a state may read its own components."""
+        unknown = [v for v in values if v not in self.known]
         # a later read of an element in this iteration finds its value
         elements = [None if p.indirect else ir.load(p.name, p.index, v.dtype) for p, v in zip(places, values, strict=True)]
-        self.compute_all(values)
+        self.compute_all(ir.walk(unknown) if unknown else ())
         names = [self.known[v][0] for v in values]
         targets = [self.element(p.name, p.index, {s.name: self.value(v) for s, v in p.indirect}) for p in places]
         for place, target, name, element in zip(places, targets, names, elements, strict=True):
@@ -317,13 +318,13 @@ class Function:
     # -- values ----------------------------------------------------------------------------------------------------
     def value(self, root: ir.Value) -> str:
         """The name or literal of a value, which is computed if it is not known."""
-        self.compute_all((root,))
+        if root not in self.known:
+            self.compute_all(ir.walk([root]))
         return self.known[root][0]
 
-    def compute_all(self, roots: Sequence[ir.Value]) -> None:
-        """Compute the values that are not known."""
-        unknown = [r for r in roots if r not in self.known]
-        for v in ir.walk(unknown) if unknown else ():
+    def compute_all(self, order: Iterable[ir.Value]) -> None:
+        """Compute the values that are not known; operands come before users."""
+        for v in order:
             if v not in self.known:
                 self.compute(v)
 

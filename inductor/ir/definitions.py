@@ -272,7 +272,7 @@ class _Definition:
     @cached_property
     def loads(self) -> tuple[Load, ...]:
         """The loads among the values."""
-        return self.operands[0].loads if len(self.operands) == 1 else loads_in(self.operands)
+        return tuple(dict.fromkeys([x for v in self.operands for x in v.loads]))
 
     @cached_property
     def reads(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
@@ -122,7 +123,7 @@ def _intern(cls: type[V], key: tuple[Any, ...], fields: tuple[Any, ...], childre
                 for name, x in zip(_FIELDS[cls], fields, strict=True):
                     setattr(v, name, x)
                 v.children = children
-                v.loads = children[0].loads if len(children) == 1 else loads_in(children)
+                v.loads = children[0].loads if len(children) == 1 else _united([c.loads for c in children])
                 v.symbols = children[0].symbols if len(children) == 1 else frozenset().union(*[c.symbols for c in children])
                 if isinstance(v, Load):
                     v.loads = (*v.loads, v)
@@ -133,9 +134,12 @@ def _intern(cls: type[V], key: tuple[Any, ...], fields: tuple[Any, ...], childre
     return v
 
 
-def loads_in(values: Iterable[Value]) -> tuple[Load, ...]:
-    """The loads under the values, each once, operands before users."""
-    return tuple(dict.fromkeys([x for v in values for x in v.loads]))
+def _united(parts: Iterable[tuple[Load, ...]]) -> tuple[Load, ...]:
+    return tuple(dict.fromkeys([x for loads in parts for x in loads]))
+
+
+# (value) -> its `loads`.
+loads_in: Final[Callable[[Value], tuple[Load, ...]]] = attrgetter("loads")
 
 
 def const(value: Any, of: dtype) -> Const:
@@ -176,11 +180,14 @@ def index(e: E.IntLike) -> Value:
     return _intern(Index, (Index, e), (e, dtypes.int64))
 
 
+_FIRST: Final = E.integer(0)  # the position of the first element
+
+
 def load(buffer: str, at: E.IntLike, of: dtype, mask: Value | None = None,
          indirect: Sequence[tuple[E.Sym, Value]] = ()) -> Load:  # fmt: skip
     """buffer[at]. `indirect` binds symbols in `at`; bindings of other symbols are dropped."""
     if not isinstance(at, E.Expr):
-        at = E.as_expr(at)
+        at = _FIRST if at == 0 else E.as_expr(at)
     bound = tuple([(s, v) for s, v in indirect if s in at.symbols]) if indirect else ()
     if isinstance(mask, Const):
         if not mask.value:

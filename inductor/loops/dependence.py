@@ -182,16 +182,18 @@ class _Position(NamedTuple):
 
 @lru_cache(maxsize=REMEMBERED)
 def _position(axis: E.Sym, access: Access, mark: str, others: tuple[E.Sym, ...]) -> _Position | None:
+    free = {s for s in (*access.inner, *others) if s is not axis} | {s for s, _ in access.place.indirect}
     split = E.strides_of(access.place.index, [axis])
     if split is None:
         return None
     strides, rest = split
-    free = {s for s in (*access.inner, *others) if s is not axis} | {s for s, _ in access.place.indirect}
     if not strides[axis].symbols.isdisjoint(free):
         return None  # one iteration may step over more elements than another
     if access.limits:
         rest = _within_limits(rest, access.limits, axis, free, mark)
-    own = {s: E.sym(s.name + mark, s.lo, s.hi, s.multiple, s.below) for s in free if s in rest.symbols}
+    own: dict[E.Expr, E.Expr] = {}
+    for s in free & rest.symbols:
+        own[s] = E.sym(s.name + mark, s.lo, s.hi, s.multiple, s.below)
     return _Position(strides[axis], E.substitute(rest, own) if own else rest, frozenset(own.values()))
 
 

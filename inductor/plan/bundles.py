@@ -65,7 +65,7 @@ def _looks_up_its_own(members: list[ir.Buffer]) -> bool:
     """Whether a member reads another member at an indirect position: the other member must then be in memory."""
     made = {m.name for m in members}
     values = [ir.pointwise_of(m).value for m in members]
-    return any(v.indirect and v.buffer in made for v in ir.loads_in(values))
+    return any(x.indirect and x.buffer in made for v in values for x in v.loads)
 
 
 def _pointwise_nest(members: list[ir.Buffer]) -> LoopNest:

@@ -46,13 +46,13 @@ from eager.base.spec import TensorSpec, spec_of
 from eager.base.symint import SymInt
 from fxir import backends
 from fxir.backends import Backend
-from fxir.base.example_inputs import fakes_like
 from fxir.base.options import CompileOptions
 from fxir.ir.listing import format_spec
 from fxir.ir.node import Node
 from fxir.region import repro
 from fxir.region.data_dependent import CannotStage, Compile, staged
 from fxir.symbols.shapes import AssumptionFailed, NeedsStatic
+from fxir.trace.trace import fakes_like
 
 
 # -- where compiled code can start ----------------------------------------------------------------------------------

@@ -30,7 +30,6 @@ from fxir.autodiff.drop_tangents import drop_absent_tangents
 from fxir.autodiff.joint import Joint, add_gradients, effects
 from fxir.autodiff.partition import Partition, ancestors, partition
 from fxir.autodiff.reachability import Reach, reach
-from fxir.base.example_inputs import fakes_like
 from fxir.base.gc_pause import full_collections_postponed
 from fxir.base.options import CompileOptions, GraphKind
 from fxir.ir.graph import Graph, GraphSignature, spec
@@ -60,6 +59,7 @@ from fxir.trace.trace import (
     Decompositions,
     OutputBuilder,
     TraceMode,
+    fakes_like,
     run_traced,
     settle_symbols,
 )

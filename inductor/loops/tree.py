@@ -396,7 +396,7 @@ def replace_statement(block: Block, old: Statement, new: Block) -> Block:
 def rename_memory(block: Block, names: Mapping[str, tuple[str, E.Expr]]) -> Block:
     """The block with memory renamed: `names` gives the new name and the expression added to each position."""
 
-    moved: dict[tuple[E.Expr, E.Expr], E.Expr] = {}  # (position, what is added to it) -> the sum
+    moved: dict[tuple[E.Expr, E.Expr], E.Expr] = {}  # (position, addend) -> the sum
 
     def position(at: E.Expr, more: E.Expr) -> E.Expr:
         found = moved.get((at, more))

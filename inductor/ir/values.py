@@ -123,19 +123,22 @@ def _intern(cls: type[V], key: tuple[Any, ...], fields: tuple[Any, ...], childre
                 for name, x in zip(_FIELDS[cls], fields, strict=True):
                     setattr(v, name, x)
                 v.children = children
-                v.loads = children[0].loads if len(children) == 1 else _united([c.loads for c in children])
-                v.symbols = children[0].symbols if len(children) == 1 else frozenset().union(*[c.symbols for c in children])
-                if isinstance(v, Load):
-                    v.loads = (*v.loads, v)
-                    v.symbols |= v.index.symbols
-                elif isinstance(v, Index):
-                    v.symbols = v.expr.symbols
+                _note_facts(v)
                 _table[key] = v
     return v
 
 
-def _united(parts: Iterable[tuple[Load, ...]]) -> tuple[Load, ...]:
-    return tuple(dict.fromkeys([x for loads in parts for x in loads]))
+def _note_facts(v: Value) -> None:
+    """Fill `loads` and `symbols` from those of the children, whose tuple and set are shared where they are the same."""
+    loads: tuple[Load, ...] = ()
+    symbols: frozenset[E.Sym] = v.index.symbols if isinstance(v, Load) else v.expr.symbols if isinstance(v, Index) else frozenset()
+    for c in v.children:
+        if c.loads is not loads and c.loads:
+            loads = tuple(dict.fromkeys(loads + c.loads)) if loads else c.loads
+        if not c.symbols <= symbols:
+            symbols = symbols | c.symbols if symbols else c.symbols
+    v.loads = (*loads, v) if isinstance(v, Load) else loads
+    v.symbols = symbols
 
 
 # (value) -> its `loads`.

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from eager.base.spec import SpecLike, TensorSpec
-from eager.optable.formulas import zeros
+from eager.base.spec import SpecLike, TensorSpec, common_device
+from eager.optable.declaration import zeros
 from eager.optable.matmul import transpose_last
-from eager.optable.memory import common_device
 from eager.optable.nn import require_floating
 from eager.optable.products import matmul
 from eager.optable.registry import Kind

@@ -4,8 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from eager.base.spec import SpecLike, TensorSpec
-from eager.optable.memory import common_device
+from eager.base.spec import SpecLike, TensorSpec, common_device
 from eager.optable.nn import is_wide, require_floating
 from eager.optable.precision import PROMOTE
 from eager.optable.registry import Kind

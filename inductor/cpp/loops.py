@@ -312,22 +312,30 @@ class Function:
 
     def store(self, places: Sequence[Element], values: Sequence[ir.Value]) -> None:
         """All values are computed before the first is stored: a state may read its own components."""
-        names = [self.value(v) for v in values]
+        unknown = [v for v in values if v not in self.known]
+        # a later read of an element in this iteration finds its value
+        elements = [None if p.indirect else ir.load(p.name, p.index, v.dtype) for p, v in zip(places, values, strict=True)]
+        self.compute_all(ir.walk(unknown) if unknown else ())
+        names = [self.known[v][0] for v in values]
         targets = [self.element(p.name, p.index, {s.name: self.value(v) for s, v in p.indirect}) for p in places]
-        for place, target, name, value in zip(places, targets, names, values, strict=True):
+        for place, target, name, element in zip(places, targets, names, elements, strict=True):
             self.line(f"{target} = {name};")
             self.forget(place.name)
-            if not place.indirect:  # a later read of the element in this iteration finds the value
-                self.remember(ir.load(place.name, place.index, value.dtype), name, len(self.levels) - 1, frozenset((place.name,)))
+            if element is not None:
+                self.remember(element, name, len(self.levels) - 1, frozenset((place.name,)))
 
     # -- values ----------------------------------------------------------------------------------------------------
     def value(self, root: ir.Value) -> str:
         """The name or literal of a value, which is computed if it is not known."""
         if root not in self.known:
-            for v in ir.walk([root]):
-                if v not in self.known:
-                    self.compute(v)
+            self.compute_all(ir.walk([root]))
         return self.known[root][0]
+
+    def compute_all(self, order: Iterable[ir.Value]) -> None:
+        """Compute the values that are not known; operands come before users."""
+        for v in order:
+            if v not in self.known:
+                self.compute(v)
 
     def compute(self, v: ir.Value) -> None:
         level = max([self.own_level(v), *(self.known[c][1] for c in v.children)])
@@ -402,6 +410,8 @@ class Function:
         """An index expression over printed loops and symbols of the graph."""
         if not isinstance(e, E.Expr):
             return str(e)
+        if isinstance(e, E.Sym) and not bound and e.name in self.axes:
+            return self.axes[e.name]
         for s in e.symbols:
             if s.name in self.pointers.outer and s.name not in self.axes:
                 self.axes[s.name] = self.pointers.axis(s.name)

@@ -169,6 +169,8 @@ class _Compiler:
 
     def _write_in_place(self) -> dict[str, str]:
         """Place results in the memory of the inputs that they overwrite, where the order of the loops allows it; these results."""
+        if not self.program.writes:
+            return {}
         own = {i: nest for i, nest in self.nests.items() if i not in self.absorbed}
         homes, objections = in_place(self.made, own, {*self.places, *self.taken, *self.taken.values()})
         for name, given in homes.items():
@@ -227,7 +229,7 @@ class _Compiler:
         names = {m.buffer.name for b in self.nests[i].bundles for m in b.members}
         for b in self.nests[i].bundles:
             for m in b.members:
-                names |= {v.buffer for v in ir.walk([m.value]) if isinstance(v, ir.Load)}
+                names |= {v.buffer for v in m.value.loads}
         return names - {n for n, size in self.local[i].items() if isinstance(size, int)}
 
     def _results(self, d: Any) -> list[str]:
@@ -392,7 +394,7 @@ class _Compiler:
         if not kernel.body:
             return _Code()
         self._log_loops(kernel, steps, computed)
-        printed = print_kernel(kernel, self.places, self.request.knobs.parallel_ns, _title(computed))
+        printed = print_kernel(kernel, self.places, self.request.knobs.parallel_ns, ir.titles(computed))
         return self._call(printed, self.functions.add(prefix, printed.text, printed.title))
 
     def _log_loops(self, kernel: loops.Kernel, steps: loop_steps.Schedule, computed: Sequence[ir.Buffer]) -> None:
@@ -458,7 +460,7 @@ class _Compiler:
             if core.code is not None:
                 self.units.setdefault(core.code.unit.name, core.code.unit)
                 self.notes.append(f"{name}: {core.code.note}")
-        printed = print_steps(kernel, cores, self.places, self.request.knobs.parallel_ns, _title(members))
+        printed = print_steps(kernel, cores, self.places, self.request.knobs.parallel_ns, ir.titles(members))
         return self._call(printed, self.functions.add("gemm", printed.text, printed.title) if printed.text else "")
 
     def _members(self, i: int) -> list[ir.Buffer]:
@@ -504,10 +506,6 @@ class _Compiler:
             texts.append(self.sizes.function(plan.derived))
         calls = codes_segments(codes, checked)
         return spread(head, texts, calls, compile_workers(), lambda text: forms_used(text, start, vector_functions))
-
-
-def _title(computed: Sequence[ir.Buffer]) -> str:
-    return "; ".join(f"{b.name}: {b.source.title or 'copy'}" for b in computed)
 
 
 def _extern_results(program: ir.Program) -> dict[str, dict[int, ir.Buffer]]:

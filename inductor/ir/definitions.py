@@ -136,9 +136,6 @@ from inductor.ir.values import (
     replace_loads as replace_loads,
 )
 from inductor.ir.values import (
-    symbols_in as symbols_in,
-)
-from inductor.ir.values import (
     walk as walk,
 )
 from inductor.ir.values import (
@@ -277,7 +274,7 @@ class _Definition:
     @cached_property
     def loads(self) -> tuple[Load, ...]:
         """The loads among the values."""
-        return tuple([v for v in self.values if isinstance(v, Load)])
+        return tuple(dict.fromkeys([x for v in self.operands for x in v.loads]))
 
     @cached_property
     def reads(self) -> tuple[str, ...]:
@@ -502,6 +499,11 @@ class Buffer:
         return Ref(self.name, self.layout)
 
 
+def titles(buffers: Sequence[Buffer]) -> str:
+    """The names of buffers, each with the calls that it comes from."""
+    return "; ".join([f"{b.name}: {b.source.title or 'copy'}" for b in buffers])
+
+
 def pointwise_of(b: Buffer) -> Pointwise:
     """The definition of a buffer that is computed pointwise."""
     assert isinstance(b.definition, Pointwise)
@@ -526,7 +528,7 @@ def own_position(ranges: tuple[Size, ...]) -> E.Expr:
 
 def split_position(position: E.IntLike, ranges: Sequence[Size]) -> tuple[E.Expr, ...]:
     """The point of `ranges` at a row-major position in 0..numel-1."""
-    return _split_position(E.as_expr(position), tuple(ranges))
+    return _split_position(position if isinstance(position, E.Expr) else E.as_expr(position), tuple(ranges))
 
 
 @lru_cache(maxsize=1024)

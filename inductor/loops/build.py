@@ -71,7 +71,7 @@ def _touched(body: Block, buffers: Iterable[ir.Buffer]) -> list[str]:
     for s in walk(body):
         names |= {p.name: None for p in places_of(s) if p.name not in locals_}
         for v in values_of(s):
-            for x in ir.loads_in(v):
+            for x in v.loads:
                 if x.buffer not in locals_:
                     names[x.buffer] = None
     return list(names)

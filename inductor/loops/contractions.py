@@ -106,7 +106,7 @@ def _chain(nest: Loop) -> tuple[list[Loop], Block]:
 def _order(s: Contract, loops: Sequence[Loop], inner: Block) -> tuple[list[Loop], E.Expr]:
     """The loops in the order of the product's memory, whose elements they count through, and the position of its first element."""
     name = s.place.name
-    loads = {v for x in walk(inner) for r in values_of(x) for v in ir.loads_in(r) if v.buffer == name}
+    loads = {v for x in walk(inner) for r in values_of(x) for v in r.loads if v.buffer == name}
     if len({v.index for v in loads}) != 1 or any(v.mask is not None or v.indirect for v in loads):
         raise Refused("it reads the product at several places, or at computed ones")
     steps = E.strides_of(next(iter(loads)).index, [x.axis for x in loops])

@@ -396,7 +396,7 @@ def _tile(s: _Scheduler, outer: Loop, inner: Loop) -> str | None:
         return None
     rows = next((n for n in TILE_ROWS if outer.extent % n == 0), 0)
     columns = next((n for n in TILE_COLUMNS if inner.extent % n == 0), 0)
-    loads = [x for st in walk(inner.body) for v in values_of(st) for x in ir.loads_in(v)]
+    loads = [x for st in walk(inner.body) for v in values_of(st) for x in v.loads]
     if not rows or not columns or not any(_runs_along(x, outer, inner) for x in loads):
         return None
     first = row = outer.axis.name

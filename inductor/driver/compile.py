@@ -34,14 +34,11 @@ from inductor.cpp.vector_math import forms_used
 from inductor.ir import definitions as ir
 from inductor.ir.inline import FUSION, Refusal
 from inductor.ir.sizes import Size, at_least, is_symbolic, plain, product
-from inductor.loops import steps as loop_steps
-from inductor.loops import tree as loops
-from inductor.loops.build import build
-from inductor.loops.build import copy as copy_loops
+from inductor.loops.steps import to_text
 from inductor.lowering import lower
 from inductor.plan.bundles import LoopNest, in_memory, loop_nest, row_local
-from inductor.plan.heuristics import schedule_pointwise, schedule_rows, schedule_scatter, schedule_step
 from inductor.plan.in_place import in_place
+from inductor.plan.kernels import Scheduled, copy_kernel, nest_kernel, scan_kernel, scatter_kernel
 from inductor.plan.memory import lifetimes, plan_arena
 from inductor.plan.schedule import SCHEDULE, Nest, Schedule, Single, Step, schedule
 
@@ -99,7 +96,8 @@ class _Compiler:
         self.notes: list[str] = [str(r) for r in made.refusals]
         self.packs: list[A.Pack] = []
         self.products: dict[int, _Product] = {}
-        self.kernels: dict[int, tuple[loops.Kernel, loop_steps.Schedule]] = {}
+        self.kernels: dict[int, Scheduled] = {}
+        self.dtypes = {n: b.layout.dtype for n, b in self.program.buffers.items()}
         self.absorbed: dict[int, int] = {}  # nests that run as the epilogue of a product -> its step
         self.made_at = {m.name: i for i, s in enumerate(made.steps) for m in (s.members if isinstance(s, Nest) else [s.member])}
         self.places: dict[str, Place] = {}
@@ -153,12 +151,12 @@ class _Compiler:
 
         homes: the input in whose memory a result is computed, by name of the result.
         """
-        dtypes = {n: b.layout.dtype for n, b in self.program.buffers.items()}
         for i, step in enumerate(self.made.steps):
             if isinstance(step, Nest) and i not in self.absorbed:
-                kernel, _ = self.kernels[i] = schedule_step(step, dtypes, self.memory - self.local[i].keys(), homes)
-                self.memory |= kernel.temporary
-                self.local[i] = {n: size for n, size in self.local[i].items() if n not in kernel.temporary}
+                stored = [m.name for m in step.members if m.name in self.memory and m.name not in self.local[i]]
+                made = self.kernels[i] = nest_kernel(step, self.dtypes, stored, homes)
+                self.memory |= made.temporary
+                self.local[i] = {n: size for n, size in self.local[i].items() if n not in made.temporary}
 
     def _write_in_place(self) -> dict[str, str]:
         """Place results in the memory of the inputs that they overwrite, where the order of the loops allows it; these results."""
@@ -342,18 +340,19 @@ class _Compiler:
     def _nest(self, i: int) -> _Code:
         step = self.made.steps[i]
         assert isinstance(step, Nest)
-        return self._loops("k", *self.kernels[i], step.members)
+        return self._loops("k", self.kernels[i], step.members)
 
-    def _loops(self, prefix: str, kernel: loops.Kernel, steps: loop_steps.Schedule, computed: Sequence[ir.Buffer]) -> _Code:
+    def _loops(self, prefix: str, made: Scheduled, computed: Sequence[ir.Buffer]) -> _Code:
         """The code of a scheduled kernel that computes these buffers."""
-        if not kernel.body:
+        if not made.kernel.body:
             return _Code()
         if SCHEDULE.enabled:
-            SCHEDULE.log(f"{'+'.join(b.name for b in computed)}: {loop_steps.to_text(steps)}")
+            SCHEDULE.log(f"{made.legend}: {to_text(made.steps)}")
         if LOOPS.enabled:
-            LOOPS.log(f"{'+'.join(b.name for b in computed)}:\n{kernel}")
+            LOOPS.log(f"{made.legend}:\n{made.kernel}")
         title = "; ".join(f"{b.name}: {b.source.title or 'copy'}" for b in computed)
-        return self._code(prefix, print_kernel(kernel, self.places, self.request.knobs.parallel_ns, title))
+        places = {name: self.places[buffer] for name, buffer in made.names.items() if buffer in self.places}
+        return self._code(prefix, print_kernel(made.kernel, places, self.request.knobs.parallel_ns, title))
 
     def _code(self, prefix: str, k: Kernel) -> _Code:
         call = k.call.replace(NAME, self.functions.add(prefix, k.text, k.title))
@@ -424,13 +423,11 @@ class _Compiler:
     # ---- scans, scatters, writes ----
 
     def _scan(self, b: ir.Buffer) -> _Code:
-        kernel, steps = schedule_rows(build([b], {n: self.program.buffers[n].layout.dtype for n in b.reads}))
-        return self._loops("scan", kernel, steps, [b])
+        return self._loops("scan", scan_kernel(b, self.dtypes), [b])
 
     def _scatter(self, b: ir.Buffer, d: ir.Scatter) -> _Code:
         """Loops in order, since the last write must win. They are preceded by a copy of the target, if it is read later."""
-        kernel, steps = schedule_scatter(build([b], {n: self.program.buffers[n].layout.dtype for n in b.reads}))
-        code = self._loops("scatter", kernel, steps, [b])
+        code = self._loops("scatter", scatter_kernel(b, self.dtypes), [b])
         if d.target in self.taken:
             return code
         copied, symbolic = _cost(b.layout.nbytes, 0.125)
@@ -440,8 +437,7 @@ class _Compiler:
 
     def _write(self, w: ir.Write) -> _Code:
         target = self.program.buffers[w.input]
-        kernel, steps = schedule_pointwise(copy_loops(target, w.value))
-        return self._loops("write", kernel, steps, [target])
+        return self._loops("write", copy_kernel(target, w.value), [target])
 
     # ---- source units ----
 

@@ -1,4 +1,4 @@
-"""The text that every generated unit starts with: types, scalar functions, libmvec declarations, philox.
+"""The text that every generated unit starts with: types, scalar functions, libmvec declarations, random bits.
 
 Generated code includes nothing: parsing headers would cost more than compiling a kernel. Every function here is a scalar,
 branch-free inline that vectorises under `#pragma omp simd`; C++ overloads give one name per operation of
@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from inductor.artifact.format import RUNTIME_ABI
+from inductor.cpp.random_bits import DECLARATIONS as RANDOM_BITS
 from inductor.cpp.vector_math import LIBM, LIBM_BINARY, declaration, has_forms
 
 # libmvec is off by up to 4 units in the last place, torch by at most 1. The operations in this list stay below 1.7; the other
@@ -281,16 +282,6 @@ FI f64 fj_digamma(f64 z) {
   return z == 0.0 ? __builtin_copysign(__builtin_inf(), -z) : f == 0.0 && z < 0 ? __builtin_nan("") : s;
 }
 FI f32 fj_digamma(f32 x) { return (f32)fj_digamma((f64)x); }
-/* Philox4x32-10 (Salmon et al., SC 2011): word `lane` of the block whose 64-bit counter is (high, low). */
-FI i64 fj_philox(i64 seed, i64 low, i64 high, i64 lane) {
-  u32 c0 = (u32)low, c1 = (u32)high, c2 = 0, c3 = 0, k0 = (u32)seed, k1 = (u32)((u64)seed >> 32);
-  for (int i = 0; i < 10; i++) {
-    u64 p0 = 0xD2511F53ull * c0, p1 = 0xCD9E8D57ull * c2;
-    u32 n0 = (u32)(p1 >> 32) ^ c1 ^ k0, n2 = (u32)(p0 >> 32) ^ c3 ^ k1;
-    c1 = (u32)p1; c3 = (u32)p0; c0 = n0; c2 = n2; k0 += 0x9E3779B9u; k1 += 0xBB67AE85u;
-  }
-  return lane == 0 ? c0 : lane == 1 ? c1 : lane == 2 ? c2 : c3;
-}
 """
 
 
@@ -388,4 +379,4 @@ def prelude(vector_functions: tuple[str, ...] | frozenset[str] = ()) -> str:
     floats = _substitute(_DIVIDE + _FLOAT, {"T": "f32"}).replace("@(", "f(")
     floats += _substitute(_DIVIDE + _FLOAT, {"T": "f64"}).replace("@(", "(")
     declared = _declarations(frozenset(vector_functions))
-    return _TYPES + RUNTIME_ABI + _BITS + _EXP + _ELEMENTARY + declared + floats + _integers() + _SPECIAL + _FOLDS
+    return _TYPES + RUNTIME_ABI + _BITS + _EXP + _ELEMENTARY + declared + floats + _integers() + _SPECIAL + RANDOM_BITS + _FOLDS

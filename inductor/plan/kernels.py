@@ -17,9 +17,17 @@ from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size
 from inductor.loops.build import build, copy
+from inductor.loops.refusal import Refusal
 from inductor.loops.steps import Schedule
 from inductor.loops.tree import Kernel
-from inductor.plan.heuristics import schedule_pointwise, schedule_rows, schedule_scatter, schedule_step
+from inductor.plan.heuristics import (
+    expand_product,
+    schedule_pointwise,
+    schedule_product,
+    schedule_rows,
+    schedule_scatter,
+    schedule_step,
+)
 from inductor.plan.schedule import Nest
 
 REMEMBERED: Final = 1024  # kernels whose loops are kept
@@ -38,6 +46,11 @@ class Scheduled(NamedTuple):
         return {self.names[n] for n in self.kernel.temporary}
 
     @property
+    def touched(self) -> set[str]:
+        """Names in the program of the buffers that are in memory while the kernel runs."""
+        return {self.names[n] for n in self.kernel.dtypes}
+
+    @property
     def legend(self) -> str:
         """The program's name of each buffer, as `b0=buf3 m0=in1`."""
         return " ".join(f"{canonical}={name}" for canonical, name in self.names.items())
@@ -52,6 +65,22 @@ def nest_kernel(step: Nest, dtypes: Mapping[str, dtype], stored: Collection[str]
     kept = frozenset(names.of[n] for n in made & set(stored))
     kernel, steps = _nest(members, step.rows, step.column, names.dtypes(dtypes), kept, tuple(own.items()))
     return names.scheduled(kernel, steps)
+
+
+def product_kernel(product: ir.Buffer, after: Sequence[ir.Buffer], dtypes: Mapping[str, dtype],
+                   stored: Collection[str]) -> Scheduled | Refusal:  # fmt: skip
+    """The loops of a contraction, with the loops of `after` on its blocks; see `inductor.plan.heuristics.schedule_product`."""
+    names = _Canonical()
+    members = names.members([product, *after])
+    found = _product(members, names.dtypes(dtypes), frozenset(names.of[n] for n in stored))
+    return found if isinstance(found, Refusal) else names.scheduled(*found)
+
+
+def expanded_kernel(product: ir.Buffer, dtypes: Mapping[str, dtype]) -> Scheduled:
+    """A contraction as plain loops."""
+    names = _Canonical()
+    (member,) = names.members([product])
+    return names.scheduled(*_expanded(member, names.dtypes(dtypes)))
 
 
 def scan_kernel(b: ir.Buffer, dtypes: Mapping[str, dtype]) -> Scheduled:
@@ -82,6 +111,18 @@ Dtypes = tuple[tuple[str, dtype], ...]
 def _nest(members: tuple[ir.Buffer, ...], rows: tuple[Size, ...], column: bool, dtypes: Dtypes, stored: frozenset[str],
           homes: tuple[tuple[str, str], ...]) -> tuple[Kernel, Schedule]:  # fmt: skip
     return schedule_step(Nest(rows, list(members), column), dict(dtypes), stored, dict(homes))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _product(members: tuple[ir.Buffer, ...], dtypes: Dtypes, stored: frozenset[str]) -> tuple[Kernel, Schedule] | Refusal:
+    return schedule_product(members[0], members[1:], dict(dtypes), stored)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _expanded(member: ir.Buffer, dtypes: Dtypes) -> tuple[Kernel, Schedule]:
+    found = _product((member,), dtypes, frozenset((member.name,)))
+    assert not isinstance(found, Refusal)
+    return expand_product(found[0], member.name)
 
 
 @lru_cache(maxsize=REMEMBERED)

@@ -21,6 +21,7 @@ from fxir.expr.printing import to_source
 from inductor.cpp.division import split_inverse
 from inductor.cpp.kernel import PLAIN_NS, Cost, Place, launch, operations_ns
 from inductor.cpp.kernel import Kernel as Printed
+from inductor.cpp.transposes import Transposition, transposition
 from inductor.cpp.units import NAME, declared
 from inductor.cpp.values import STYLE, TYPE, literal, operation, size_source
 from inductor.ir import definitions as ir
@@ -287,6 +288,10 @@ class Function:
 
     def loop(self, s: Loop, begin: str, end: str) -> None:
         """A C loop. The innermost parallel loop is a vector loop too: its iterations have no order."""
+        tile = None if s.axis.name in self.ranges else transposition(s)
+        if tile is not None:
+            self.transpose(tile)
+            return
         name = self.axes[s.axis.name] = f"x{self.n_axes}"
         self.n_axes += 1
         inner = self.enter(s.body, s.axis)
@@ -297,6 +302,13 @@ class Function:
             self.line(f"#pragma GCC unroll {s.extent}")
         self.line(f"for (i64 {name} = {begin}; {name} < {end}; {name}++) {{")
         self.leave(inner)
+
+    def transpose(self, tile: Transposition) -> None:
+        """Two loops that read along the outer one and store along the inner one, in registers."""
+        to, source = self.element(tile.to.name, tile.to.index, {}), self.element(tile.source.buffer, tile.source.index, {})
+        steps = [f"(i64){self.index(e)}" for e in (tile.to_step, tile.from_step)]
+        self.line(f"fj_transpose<{tile.rows}, {tile.columns}>(&{to}, {steps[0]}, &{source}, {steps[1]});")
+        self.forget(tile.to.name)
 
     def guard(self, s: Guard) -> None:
         condition = self.value(s.condition)

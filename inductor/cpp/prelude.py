@@ -329,6 +329,44 @@ template <int lanes, class T> FI f64 fj_total(const T* total, const T* carry) {
 """  # fmt: skip
 
 
+def _transposes() -> str:
+    """`fj_transpose<rows, columns>`: to[r * to_step + c] = from[c * from_step + r], in blocks of n by n in n vector registers."""
+    return "".join(_transpose(n) for n in (2, 4, 8)) + """\
+template <int rows, int columns, class T> FI void fj_transpose(T* to, i64 to_step, const T* from, i64 from_step) {
+#if defined(__AVX__)
+  constexpr int n = 32 / sizeof(T);
+#else
+  constexpr int n = 16 / sizeof(T);
+#endif
+  for (int r = 0; r < rows; r += n)
+    for (int c = 0; c < columns; c += n) {
+      T* a = to + r * to_step + c;
+      const T* b = from + c * from_step + r;
+      if constexpr (n == 8) fj_transpose_8(a, to_step, b, from_step);
+      else if constexpr (n == 4) fj_transpose_4(a, to_step, b, from_step);
+      else fj_transpose_2(a, to_step, b, from_step);
+    }
+}
+"""
+
+
+def _transpose(n: int) -> str:
+    """One block: rows at a distance of 1, 2, 4 exchange the elements whose columns have that distance."""
+    lines = [f"const V r0_{k} = *(const V*)(from + {k} * from_step);" for k in range(n)]
+    stages = n.bit_length() - 1
+    for stage in range(stages):
+        d = 1 << stage
+        for k in [k for k in range(n) if not k & d]:
+            for row, odd in ((k, 0), (k + d, d)):
+                lanes = ", ".join(str(lane + odd if not lane & d else n + lane - d + odd) for lane in range(n))
+                pair = f"r{stage}_{k}, r{stage}_{k + d}"
+                lines.append(f"const V r{stage + 1}_{row} = __builtin_shufflevector({pair}, {lanes});")
+    lines += [f"*(V*)(to + {k} * to_step) = r{stages}_{k};" for k in range(n)]
+    head = f"template <class T> FI void fj_transpose_{n}(T* to, i64 to_step, const T* from, i64 from_step) {{\n"
+    vector = f"  typedef T V __attribute__((vector_size({n} * sizeof(T)), aligned(sizeof(T)), may_alias));\n"
+    return head + vector + "".join(f"  {line}\n" for line in lines) + "}\n"
+
+
 def _declarations(vector_functions: frozenset[str]) -> str:
     """libm's functions, their vector forms and the wrappers."""
     lines = ['extern "C" {']
@@ -379,4 +417,5 @@ def prelude(vector_functions: tuple[str, ...] | frozenset[str] = ()) -> str:
     floats = _substitute(_DIVIDE + _FLOAT, {"T": "f32"}).replace("@(", "f(")
     floats += _substitute(_DIVIDE + _FLOAT, {"T": "f64"}).replace("@(", "(")
     declared = _declarations(frozenset(vector_functions))
-    return _TYPES + RUNTIME_ABI + _BITS + _EXP + _ELEMENTARY + declared + floats + _integers() + _SPECIAL + RANDOM_BITS + _FOLDS
+    vectors = RANDOM_BITS + _FOLDS + _transposes()
+    return _TYPES + RUNTIME_ABI + _BITS + _EXP + _ELEMENTARY + declared + floats + _integers() + _SPECIAL + vectors

@@ -336,7 +336,10 @@ class _Compiler:
     def _steps(self) -> tuple[tuple[A.Step, ...], list[_Code]]:
         codes: list[_Code] = []
         calls: set[str] = set()
+        last_check = max([self.made_at[n] for n in self.program.early_checks], default=-1)
         for i, step in enumerate(self.made.steps):
+            if i == last_check + 1 and last_check >= 0:
+                codes.append(_Code("", [f"if (FJ_CHECKS[0]) {{ {_FAIL} return; }} /* nothing is written to then */"]))
             if isinstance(step, Nest):
                 if i not in self.absorbed:
                     codes.append(self._nest(i))
@@ -448,7 +451,7 @@ class _Compiler:
     def _scatter(self, b: ir.Buffer, d: ir.Scatter) -> _Code:
         """Loops in order, since the last write must win. They are preceded by a copy of the target, if it is read later."""
         code = self._loops("scatter", scatter_kernel(b, self.dtypes), [b])
-        if d.target in self.taken:
+        if d.target in self.taken or self.places[d.target] == self.places[b.name]:
             return code
         copied, symbolic = _cost(b.layout.nbytes, 0.125)
         copy = f"__builtin_memcpy({self._pointer(b.name)}, {self._pointer(d.target)}, {size_source(b.layout.nbytes)});"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from inductor.artifact.format import RUNTIME_ABI, SourceUnit
 
-__all__ = ["TASK", "Tile", "core"]
+__all__ = ["TASK", "Tile", "bytes_of", "cache_lines", "core", "head"]
 
 _BYTES = {"float32": 4, "float64": 8}
 _TYPES = {"float32": "float", "float64": "double"}
@@ -73,7 +73,7 @@ def core(tile: Tile) -> SourceUnit:
     void SYMBOL(const GemmTask *, const Runtime *)
     void SYMBOL_pack(const void *b, long k, long n, long b_row, long b_col, void *panels)
     """
-    head = _head(tile)
+    top = head(tile)
     kernels = "".join(_kernel(tile, rows) for rows in range(1, tile.rows + 1))
     body = _BODY
     for name, value in (
@@ -82,10 +82,16 @@ def core(tile: Tile) -> SourceUnit:
         ("@TRANSPOSE@", _transpose(tile)),
     ):
         body = body.replace(name, value)
-    return SourceUnit(tile.symbol, RUNTIME_ABI + TASK + head + kernels + body, reusable=True)
+    return SourceUnit(tile.symbol, RUNTIME_ABI + TASK + top + kernels + body, reusable=True)
 
 
-def _head(tile: Tile) -> str:
+def bytes_of(tile: Tile) -> int:
+    """Bytes of one element."""
+    return _BYTES[tile.dtype]
+
+
+def head(tile: Tile) -> str:
+    """The types of a tile's unit, its sizes as an enum, and `splat` and `FMA` on vectors."""
     bits, scalar = tile.simd_bits, _TYPES[tile.dtype]
     suffix = "s" if tile.dtype == "float32" else "d"
     if not tile.fma:
@@ -134,7 +140,7 @@ def _kernel(tile: Tile, rows: int) -> str:
     # 16 registers allow few accumulators: a step is so short that its counter would cost a twentieth of it.
     lines += ["#pragma GCC unroll 4"] if tile.simd_bits < 512 else []
     lines += ["  for (; k; k--) {"]
-    lines += [f"    __builtin_prefetch((const char *)(b + 8 * step) + {64 * i});" for i in range(_cache_lines(tile))]
+    lines += [f"    __builtin_prefetch((const char *)(b + 8 * step) + {64 * i});" for i in range(cache_lines(tile))]
     lines += [f"    V {', '.join(f'b{j} = *(const U *)(b + {j} * W)' for j in vectors)}, t;"]
     for i, row in enumerate(acc):
         lines += [f"    t = splat(*(const T *)(p{i - i % 3} + {i % 3} * r)); "
@@ -151,7 +157,8 @@ def _kernel(tile: Tile, rows: int) -> str:
 _KERNEL_PARAMETERS = "long k, const T *a, long r, long q, const T *b, long step, T *c, long ldc, int add"
 
 
-def _cache_lines(tile: Tile) -> int:
+def cache_lines(tile: Tile) -> int:
+    """Cache lines in one row of a panel."""
     return max(1, tile.columns * _BYTES[tile.dtype] // 64)
 
 

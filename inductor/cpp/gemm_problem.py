@@ -59,8 +59,8 @@ class GemmCode:
 
     text: belongs in the kernel's unit, after the runtime ABI; defines NAME. unit: the GEMM core that NAME calls, one per
     (dtype, tile): add it once to the plan's units. pack_symbol, packed_bytes: the function that packs b between calls, and the
-    packed size. To use it, add `Pack(pack_symbol, source=<b's buffer>, nbytes=packed_bytes)` to the plan (it defines `extern
-    "C" void pack_symbol(const void*, void*)`, in text) and pass the packed buffer as NAME's `b`; only if `emit` was called with
+    packed size. `text` defines `extern "C" void pack_symbol(const void* b, void* packed)`. To use it, add a pack of `packed_bytes`
+    to the plan whose function (`pack_function`) calls it, and pass the packed buffer as NAME's `b`; only if `emit` was called with
     packed=True. note: why this kernel was chosen, for the log.
     """
 
@@ -69,3 +69,12 @@ class GemmCode:
     pack_symbol: str = ""
     packed_bytes: int = 0
     note: str = ""
+
+
+def pack_function(name: str, pack_symbol: str, source: int, target: int) -> str:
+    """The function `name` of a plan's pack: pack_symbol from one entry of `bufs` to another."""
+    return f"""extern "C" void {pack_symbol}(const void *, void *);
+extern "C" __attribute__((visibility("default"))) void {name}(char **bufs, const Runtime *) {{
+  {pack_symbol}(bufs[{source}], bufs[{target}]);
+}}
+"""

@@ -23,7 +23,7 @@ from inductor.base.request import Request
 from inductor.base.toolchain import compile_workers
 from inductor.cpp import gemm
 from inductor.cpp.epilogue import Epilogue, match, print_epilogue
-from inductor.cpp.gemm_problem import GemmCode
+from inductor.cpp.gemm_problem import GemmCode, pack_function
 from inductor.cpp.kernel import Kernel, Place
 from inductor.cpp.loops import print_kernel
 from inductor.cpp.prelude import prelude
@@ -98,6 +98,7 @@ class _Compiler:
         self.functions = Functions()
         self.notes: list[str] = [str(r) for r in made.refusals]
         self.packs: list[A.Pack] = []
+        self.pack_functions: list[str] = []
         self.products: dict[int, _Product] = {}
         self.kernels: dict[int, tuple[loops.Kernel, loop_steps.Schedule]] = {}
         self.absorbed: dict[int, int] = {}  # nests that run as the epilogue of a product -> its step
@@ -300,8 +301,10 @@ class _Compiler:
             if not packed:
                 return _Product(problem, code, epilogue=epilogue)
             assert source is not None
-            self.packs.append(A.Pack(code.pack_symbol, source, code.packed_bytes))
-            return _Product(problem, code, plan.packed_buffer(len(self.packs) - 1), epilogue)
+            target, name = plan.packed_buffer(len(self.packs)), f"pack_{len(self.packs)}"
+            self.packs.append(A.Pack(name, (source,), code.packed_bytes))
+            self.pack_functions.append(pack_function(name, code.pack_symbol, source, target))
+            return _Product(problem, code, target, epilogue)
         return _Product(problem)
 
     def _packable(self, d: ir.Matmul, plan: A.ArtifactPlan) -> int | None:
@@ -458,7 +461,7 @@ class _Compiler:
             head += f"#define {SIZES_IN}(b) ((const i64*)(b)[{plan.sizes_buffer}]) /* of symbols, then of expressions */\n"
             head += f"#define {SIZES} {SIZES_IN}(bufs)\n"
             texts.append(self.sizes.function(plan.derived))
-        calls = codes_segments(codes, checked)
+        calls = "".join(self.pack_functions) + codes_segments(codes, checked)
         return spread(head, texts, calls, compile_workers(), lambda text: forms_used(text, start, vector_functions))
 
 

@@ -16,7 +16,7 @@ from inductor import config as _config
 # `fold_batch_norm`: the graph passes of these names.
 _AUTOTUNE: Final = ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise")
 PASSES: Final = ("fold_batch_norm", "channels_last")  # in the order in which they run
-_OWN: Final = {"packing": True, **dict.fromkeys(PASSES, False)}
+_OWN: Final = {"packing": True, **dict.fromkeys(PASSES, True)}
 config: Final = cast(Config, _config)
 
 _MODES: Final[dict[str, dict[str, Any]]] = {

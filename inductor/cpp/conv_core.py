@@ -24,16 +24,19 @@ CONV_TASK: Final = r"""
 #ifndef FJ_CONV_TASK
 #define FJ_CONV_TASK
 /* y[n, p, q, g * columns + j] = sum over r < kh, s < kw, c < channels of
-   x[n, p * sh - ph + r * dh, q * sw - pw + s * dw, g * channels + c] * w[g, j, c, r, s]; x is 0 outside of ih x iw. */
+   x[n, p * sh - ph + r * dh, q * sw - pw + s * dw, g * channels + c] * w[g, j, c, r, s]; x is 0 outside of ih x iw. Padding is
+   ph and pw at the low end; at the high end it is as much as the sizes require. */
 typedef struct {
-  const void *x, *packed; /* packed: SYMBOL_pack of w */
+  const void *x, *w; /* w: null when packed is given */
   void *y;
+  const void *packed; /* SYMBOL_pack of w, or null */
   long images, groups, channels, columns; /* channels, columns: of one group */
   long ih, iw, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw;
-  long x_n, x_h, x_w, x_c; /* strides in elements */
-  long y_n, y_h, y_w;      /* channels are contiguous */
-  void (*epilogue)(char **bufs, long batch, long i0, long i1, long j0, long j1); /* or null; rows: positions of all images */
-  char **bufs;
+  long x_n, x_h, x_w, x_c, x_g; /* strides in elements; x_g: from group to group */
+  long w_g, w_column, w_c, w_h, w_w;
+  long y_n, y_h, y_w, y_g; /* channels are contiguous */
+  void (*epilogue)(char **args, long group, long i0, long i1, long j0, long j1); /* or null; rows: positions of all images */
+  char **args;
 } ConvTask;
 #endif
 """
@@ -48,11 +51,10 @@ def conv_core(tile: Tile) -> SourceUnit:
     """The translation unit of a tile. It defines
 
     void SYMBOL(const ConvTask *, const Runtime *)
-    void SYMBOL_pack(const void *w, long groups, long columns, long channels, long kh, long kw, long w_group, long w_column,
-                     long w_channel, long w_h, long w_w, void *panels)
+    void SYMBOL_pack(const ConvTask *, void *panels)
 
-    The strides of w are in elements; a tap that is read backwards has a negative stride. The packed form has
-    groups * panels(columns) * kh * kw * channels * NR elements.
+    A tap that is read backwards has a negative stride in w. The packed form has groups * panels(columns) * kh * kw * channels * NR
+    elements.
     """
     kernels = "".join(_kernel(tile, rows) for rows in range(1, tile.rows + 1))
     cases = "\n".join(f"    case {r}: tile{r}(t, a, r, b, c, ldc, add); break;" for r in range(1, tile.rows + 1))
@@ -118,18 +120,39 @@ static void edge_tile(long rows, long columns, const Taps *t, const T *a, long r
 
 static long panels_of(long columns) { return (columns + NR - 1) / NR; }
 
-extern "C" void @SYMBOL@_pack(const void *w, long groups, long columns, long channels, long kh, long kw, long w_group,
-                              long w_column, long w_channel, long w_h, long w_w, void *panels) {
-  T *to = (T *)panels;
-  for (long g = 0; g < groups; g++)
-    for (long p = 0; p < panels_of(columns); p++)
-      for (long r = 0; r < kh; r++)
-        for (long s = 0; s < kw; s++) {
-          const T *from = (const T *)w + g * w_group + p * NR * w_column + r * w_h + s * w_w;
-          long width = columns - p * NR < NR ? columns - p * NR : NR;
-          for (long c = 0; c < channels; c++, to += NR)
-            for (long j = 0; j < NR; j++) to[j] = j < width ? from[c * w_channel + j * w_column] : 0;
-        }
+enum { TOGETHER = 8 }; /* lines of a panel that are packed at once, since they share lines of the cache in w */
+
+/* Channels [c0, c1) of one tap of a panel. */
+static void pack_channels(const ConvTask *v, const T *from, long width, long c0, long c1, T *to) {
+  for (long j = 0; j < width; j++)
+    for (long c = c0; c < c1; c++) to[c * NR + j] = from[c * v->w_c + j * v->w_column];
+  for (long c = c0; c < c1 && width < NR; c++)
+    for (long j = width; j < NR; j++) to[c * NR + j] = 0;
+}
+
+/* Panels [begin, end) of all groups. */
+static void pack_panels(const ConvTask *v, T *panels, long begin, long end) {
+  long count = panels_of(v->columns), taps = v->kh * v->kw;
+  for (long p = begin; p < end; p++) {
+    long j = p % count * NR, width = v->columns - j < NR ? v->columns - j : NR;
+    const T *from = (const T *)v->w + p / count * v->w_g + j * v->w_column;
+    T *to = panels + p * taps * v->channels * NR;
+    for (long c = 0; c < v->channels; c += TOGETHER)
+      for (long r = 0; r < v->kh; r++)
+        for (long s = 0; s < v->kw; s++)
+          pack_channels(v, from + r * v->w_h + s * v->w_w, width, c, c + TOGETHER < v->channels ? c + TOGETHER : v->channels,
+                        to + (r * v->kw + s) * v->channels * NR);
+  }
+}
+
+extern "C" void @SYMBOL@_pack(const ConvTask *v, void *panels) {
+  pack_panels(v, (T *)panels, 0, v->groups * panels_of(v->columns));
+}
+
+typedef struct { const ConvTask *v; T *panels; } PackJob;
+static void run_pack(void *ctx, long begin, long end) {
+  PackJob *p = (PackJob *)ctx;
+  pack_panels(p->v, p->panels, begin, end);
 }
 
 /* The image as the tiles of a task read it: the address of the window of output position (p, q) is
@@ -139,6 +162,7 @@ typedef struct { const T *at; long line, place, h, w; } Image; /* h, w: from tap
 typedef struct {
   const ConvTask *v;
   const Runtime *rt;
+  const T *packed; /* or null: out of memory */
   long lines, line_blocks, panels, panel_blocks; /* lines of the result and panels of a task */
   long width, staged;                            /* of a staged line, in places; whether lines are staged */
   int failed;
@@ -227,8 +251,8 @@ static void run_tasks(void *ctx, long begin, long end) {
     long pb = rest % job->line_blocks, g = rest / job->line_blocks % v->groups, n = rest / job->line_blocks / v->groups;
     long p0 = pb * job->lines, p1 = p0 + job->lines < v->oh ? p0 + job->lines : v->oh;
     long j0 = jb * job->panels, j1 = j0 + job->panels < group_panels ? j0 + job->panels : group_panels;
-    const T *x = (const T *)v->x + n * v->x_n + g * v->channels * v->x_c;
-    T *y = (T *)v->y + n * v->y_n + g * v->columns;
+    const T *x = (const T *)v->x + n * v->x_n + g * v->x_g;
+    T *y = (T *)v->y + n * v->y_n + g * v->y_g;
     Image m;
     if (job->staged) {
       if (rest != staged) stage(job, x, p0, p1, scratch);
@@ -239,34 +263,36 @@ static void run_tasks(void *ctx, long begin, long end) {
       m = (Image){x + (p0 * v->sh - v->ph) * v->x_h - v->pw * v->x_w, v->sh * v->x_h, v->sw * v->x_w, v->dh * v->x_h,
                   v->dw * v->x_w};
     }
-    lines(v, &m, (const T *)v->packed + g * group_panels * v->kh * v->kw * v->channels * NR, y, p0, p1, j0, j1);
+    lines(v, &m, job->packed + g * group_panels * v->kh * v->kw * v->channels * NR, y, p0, p1, j0, j1);
     if (v->epilogue) {
-      long columns = g * v->columns, last = j1 * NR < v->columns ? j1 * NR : v->columns;
-      v->epilogue(v->bufs, 0, (n * v->oh + p0) * v->ow, (n * v->oh + p1) * v->ow, columns + j0 * NR, columns + last);
+      long last = j1 * NR < v->columns ? j1 * NR : v->columns;
+      v->epilogue(v->args, g, (n * v->oh + p0) * v->ow, (n * v->oh + p1) * v->ow, j0 * NR, last);
     }
   }
 }
 
-/* Out of memory for staging: one element after another. */
+/* Out of memory for panels or staging: one element after another. */
 static void plainly(const ConvTask *v) {
-  long panels = panels_of(v->columns);
+  long panels = panels_of(v->columns), taps = v->kh * v->kw;
   for (long n = 0; n < v->images; n++)
-    for (long p = 0; p < v->oh; p++)
-      for (long q = 0; q < v->ow; q++)
-        for (long g = 0; g < v->groups; g++)
+    for (long g = 0; g < v->groups; g++) {
+      const T *x = (const T *)v->x + n * v->x_n + g * v->x_g, *packed = (const T *)v->packed, *w = (const T *)v->w;
+      for (long p = 0; p < v->oh; p++)
+        for (long q = 0; q < v->ow; q++)
           for (long j = 0; j < v->columns; j++) {
-            const T *b = (const T *)v->packed + ((g * panels + j / NR) * v->kh * v->kw * v->channels) * NR + j % NR;
             T sum = 0;
-            for (long r = 0; r < v->kh; r++)
-              for (long s = 0; s < v->kw; s++) {
-                long h = p * v->sh - v->ph + r * v->dh, w = q * v->sw - v->pw + s * v->dw;
-                int inside = h >= 0 && h < v->ih && w >= 0 && w < v->iw;
-                for (long c = 0; c < v->channels; c++, b += NR)
-                  if (inside) sum += ((const T *)v->x)[n * v->x_n + h * v->x_h + w * v->x_w + (g * v->channels + c) * v->x_c] * *b;
-              }
-            ((T *)v->y)[n * v->y_n + p * v->y_h + q * v->y_w + g * v->columns + j] = sum;
+            for (long i = 0; i < taps * v->channels; i++) {
+              long c = i % v->channels, s = i / v->channels % v->kw, r = i / v->channels / v->kw;
+              long h = p * v->sh - v->ph + r * v->dh, l = q * v->sw - v->pw + s * v->dw;
+              if (h < 0 || h >= v->ih || l < 0 || l >= v->iw) continue;
+              sum += x[h * v->x_h + l * v->x_w + c * v->x_c] *
+                     (packed ? packed[((g * panels + j / NR) * taps * v->channels + i) * NR + j % NR]
+                             : w[g * v->w_g + j * v->w_column + c * v->w_c + r * v->w_h + s * v->w_w]);
+            }
+            ((T *)v->y)[n * v->y_n + p * v->y_h + q * v->y_w + g * v->y_g + j] = sum;
           }
-  if (v->epilogue) v->epilogue(v->bufs, 0, 0, v->images * v->oh * v->ow, 0, v->groups * v->columns);
+    }
+  for (long g = 0; g < v->groups && v->epilogue; g++) v->epilogue(v->args, g, 0, v->images * v->oh * v->ow, 0, v->columns);
 }
 
 extern "C" void @SYMBOL@(const ConvTask *v, const Runtime *rt) {
@@ -274,7 +300,17 @@ extern "C" void @SYMBOL@(const ConvTask *v, const Runtime *rt) {
   long panels = panels_of(v->columns);
   double work = 2.0 * v->images * v->oh * v->ow * v->groups * v->columns * v->kh * v->kw * v->channels;
   int parallel = rt->threads > 1 && work > 2e6;
-  Job job = {v, rt, v->oh, 1, panels, 1, (v->ow - 1) * v->sw + (v->kw - 1) * v->dw + 1, 0, 0};
+  Job job = {v, rt, (const T *)v->packed, v->oh, 1, panels, 1, (v->ow - 1) * v->sw + (v->kw - 1) * v->dw + 1, 0, 0};
+  if (!job.packed) {
+    T *to = (T *)rt->scratch(rt, 1, v->groups * panels * v->kh * v->kw * v->channels * NR * (long)sizeof(T));
+    if (!to) {
+      plainly(v);
+      return;
+    }
+    PackJob pack = {v, to};
+    rt->parallel_for(rt, run_pack, &pack, v->groups * panels, parallel ? 1 : v->groups * panels);
+    job.packed = to;
+  }
   job.staged = v->x_c != 1 || v->ph > 0 || v->pw > 0 || (v->oh - 1) * v->sh - v->ph + (v->kh - 1) * v->dh >= v->ih ||
                job.width - v->pw > v->iw;
   /* Lines of a task: its part of the image and of the result stay near; then at least two tasks a thread. */

@@ -27,8 +27,8 @@ typedef struct {
   void *w;
   long images, groups, channels, columns; /* channels of x and of g in one group */
   long ih, iw, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw;
-  long x_n, x_h, x_w, x_c, g_n, g_h, g_w; /* strides in elements; channels of g are contiguous */
-  long w_column, w_channel, w_h, w_w;     /* groups follow one another along the columns */
+  long x_n, x_h, x_w, x_c, x_g, g_n, g_h, g_w, g_g; /* strides in elements; channels of g are contiguous; _g: from group to group */
+  long w_column, w_c, w_h, w_w, w_g;
 } ConvWeightTask;
 #endif
 """
@@ -158,7 +158,7 @@ static void store_columns(const ConvWeightTask *v, const T *sums, long channels,
     for (long r = 0; r < v->kh; r++)
       for (long s = 0; s < v->kw; s++) {
         const T *from = sums + ((r * v->kw + s) * channels + c) * NR;
-        T *to = w + c * v->w_channel + r * v->w_h + s * v->w_w;
+        T *to = w + c * v->w_c + r * v->w_h + s * v->w_w;
         for (long i = 0; i < columns; i++) to[i * v->w_column] = from[i];
       }
 }
@@ -178,7 +178,7 @@ static void run_tasks(void *ctx, long begin, long end) {
     long t0 = tb * job->tiles / job->blocks, t1 = (tb + 1) * job->tiles / job->blocks;
     long c0 = channel_of(job, t0), count = channel_of(job, t1) - c0;
     long columns = v->columns - j * NR < NR ? v->columns - j * NR : NR;
-    const T *x = (const T *)v->x + group * v->channels * v->x_c, *g = (const T *)v->g + group * v->columns + j * NR;
+    const T *x = (const T *)v->x + group * v->x_g, *g = (const T *)v->g + group * v->g_g + j * NR;
     for (long i = 0; i < taps * count * NR; i++) sums[i] = 0;
     for (long n = 0; n < v->images; n += job->images)
       for (long p = 0; p < v->oh; p += job->lines) {
@@ -186,7 +186,7 @@ static void run_tasks(void *ctx, long begin, long end) {
         if (columns < NR) pack_edge(v, g, columns, n, n1, p, p1, padded);
         add_block(job, x, g, columns < NR ? padded : 0, n, n1, p, p1, t0, t1, sums);
       }
-    T *w = (T *)v->w + (group * v->columns + j * NR) * v->w_column + c0 * v->w_channel;
+    T *w = (T *)v->w + group * v->w_g + j * NR * v->w_column + c0 * v->w_c;
     for (long i = 0; i < columns; i += STORED)
       store_columns(v, sums + i, count, columns - i < STORED ? columns - i : STORED, w + i * v->w_column);
   }
@@ -194,20 +194,19 @@ static void run_tasks(void *ctx, long begin, long end) {
 
 /* Out of memory for sums: one element after another. */
 static void plainly(const ConvWeightTask *v) {
-  for (long o = 0; o < v->groups * v->columns; o++)
-    for (long c = 0; c < v->channels; c++)
-      for (long r = 0; r < v->kh; r++)
-        for (long s = 0; s < v->kw; s++) {
-          Range h = valid(r, v->dh, v->sh, v->ph, v->ih, v->oh), w = valid(s, v->dw, v->sw, v->pw, v->iw, v->ow);
-          T sum = 0;
-          for (long n = 0; n < v->images; n++)
-            for (long p = h.low; p < h.high; p++)
-              for (long q = w.low; q < w.high; q++)
-                sum += ((const T *)v->g)[n * v->g_n + p * v->g_h + q * v->g_w + o] *
-                       ((const T *)v->x)[n * v->x_n + (p * v->sh - v->ph + r * v->dh) * v->x_h +
-                                         (q * v->sw - v->pw + s * v->dw) * v->x_w + (o / v->columns * v->channels + c) * v->x_c];
-          ((T *)v->w)[o * v->w_column + c * v->w_channel + r * v->w_h + s * v->w_w] = sum;
-        }
+  for (long i = 0; i < v->groups * v->columns * v->channels * v->kh * v->kw; i++) {
+    long s = i % v->kw, r = i / v->kw % v->kh, c = i / v->kw / v->kh % v->channels;
+    long o = i / v->kw / v->kh / v->channels % v->columns, group = i / v->kw / v->kh / v->channels / v->columns;
+    Range h = valid(r, v->dh, v->sh, v->ph, v->ih, v->oh), w = valid(s, v->dw, v->sw, v->pw, v->iw, v->ow);
+    const T *x = (const T *)v->x + group * v->x_g + c * v->x_c, *g = (const T *)v->g + group * v->g_g + o;
+    T sum = 0;
+    for (long n = 0; n < v->images; n++)
+      for (long p = h.low; p < h.high; p++)
+        for (long q = w.low; q < w.high; q++)
+          sum += g[n * v->g_n + p * v->g_h + q * v->g_w] *
+                 x[n * v->x_n + (p * v->sh - v->ph + r * v->dh) * v->x_h + (q * v->sw - v->pw + s * v->dw) * v->x_w];
+    ((T *)v->w)[group * v->w_g + o * v->w_column + c * v->w_c + r * v->w_h + s * v->w_w] = sum;
+  }
 }
 
 extern "C" void @SYMBOL@(const ConvWeightTask *v, const Runtime *rt) {

@@ -62,7 +62,7 @@ def inductor(gm: GraphModule, example_inputs: Sequence[Any], options: CompileOpt
 
     Raises: CompileError without a C++ compiler, or if generated code does not compile.
     """
-    passes = tuple(name for name in PASSES if options.get(name, False))
+    passes = tuple(name for name in PASSES if options.get(name, True))
     return aot_compile(gm, example_inputs, compile_graph, options.with_(passes=passes))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from eager.base import logs
@@ -26,7 +27,6 @@ from inductor.cpp.gemm_problem import pack_function
 from inductor.cpp.kernel import Kernel, Place
 from inductor.cpp.loops import print_kernel
 from inductor.cpp.prelude import prelude
-from inductor.cpp.products import problem_of
 from inductor.cpp.units import NAME, SIZES, SIZES_IN, Functions, Sizes, arguments, comment, declared, spread
 from inductor.cpp.values import size_source
 from inductor.cpp.vector_math import forms_used
@@ -266,20 +266,21 @@ class _Compiler:
         assert not isinstance(made, LoopRefusal)
         (s,) = made[0].body
         assert isinstance(s, loops.Contract)
-        problem = problem_of(s, dtypes[b.name])
-        if problem is None:
+        packable = self._packable(i, s, plan)
+        choose = partial(choose_core, s, dtypes[b.name], packable=packable, tools=self.request.tools, has_blas=self.request.has_blas)
+        core = choose(is_followed=follower >= 0)
+        if core is None:
             self.kernels[i] = expand_product(made[0], b.name)
             return
-        packable = self._packable(i, s, problem.starts[1], plan)
-        core = choose_core(problem, follower >= 0, packable, self.request.tools, self.request.has_blas)
-        if follower >= 0 and core.code is not None:
+        if core.is_followed:
             after = self.made.steps[follower]
             assert isinstance(after, Nest)
             stored = self.memory - {b.name} if self._is_read_by(b.name, after) else self.memory
             found = schedule_product(b, after.members, dtypes, stored)
             if isinstance(found, LoopRefusal):
                 self._refuse(b.name, after, found.reason)
-                core = choose_core(problem, False, packable, self.request.tools, self.request.has_blas)
+                core = choose(is_followed=False)
+                assert core is not None
             else:
                 made, self.absorbed[follower] = found, i
         self.kernels[i], self.cores[i] = made, core
@@ -312,9 +313,9 @@ class _Compiler:
         leaves = {r.buffer for r in self.program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in self.program.writes}
         return readers <= nest.produced and product not in leaves
 
-    def _packable(self, i: int, s: loops.Contract, start: Size, plan: A.ArtifactPlan) -> str:
+    def _packable(self, i: int, s: loops.Contract, plan: A.ArtifactPlan) -> str:
         """The name of operand b in panels, if it is a weight that is the same in every call: a parameter or a lifted tensor."""
-        if not self.request.packing or start != 0 or s.axes.batch or not isinstance(s.b, ir.Load):
+        if not self.request.packing or not isinstance(s.b, ir.Load):
             return ""
         layout = self.program.buffers[s.b.buffer].layout
         if is_symbolic(*layout.shape, *layout.strides) or self._weight(s.b, plan) < 0:
@@ -475,7 +476,8 @@ class _Compiler:
             head += f"#define {SIZES_IN}(b) ((const i64*)(b)[{plan.sizes_buffer}]) /* of symbols, then of expressions */\n"
             head += f"#define {SIZES} {SIZES_IN}(bufs)\n"
             texts.append(self.sizes.function(plan.derived))
-        packs = [pack_function(f"pack_{k}", self.pack_symbols[p.step], p.source, plan.packed_buffer(k)) for k, p in enumerate(self.packs.values())]
+        packs = [pack_function(f"pack_{k}", self.pack_symbols[p.step], p.source, plan.packed_buffer(k))
+                 for k, p in enumerate(self.packs.values())]  # fmt: skip
         calls = "".join(packs) + codes_segments(codes, checked)
         return spread(head, texts, calls, compile_workers(), lambda text: forms_used(text, start, vector_functions))
 

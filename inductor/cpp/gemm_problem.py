@@ -71,10 +71,10 @@ class GemmCode:
     note: str = ""
 
 
-def pack_function(name: str, pack_symbol: str, source: int, target: int) -> str:
-    """The function `name` of a plan's pack: pack_symbol from one entry of `bufs` to another."""
+def pack_function(name: str, pack_symbol: str, source: str, target: int) -> str:
+    """The function `name` of a plan's pack: pack_symbol from the pointer `source` to an entry of `bufs`."""
     return f"""extern "C" void {pack_symbol}(const void *, void *);
 extern "C" __attribute__((visibility("default"))) void {name}(char **bufs, const Runtime *) {{
-  {pack_symbol}(bufs[{source}], bufs[{target}]);
+  {pack_symbol}({source}, bufs[{target}]);
 }}
 """

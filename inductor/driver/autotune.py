@@ -250,7 +250,7 @@ def _gemm_units(request: Request, choices: Sequence[GemmChoice], tools: Toolchai
         b = 3 if request.packed else 1
         text.append(code.text)
         if request.packed:
-            text.append(pack_function(f"pack{i}", code.pack_symbol, 1, 3))
+            text.append(pack_function(f"pack{i}", code.pack_symbol, "bufs[1]", 3))
         text.append(f"{head} {{ product{i}(({real} *)bufs[0], ({real} *)bufs[{b}], ({real} *)bufs[2], 0, bufs, rt); }}")
     return [SourceUnit("variants", "\n".join(text)), *cores.values()]
 

@@ -7,7 +7,7 @@ not depend on g++, the disk cache or the runtime.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -17,7 +17,7 @@ from eager.base.dtypes import dtype
 from fxir.base.options import GraphKind
 from fxir.expr import rules as E
 from fxir.ir.fingerprint import canonical_symbols
-from fxir.ir.graph import Graph
+from fxir.ir.graph import Graph, GraphSignature
 from fxir.symbols.shapes import NeedsStatic
 from inductor.artifact import format as A
 from inductor.base.request import Request
@@ -32,7 +32,7 @@ from inductor.cpp.values import size_source
 from inductor.cpp.vector_math import forms_used
 from inductor.ir import definitions as ir
 from inductor.ir.inline import FUSION, Refusal
-from inductor.ir.sizes import Size, at_least, is_symbolic, plain
+from inductor.ir.sizes import Size, at_least, fixed, is_symbolic, plain
 from inductor.loops import steps as loop_steps
 from inductor.loops import tree as loops
 from inductor.loops.build import build
@@ -62,10 +62,10 @@ def compile_graph(graph: Graph, kind: GraphKind, request: Request) -> A.Compiled
 
     Raises: NeedsStatic if a stage needs a symbol of the graph as an int.
     """
-    parameters = graph.signature.parameters if graph.signature is not None else ()
     try:
-        made = schedule(lower(graph))
-        return _Compiler(made, request, parameters).build()
+        program = lower(graph)
+        weights = _weights(program, graph.signature) if request.packing else ()
+        return _Compiler(schedule(program, weights), request, weights).build()
     except NeedsStatic as refusal:
         known = {name: s for s, name in canonical_symbols(graph).items()}
         symbols = [known[s] for s in refusal.symbols if s in known]
@@ -84,16 +84,20 @@ class _Code:
 
 
 class _Pack(NamedTuple):
-    """A weight in panels: the plan's buffer of the weight, its bytes in panels, and the step whose code packs it."""
+    """A value of weights alone that is kept between calls: a weight in panels, or the results of a step.
 
-    source: int
+    sources: the weights. step: whose code computes it. weight: the buffer that is put into panels, or "" for a step's results.
+    """
+
+    sources: frozenset[str]
     nbytes: int
     step: int
+    weight: str = ""
 
 
 class _Compiler:
-    def __init__(self, made: Schedule, request: Request, parameters: tuple[int, ...] = ()) -> None:
-        self.made, self.program, self.request, self.parameters = made, made.program, request, parameters
+    def __init__(self, made: Schedule, request: Request, weights: Collection[str] = ()) -> None:
+        self.made, self.program, self.request, self.weights = made, made.program, request, weights
         self.nests: dict[int, LoopNest] = {i: loop_nest(s) for i, s in enumerate(made.steps) if isinstance(s, Nest)}
         self.memory = in_memory(made, self.nests)
         self.local = row_local(made, self.nests, self.memory)
@@ -101,11 +105,13 @@ class _Compiler:
         self.functions = Functions()
         self.notes: list[str] = [str(r) for r in made.refusals]
         self.packs: dict[str, _Pack] = {}  # by name of the packed weight
+        self.kept_codes: dict[int, _Code] = {}  # by step: the code of the steps in `kept`
         self.pack_symbols: dict[int, str] = {}  # by step: the function that packs its weight
         self.cores: dict[int, Core] = {}
         self.kernels: dict[int, tuple[loops.Kernel, loop_steps.Schedule]] = {}
         self.absorbed: dict[int, int] = {}  # nests that run on the blocks of a product -> its step
-        self.made_at = {m.name: i for i, s in enumerate(made.steps) for m in (s.members if isinstance(s, Nest) else [s.member])}
+        self.kept = {i for i, s in enumerate(made.steps) if isinstance(s, Nest) and s.members[0].name in made.fixed}
+        self.made_at = {m.name: i for i, s in enumerate(made.steps) for m in self._members(i) if i not in self.kept}
         self.places: dict[str, Place] = {}
         self.taken: dict[str, str] = {}  # targets of scatters -> the buffer that takes over their memory
         self.sizes = Sizes([s for s, _ in self.program.symbols])
@@ -121,9 +127,11 @@ class _Compiler:
         constants = tuple(A.Constant(key, _spec(self.program.buffers[n].layout)) for n, key in self.program.constants)
         returned = self._returned()
         allocations = tuple(A.Allocation(at_least(buffers[n].layout.nbytes, 1)) for n in returned)
-        self._schedule_products(A.ArtifactPlan(inputs, (), allocations, constants))
-        unnamed = tuple(A.Pack(f"pack_{k}", (p.source,), p.nbytes) for k, p in enumerate(self.packs.values()))
-        plan = A.ArtifactPlan(inputs, (), allocations, constants, unnamed)
+        plan = A.ArtifactPlan(inputs, (), allocations, constants)
+        self._schedule_kept()
+        self._schedule_products()
+        plan = replace(plan, packs=tuple(A.Pack(f"pack_{k}", self._entries(p.sources, plan), p.nbytes)
+                                         for k, p in enumerate(self.packs.values())))  # fmt: skip
         for i, n in enumerate(self.program.inputs):
             if n in buffers:
                 self._put(n, plan.input_buffer(i), 0)
@@ -131,8 +139,11 @@ class _Compiler:
             self._put(n, plan.output_buffer(i), 0)
         for i, (n, _) in enumerate(self.program.constants):
             self._put(n, plan.constant_buffer(i), 0)
-        for i, n in enumerate(self.packs):
-            self.places[n] = Place(plan.packed_buffer(i), 0, self._element(n))
+        for k, (n, p) in enumerate(self.packs.items()):
+            if p.weight:
+                self.places[n] = Place(plan.packed_buffer(k), 0, self.program.buffers[p.weight].layout.dtype)
+            for name, offset in self._offsets(p.step).items() if not p.weight else ():
+                self._put(name, plan.packed_buffer(k), offset)
         self._schedule(self._write_in_place())
         arena = self._arena(plan)
         steps, text = self._steps()
@@ -162,14 +173,17 @@ class _Compiler:
         """
         dtypes = {n: b.layout.dtype for n, b in self.program.buffers.items()}
         for i, step in enumerate(self.made.steps):
-            if isinstance(step, Nest) and i not in self.absorbed:
-                kernel, _ = self.kernels[i] = schedule_step(step, dtypes, self.memory - self.local[i].keys(), homes)
-                self.memory |= kernel.temporary
-                self.local[i] = {n: size for n, size in self.local[i].items() if n not in kernel.temporary}
+            if isinstance(step, Nest) and i not in self.absorbed and i not in self.kept:
+                self._schedule_nest(i, step, dtypes, homes)
+
+    def _schedule_nest(self, i: int, step: Nest, dtypes: Mapping[str, dtype], homes: Mapping[str, str]) -> None:
+        kernel, _ = self.kernels[i] = schedule_step(step, dtypes, self.memory - self.local[i].keys(), homes)
+        self.memory |= kernel.temporary
+        self.local[i] = {n: size for n, size in self.local[i].items() if n not in kernel.temporary}
 
     def _write_in_place(self) -> dict[str, str]:
         """Place results in the memory of the inputs that they overwrite, where the order of the loops allows it; these results."""
-        own = {i: nest for i, nest in self.nests.items() if i not in self.absorbed}
+        own = {i: nest for i, nest in self.nests.items() if i not in self.absorbed and i not in self.kept}
         homes, objections = in_place(self.made, own, {*self.places, *self.taken, *self.taken.values()})
         for name, given in homes.items():
             self.places[name] = self.places[given]
@@ -251,22 +265,48 @@ class _Compiler:
 
     # ---- contractions: which core, what runs on its blocks, and which weights are kept packed ----
 
-    def _schedule_products(self, plan: A.ArtifactPlan) -> None:
+    def _schedule_kept(self) -> None:
+        """The steps that compute values of weights alone, each a pack of the plan. They run before all others."""
+        dtypes = {n: b.layout.dtype for n, b in self.program.buffers.items()}
+        for i in sorted(self.kept):
+            step = self.made.steps[i]
+            assert isinstance(step, Nest)
+            self._schedule_nest(i, step, dtypes, {})
+            sources = frozenset().union(*(self.made.fixed[m.name] for m in step.members))
+            last = [(offset, self.program.buffers[n].layout.nbytes) for n, offset in self._offsets(i).items()][-1]
+            self.packs[f"step {i}"] = _Pack(sources, fixed((plain(last[0] + last[1]),), "a pack")[0], i)
+
+    def _offsets(self, i: int) -> dict[str, int]:
+        """The place of each result of a step in its pack."""
+        found, at = {}, 0
+        for m in self._members(i):
+            if m.name in self.memory and m.name not in self.local[i]:
+                found[m.name] = at
+                at += -(-fixed((m.layout.nbytes,), "a pack")[0] // 64) * 64
+        return found
+
+    def _entries(self, weights: Collection[str], plan: A.ArtifactPlan) -> tuple[int, ...]:
+        """The plan's buffers of inputs and constants."""
+        inputs, constants = list(self.program.inputs), [n for n, _ in self.program.constants]
+        return tuple(sorted(plan.input_buffer(inputs.index(n)) if n in inputs else plan.constant_buffer(constants.index(n))
+                            for n in weights))  # fmt: skip
+
+    def _schedule_products(self) -> None:
         """Runs before memory is placed, since packed weights need buffers."""
         for i, step in enumerate(self.made.steps):
             if isinstance(step, Single) and isinstance(step.member.definition, ir.Contraction):
                 follower = self._follower(i, step.member)
-                self._schedule_product(i, step.member, follower, plan)
+                self._schedule_product(i, step.member, follower)
                 kernel, _ = self.kernels[i]
                 self.memory |= kernel.temporary
 
-    def _schedule_product(self, i: int, b: ir.Buffer, follower: int, plan: A.ArtifactPlan) -> None:
+    def _schedule_product(self, i: int, b: ir.Buffer, follower: int) -> None:
         dtypes = {n: x.layout.dtype for n, x in self.program.buffers.items()}
         made = schedule_product(b, (), dtypes, (b.name,))
         assert not isinstance(made, LoopRefusal)
         (s,) = made[0].body
         assert isinstance(s, loops.Contract)
-        packable = self._packable(i, s, plan)
+        packable = self._packable(i, s)
         choose = partial(choose_core, s, dtypes[b.name], packable=packable, tools=self.request.tools, has_blas=self.request.has_blas)
         core = choose(is_followed=follower >= 0)
         if core is None:
@@ -285,8 +325,9 @@ class _Compiler:
                 made, self.absorbed[follower] = found, i
         self.kernels[i], self.cores[i] = made, core
         if core.packed:
-            assert core.code is not None
-            self.packs.setdefault(core.packed, _Pack(self._weight(s.b, plan), core.code.packed_bytes, i))
+            assert core.code is not None and isinstance(s.b, ir.Load)
+            name = s.b.buffer
+            self.packs.setdefault(core.packed, _Pack(self.made.fixed.get(name, frozenset((name,))), core.code.packed_bytes, i, name))
 
     def _follower(self, i: int, product: ir.Buffer) -> int:
         """The first nest that reads the product, if all its other inputs exist by then; else -1."""
@@ -313,26 +354,12 @@ class _Compiler:
         leaves = {r.buffer for r in self.program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in self.program.writes}
         return readers <= nest.produced and product not in leaves
 
-    def _packable(self, i: int, s: loops.Contract, plan: A.ArtifactPlan) -> str:
+    def _packable(self, i: int, s: loops.Contract) -> str:
         """The name of operand b in panels, if it is a weight that is the same in every call: a parameter or a lifted tensor."""
-        if not self.request.packing or not isinstance(s.b, ir.Load):
+        if not isinstance(s.b, ir.Load) or not (s.b.buffer in self.weights or s.b.buffer in self.made.fixed):
             return ""
         layout = self.program.buffers[s.b.buffer].layout
-        if is_symbolic(*layout.shape, *layout.strides) or self._weight(s.b, plan) < 0:
-            return ""
-        return f"{s.b.buffer} packed for step {i}"
-
-    def _weight(self, v: ir.Value, plan: A.ArtifactPlan) -> int:
-        """The plan's buffer of a parameter or a lifted tensor, or -1."""
-        assert isinstance(v, ir.Load)
-        inputs, constants = list(self.program.inputs), [n for n, _ in self.program.constants]
-        if v.buffer in inputs and inputs.index(v.buffer) in self.parameters:
-            return plan.input_buffer(inputs.index(v.buffer))
-        return plan.constant_buffer(constants.index(v.buffer)) if v.buffer in constants else -1
-
-    def _element(self, packed: str) -> dtype:
-        """The dtype of the elements of a packed weight."""
-        return self.program.buffers[packed.split()[0]].layout.dtype
+        return "" if is_symbolic(*layout.shape, *layout.strides) else f"{s.b.buffer} packed for step {i}"
 
     # ---- steps ----
 
@@ -341,7 +368,9 @@ class _Compiler:
         calls: set[str] = set()
         for i, step in enumerate(self.made.steps):
             if isinstance(step, Nest):
-                if i not in self.absorbed:
+                if i in self.kept:
+                    self.kept_codes[i] = self._nest(i)
+                elif i not in self.absorbed:
                     codes.append(self._nest(i))
                 continue
             d = step.member.definition
@@ -463,6 +492,12 @@ class _Compiler:
 
     # ---- source units ----
 
+    def _pack_function(self, name: str, p: _Pack, target: int) -> str:
+        if p.weight:
+            return pack_function(name, self.pack_symbols[p.step], self._pointer(p.weight), target)
+        body = "".join(f"  {s}\n" for s in self.kept_codes[p.step].statements)
+        return f'extern "C" __attribute__((visibility("default"))) void {name}(char** bufs, const Runtime* rt) {{\n{body}}}\n'
+
     def _source_units(self, codes: list[_Code], plan: A.ArtifactPlan) -> list[A.SourceUnit]:
         if not (any(c.statements for c in codes) or plan.derived):
             return []
@@ -476,10 +511,16 @@ class _Compiler:
             head += f"#define {SIZES_IN}(b) ((const i64*)(b)[{plan.sizes_buffer}]) /* of symbols, then of expressions */\n"
             head += f"#define {SIZES} {SIZES_IN}(bufs)\n"
             texts.append(self.sizes.function(plan.derived))
-        packs = [pack_function(f"pack_{k}", self.pack_symbols[p.step], p.source, plan.packed_buffer(k))
-                 for k, p in enumerate(self.packs.values())]  # fmt: skip
+        packs = [self._pack_function(f"pack_{k}", p, plan.packed_buffer(k)) for k, p in enumerate(self.packs.values())]
         calls = "".join(packs) + codes_segments(codes, checked)
         return spread(head, texts, calls, compile_workers(), lambda text: forms_used(text, start, vector_functions))
+
+
+def _weights(program: ir.Program, signature: GraphSignature | None) -> frozenset[str]:
+    """The tensors that are the same in most calls: parameters and buffers of modules that the graph does not write, and constants."""
+    kept = set(signature.parameters) - set(signature.mutated_inputs) if signature is not None else ()
+    inputs = (program.inputs[i] for i in kept if program.inputs[i] in program.buffers)
+    return frozenset((*inputs, *(n for n, _ in program.constants)))
 
 
 def _title(computed: Sequence[ir.Buffer]) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 import eager as torch
 from eager import nn
+from eager.base.logs import capture
 from eager.nn import functional as F
 
 
@@ -112,3 +113,43 @@ def test_a_symbolic_batch_gives_the_values_of_eager() -> None:
         for n in (2, 5, 3):
             x = torch.randn(n, 3, 9, 7)
             assert torch.allclose(call(x), conv(x), atol=1e-5)
+
+
+def _network() -> nn.Sequential:
+    model = nn.Sequential(nn.Conv2d(3, 24, 3, padding=1, bias=False), nn.BatchNorm2d(24), nn.ReLU(), nn.Conv2d(24, 8, 3, stride=2), nn.BatchNorm2d(8))
+    for norm in (model[1], model[4]):
+        norm.running_mean.normal_()
+        norm.running_var.uniform_(0.5, 2.0)
+        norm.weight.data.normal_()
+    return model.eval()
+
+
+def test_a_folded_batch_norm_follows_its_tensors() -> None:
+    """Values of weights are kept between calls, and computed again after each of their tensors has changed."""
+    model, x = _network(), torch.randn(2, 3, 12, 10)
+    call = torch.compile(model, dynamic=False)
+    with torch.no_grad():
+        for t in (None, model[0].weight, model[1].running_var, model[1].running_mean, model[1].weight, model[1].bias, model[4].running_var):
+            if t is not None:
+                t.mul_(1.5)
+            for _ in range(3):  # computed, computed and kept, kept
+                assert torch.allclose(call(x), model(x), atol=1e-4)
+
+
+@pytest.mark.parametrize("option", ["packing", "fold_batch_norm", "channels_last"])
+def test_each_switch_alone_gives_the_same_values(option: str) -> None:
+    model, x = _network(), torch.randn(2, 3, 12, 10)
+    with torch.no_grad():
+        assert torch.allclose(torch.compile(model, dynamic=False, options={option: False})(x), model(x), atol=1e-4)
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_the_loops_after_a_convolution_run_on_its_blocks(last: bool) -> None:
+    model, x = _network(), torch.randn(2, 3, 12, 10)
+    if last:
+        x = x.contiguous(memory_format=torch.channels_last)
+    with torch.no_grad(), capture("schedule") as records:
+        found = torch.compile(model[:3], dynamic=False)(x)
+    assert found.stride() == model[:3](x).stride()
+    steps = [r.message.split(": ")[1] for r in records if "follow(" in r.message]
+    assert len(steps) == 1, "bias and relu are in the body of the contraction"

@@ -69,7 +69,7 @@ def run(
     source = f"""{PRELUDE}{epilogue}{code.text}
 EXPORT void segment(char **bufs, const Runtime *rt) {{
   product((const {real} *)bufs[0], (const {real} *)bufs[{3 if packed else 1}], ({real} *)bufs[2], 0, bufs, rt); }}
-{pack_function("pack", code.pack_symbol, 1, 3) if packed else ""}"""
+{pack_function("pack", code.pack_symbol, "bufs[1]", 3) if packed else ""}"""
     library = folder / f"{len(list(folder.iterdir()))}.so"
     build([SourceUnit("unit", source), code.unit], library, tools, folder / "objects")
     rng = np.random.default_rng(0)

@@ -20,36 +20,10 @@ from inductor.ir.sizes import Size, fixed, is_symbolic, plain
 from inductor.lowering.builder import Builder, Point, layout_of, wide
 from inductor.lowering.contractions import contraction
 from inductor.lowering.protocol import cast_value
-from inductor.lowering.rules import all_of, at_least, less, rule, where
+from inductor.lowering.rules import all_of, rule, where
+from inductor.lowering.window import Dim
 
 _MOST_UNROLLED = 32  # taps of a depthwise convolution that are terms of one expression
-
-
-class _Dim(NamedTuple):
-    """One spatial dim of a convolution: output i and tap t read input i * stride - padding + t * dilation.
-
-    taps: the tap of the weight for each t, in order.
-    """
-
-    size: int
-    outputs: int
-    taps: tuple[int, ...]
-    stride: int
-    dilation: int
-    padding: int
-
-    def at(self, i: E.IntLike, t: E.IntLike) -> E.IntLike:
-        return E.add(E.add(E.mul(i, self.stride), E.mul(t, self.dilation)), -self.padding)
-
-    def inside(self, i: E.IntLike, t: E.IntLike) -> list[ir.Value]:
-        """The conditions under which the input has this element."""
-        at, high = self.at(i, t), (self.outputs - 1) * self.stride + (len(self.taps) - 1) * self.dilation - self.padding
-        return [*([at_least(at, 0)] if self.padding > 0 else []), *([less(at, self.size)] if high >= self.size else [])]
-
-    def tap(self, t: E.IntLike) -> E.IntLike:
-        """The tap of the weight: an arithmetic progression."""
-        step = self.taps[1] - self.taps[0] if len(self.taps) > 1 else 0
-        return E.add(E.mul(t, step), self.taps[0])
 
 
 class _Images(NamedTuple):
@@ -77,7 +51,7 @@ def _convolution(b: Builder, spec: TensorSpec, x: ir.Ref, weight: ir.Ref, bias: 
         made = _transposed(b, images, size, kernel, outputs, stride, padding, dilation)
     else:
         images = _Images(x, lambda g, o, c, r, s: b.load(weight, (g * each[1] + o, c, r, s)), groups, each[0], each[1])
-        dims = [_Dim(n, o, tuple(range(k)), s, d, p) for n, o, k, s, d, p in
+        dims = [Dim(n, o, tuple(range(k)), s, d, p) for n, o, k, s, d, p in
                 zip(size, outputs, kernel, stride, dilation, padding, strict=True)]  # fmt: skip
         made = _windows(b, images, dims)
     return _finished(b, spec, made, bias)
@@ -131,7 +105,7 @@ def _finished(b: Builder, spec: TensorSpec, made: ir.Ref, bias: ir.Ref | None) -
 # ---- windows of an image ----
 
 
-def _windows(b: Builder, images: _Images, dims: Sequence[_Dim]) -> ir.Ref:
+def _windows(b: Builder, images: _Images, dims: Sequence[Dim]) -> ir.Ref:
     """(n, c, h, w), channels last: the sum over windows of the image times the weight."""
     if images.channels == images.outputs == 1 and images.groups > 1 and math.prod(len(d.taps) for d in dims) <= _MOST_UNROLLED:
         return _depthwise(b, images, dims)
@@ -152,7 +126,7 @@ def _windows(b: Builder, images: _Images, dims: Sequence[_Dim]) -> ir.Ref:
     return ir.Ref(made.buffer, _last(shape, x.dtype), made.offset)
 
 
-def _depthwise(b: Builder, images: _Images, dims: Sequence[_Dim]) -> ir.Ref:
+def _depthwise(b: Builder, images: _Images, dims: Sequence[Dim]) -> ir.Ref:
     """One channel in and out per group: a sum of taps at every point, whose channels are contiguous in all operands."""
     x, (h, w) = images.x, dims
     taps = ir.row_major((len(h.taps), len(w.taps), images.groups), x.dtype)
@@ -178,7 +152,7 @@ def _depthwise(b: Builder, images: _Images, dims: Sequence[_Dim]) -> ir.Ref:
 
 def _transposed(b: Builder, images: _Images, size: Sequence[int], kernel: Sequence[int], outputs: Sequence[int], stride: Sequence[int],
                 padding: Sequence[int], dilation: Sequence[int]) -> ir.Ref:  # fmt: skip
-    phases: list[list[_Dim | None]] = [
+    phases: list[list[Dim | None]] = [
         [_phase(first, *given) for first in range(min(given[4], given[2]))]
         for given in zip(size, kernel, outputs, padding, stride, dilation, strict=True)
     ]
@@ -207,14 +181,14 @@ def _on_phase(i: E.IntLike, phase: int, stride: int, outputs: int) -> ir.Value |
     return ir.make_op("eq", (ir.index(E.mod(i, stride)), ir.const(phase, dtypes.int64)), dtypes.bool_)
 
 
-def _phase(first: int, size: int, kernel: int, outputs: int, padding: int, stride: int, dilation: int) -> _Dim | None:
+def _phase(first: int, size: int, kernel: int, outputs: int, padding: int, stride: int, dilation: int) -> Dim | None:
     """Outputs first, first + stride, ...: the taps that meet them, backwards. None if no tap does."""
     taps = [t for t in reversed(range(kernel)) if (first + padding - t * dilation) % stride == 0]
     if not taps:
         return None
     step = (taps[0] - taps[1]) * dilation // stride if len(taps) > 1 else 1
     start = (first + padding - taps[0] * dilation) // stride
-    return _Dim(size, -(-(outputs - first) // stride), tuple(taps), 1, step, -start)
+    return Dim(size, -(-(outputs - first) // stride), tuple(taps), 1, step, -start)
 
 
 # ---- the gradient of the weight ----
@@ -230,7 +204,7 @@ def _conv_weight(b: Builder, spec: TensorSpec, x: ir.Ref, grad: ir.Ref, kernel: 
     x, grad = _image(b, x), _channels_last(b, _image(b, grad))
     kernel, stride, dilation = (((1, *v) if flat else v) for v in (kernel, stride, dilation))
     padding = (0, *padding) if flat else padding
-    h, w = (_Dim(n, o, tuple(range(k)), s, d, p) for n, o, k, s, d, p in
+    h, w = (Dim(n, o, tuple(range(k)), s, d, p) for n, o, k, s, d, p in
             zip(x.shape[2:], grad.shape[2:], kernel, stride, dilation, padding, strict=True))  # fmt: skip
     compute = wide(spec.dtype)
 

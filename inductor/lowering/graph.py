@@ -17,11 +17,11 @@ from fxir.ir.node import Node, map_nodes
 from fxir.symbols.shapes import NeedsStatic
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import nominal, product
-from inductor.lowering import convolutions, indexing  # noqa: F401 - they register their rules
+from inductor.lowering import convolutions, indexing, pooling  # noqa: F401 - they register their rules
 from inductor.lowering.builder import Builder, Point, ViewRule, layout_of, wide
 from inductor.lowering.facts import Facts
 from inductor.lowering.protocol import LOOP, Scalar, as_value, cast_value, number
-from inductor.lowering.rules import RULES
+from inductor.lowering.rules import RULES, RULES_OF_SEVERAL
 
 _REDUCE: Final = {"sum": "sum", "mean": "mean", "prod": "prod", "amax": "max", "amin": "min", "any": "any", "all": "all"}
 
@@ -108,6 +108,9 @@ class _Lowering:
         self.env[node] = self._lower(op, self.renamed(node.info.spec), args)
 
     def _lower(self, op: Op, spec: Any, args: tuple[Any, ...]) -> Any:
+        if op.name in RULES_OF_SEVERAL and not any(_outside_loops(r.dtype) for r in ir.refs_of(args)):
+            several = RULES_OF_SEVERAL[op.name](self.b, spec, *args)
+            return self._extern(op, spec, args) if several is None else several
         if not isinstance(spec, TensorSpec) or _outside_loops(spec.dtype) or any(_outside_loops(r.dtype) for r in ir.refs_of(args)):
             return self._extern(op, spec, args)
         found: Any = None

@@ -22,6 +22,7 @@ from inductor.lowering.protocol import cast_value, number
 
 Rule = Callable[..., ir.Ref | None]
 RULES: Final[dict[str, Rule]] = {}
+RULES_OF_SEVERAL: Final[dict[str, Callable[..., tuple[ir.Ref, ...] | None]]] = {}  # of ops with several results
 
 
 def rule(name: str) -> Callable[[Rule], Rule]:
@@ -29,6 +30,16 @@ def rule(name: str) -> Callable[[Rule], Rule]:
 
     def register(fn: Rule) -> Rule:
         RULES[name] = fn
+        return fn
+
+    return register
+
+
+def rule_of_several(name: str) -> Callable[[Callable[..., tuple[ir.Ref, ...] | None]], Callable[..., tuple[ir.Ref, ...] | None]]:
+    """Register the rule of op `name`, which has several results: a function (builder, specs, *args) -> Refs."""
+
+    def register(fn: Callable[..., tuple[ir.Ref, ...] | None]) -> Callable[..., tuple[ir.Ref, ...] | None]:
+        RULES_OF_SEVERAL[name] = fn
         return fn
 
     return register

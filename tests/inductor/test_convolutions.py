@@ -116,7 +116,8 @@ def test_a_symbolic_batch_gives_the_values_of_eager() -> None:
 
 
 def _network() -> nn.Sequential:
-    model = nn.Sequential(nn.Conv2d(3, 24, 3, padding=1, bias=False), nn.BatchNorm2d(24), nn.ReLU(), nn.Conv2d(24, 8, 3, stride=2), nn.BatchNorm2d(8))
+    first = nn.Conv2d(3, 24, 3, padding=1, bias=False)
+    model = nn.Sequential(first, nn.BatchNorm2d(24), nn.ReLU(), nn.Conv2d(24, 8, 3, stride=2), nn.BatchNorm2d(8))
     for norm in (model[1], model[4]):
         norm.running_mean.normal_()
         norm.running_var.uniform_(0.5, 2.0)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Final
 
 from inductor.artifact.format import RUNTIME_ABI, SourceUnit
-from inductor.cpp.gemm_core import Tile, head
+from inductor.cpp.gemm_core import Tile, head, transposition
 
 __all__ = ["CONV_WEIGHT_TASK", "conv_weight_core", "conv_weight_symbol"]
 
@@ -45,9 +45,9 @@ def conv_weight_core(tile: Tile) -> SourceUnit:
     void SYMBOL(const ConvWeightTask *, const Runtime *)
     """
     kernels = "".join(_kernel(tile, rows) for rows in range(1, tile.rows + 1))
-    cases = "\n".join(f"    case {r}: tile{r}(s, a, r, b, c); break;" for r in range(1, tile.rows + 1))
+    cases = "\n".join(f"    case {r}: tile{r}(s, a, r, b, c, add); break;" for r in range(1, tile.rows + 1))
     body = _BODY.replace("@SYMBOL@", conv_weight_symbol(tile)).replace("@CASES@", cases)
-    text = RUNTIME_ABI + CONV_WEIGHT_TASK + head(tile) + _STEPS + kernels + body
+    text = RUNTIME_ABI + CONV_WEIGHT_TASK + head(tile) + transposition(tile) + _STEPS + kernels + body
     return SourceUnit(conv_weight_symbol(tile), text, reusable=True)
 
 
@@ -59,25 +59,31 @@ typedef struct { long lines, k, a_step, b_step, a_jump, b_jump; } Steps;
 
 
 def _kernel(tile: Tile, rows: int) -> str:
-    """c[rows][NR] += sum over positions of a[rows] * b[NR], rows of a `r` bytes apart."""
+    """c[rows][NR] (+)= sum over positions of a[rows] * b[NR], rows of a `r` bytes apart."""
     vectors = range(tile.vectors)
     acc = [[f"c{i}_{j}" for j in vectors] for i in range(rows)]
     pointers = [f"p{i}" for i in range(0, rows, 3)]
-    lines = [f"static void tile{rows}(const Steps *s, const T *a, long r, const T *b, T *c) {{"]
+    lines = [f"static void tile{rows}(const Steps *s, const T *a, long r, const T *b, T *c, int add) {{"]
     lines += [f"  const char *p{i} = (const char *)a + {i} * r;" for i in range(0, rows, 3)]
     lines += ["  const long q = s->a_step, step = s->b_step;"]
     lines += [f"  V {', '.join(f'{x} = {{}}' for x in row)};" for row in acc]
     lines += ["  for (long h = s->lines; h; h--) {"]
     lines += ["#pragma GCC unroll 4"] if tile.simd_bits < 512 else []
     lines += ["  for (long k = s->k; k; k--) {"]
+    # Positions may be a page apart, which no prefetcher of a processor follows.
+    lines += ["    __builtin_prefetch(p0 + 8 * q);"]
     lines += [f"    V {', '.join(f'b{j} = *(const U *)(b + {j} * W)' for j in vectors)}, t;"]
     for i, row in enumerate(acc):
         lines += [f"    t = splat(*(const T *)(p{i - i % 3} + {i % 3} * r)); "
                   + " ".join(f"{x} = FMA(t, b{j}, {x});" for j, x in enumerate(row))]  # fmt: skip
     lines += ["    " + " ".join(f"{p} += q;" for p in pointers) + " b += step;", "  }"]
     lines += ["  " + " ".join(f"{p} += s->a_jump;" for p in pointers) + " b += s->b_jump; }"]
+    lines += ["  if (add) {"]
     for i, row in enumerate(acc):
-        lines += ["  " + " ".join(f"*(U *)(c + {i} * NR + {j} * W) += {x};" for j, x in enumerate(row))]
+        lines += ["    " + " ".join(f"{x} += *(U *)(c + {i} * NR + {j} * W);" for j, x in enumerate(row))]
+    lines += ["  }"]
+    for i, row in enumerate(acc):
+        lines += ["  " + " ".join(f"*(U *)(c + {i} * NR + {j} * W) = {x};" for j, x in enumerate(row))]
     return "\n".join([*lines, "}", ""])
 
 
@@ -86,7 +92,7 @@ enum { BLOCK_BYTES = 256 << 10, /* of x and g in a block of positions */
        STORED = 4,
        FEWEST = 96 };           /* positions of a block, unless there are fewer: a block loads and stores each accumulator */
 
-static void tile(long rows, const Steps *s, const T *a, long r, const T *b, T *c) {
+static void tile(long rows, const Steps *s, const T *a, long r, const T *b, T *c, int add) {
   switch (rows) {
 @CASES@
   }
@@ -112,10 +118,10 @@ typedef struct {
 /* First channel of tile t: channels are shared out evenly. */
 static long channel_of(const Job *job, long t) { return t * job->v->channels / job->tiles; }
 
-/* Adds positions of images [n0, n1), lines [p0, p1), to sums[tap][channel][NR] for the tiles [t0, t1). `edge` holds the last
+/* Adds (or stores, without `add`) positions of images [n0, n1), lines [p0, p1), to sums[tap][channel][NR] for the tiles [t0, t1). `edge` holds the last
    panel of g, padded with zeros, or is null. */
 static void add_block(const Job *job, const T *x, const T *g, const T *edge, long n0, long n1, long p0, long p1, long t0,
-                      long t1, T *sums) {
+                      long t1, T *sums, int add) {
   const ConvWeightTask *v = job->v;
   long c0 = channel_of(job, t0), count = channel_of(job, t1) - c0, item = (long)sizeof(T);
   long b_w = edge ? NR : v->g_w, b_h = edge ? v->ow * NR : v->g_h, b_n = edge ? (p1 - p0) * b_h : v->g_n;
@@ -124,11 +130,14 @@ static void add_block(const Job *job, const T *x, const T *g, const T *edge, lon
     Range h = valid(r, v->dh, v->sh, v->ph, v->ih, v->oh);
     if (h.low < p0) h.low = p0;
     if (h.high > p1) h.high = p1;
-    if (h.low >= h.high) continue;
     for (long s = 0; s < v->kw; s++) {
       Range w = valid(s, v->dw, v->sw, v->pw, v->iw, v->ow);
       long k = w.high - w.low;
-      if (k <= 0) continue;
+      if (k <= 0 || h.low >= h.high) { /* no position: nothing to add, and the first block is zero */
+        T *to = sums + (r * v->kw + s) * count * NR;
+        for (long i = 0; i < count * NR && !add; i++) to[i] = 0;
+        continue;
+      }
       Steps steps = {h.high - h.low, k, v->sw * v->x_w * item, b_w, (v->sh * v->x_h - k * v->sw * v->x_w) * item, b_h - k * b_w};
       const T *a = x + (h.low * v->sh - v->ph + r * v->dh) * v->x_h + (w.low * v->sw - v->pw + s * v->dw) * v->x_w;
       const T *b = first + (h.low - p0) * b_h + w.low * b_w;
@@ -136,7 +145,7 @@ static void add_block(const Job *job, const T *x, const T *g, const T *edge, lon
       for (long t = t0; t < t1; t++) {
         long c = channel_of(job, t), rows = channel_of(job, t + 1) - c;
         for (long n = n0; n < n1; n++)
-          tile(rows, &steps, a + n * v->x_n + c * v->x_c, v->x_c * item, b + (n - n0) * b_n, to + (c - c0) * NR);
+          tile(rows, &steps, a + n * v->x_n + c * v->x_c, v->x_c * item, b + (n - n0) * b_n, to + (c - c0) * NR, add || n > n0);
       }
     }
   }
@@ -163,6 +172,22 @@ static void store_columns(const ConvWeightTask *v, const T *sums, long channels,
       }
 }
 
+/* The columns in blocks of L, if channels are contiguous in w; the number of columns stored. */
+static long store_blocks(const ConvWeightTask *v, const T *sums, long channels, long columns, T *w) {
+  if (channels < L) return 0;
+  for (long i = 0; i + L <= columns; i += L)
+    for (long r = 0; r < v->kh; r++)
+      for (long s = 0; s < v->kw; s++) {
+        const T *from = sums + (r * v->kw + s) * channels * NR + i;
+        T *to = w + i * v->w_column + r * v->w_h + s * v->w_w;
+        for (long c = 0; c < channels; c += L) {
+          long at = c + L <= channels ? c : channels - L;
+          transpose(from + at * NR, NR, L, to + at, v->w_column);
+        }
+      }
+  return columns - columns % L;
+}
+
 static void run_tasks(void *ctx, long begin, long end) {
   Job *job = (Job *)ctx;
   const ConvWeightTask *v = job->v;
@@ -179,15 +204,18 @@ static void run_tasks(void *ctx, long begin, long end) {
     long c0 = channel_of(job, t0), count = channel_of(job, t1) - c0;
     long columns = v->columns - j * NR < NR ? v->columns - j * NR : NR;
     const T *x = (const T *)v->x + group * v->x_g, *g = (const T *)v->g + group * v->g_g + j * NR;
-    for (long i = 0; i < taps * count * NR; i++) sums[i] = 0;
+    int add = 0;
     for (long n = 0; n < v->images; n += job->images)
       for (long p = 0; p < v->oh; p += job->lines) {
         long n1 = n + job->images < v->images ? n + job->images : v->images, p1 = p + job->lines < v->oh ? p + job->lines : v->oh;
         if (columns < NR) pack_edge(v, g, columns, n, n1, p, p1, padded);
-        add_block(job, x, g, columns < NR ? padded : 0, n, n1, p, p1, t0, t1, sums);
+        add_block(job, x, g, columns < NR ? padded : 0, n, n1, p, p1, t0, t1, sums, add);
+        add = 1;
       }
+    for (long i = 0; i < taps * count * NR && !add; i++) sums[i] = 0;
     T *w = (T *)v->w + group * v->w_g + j * NR * v->w_column + c0 * v->w_c;
-    for (long i = 0; i < columns; i += STORED)
+    long done = v->w_c == 1 ? store_blocks(v, sums, count, columns, w) : 0;
+    for (long i = done; i < columns; i += STORED)
       store_columns(v, sums + i, count, columns - i < STORED ? columns - i : STORED, w + i * v->w_column);
   }
 }

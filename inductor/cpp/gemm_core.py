@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from inductor.artifact.format import RUNTIME_ABI, SourceUnit
 
-__all__ = ["TASK", "Tile", "bytes_of", "cache_lines", "core", "head"]
+__all__ = ["TASK", "Tile", "bytes_of", "cache_lines", "core", "head", "transposition"]
 
 _BYTES = {"float32": 4, "float64": 8}
 _TYPES = {"float32": "float", "float64": "double"}
@@ -79,10 +79,9 @@ def core(tile: Tile) -> SourceUnit:
     for name, value in (
         ("@SYMBOL@", tile.symbol),
         ("@CASES@", _cases(tile)),
-        ("@TRANSPOSE@", _transpose(tile)),
     ):
         body = body.replace(name, value)
-    return SourceUnit(tile.symbol, RUNTIME_ABI + TASK + top + kernels + body, reusable=True)
+    return SourceUnit(tile.symbol, RUNTIME_ABI + TASK + top + transposition(tile) + kernels + body, reusable=True)
 
 
 def bytes_of(tile: Tile) -> int:
@@ -162,6 +161,25 @@ def cache_lines(tile: Tile) -> int:
     return max(1, tile.columns * _BYTES[tile.dtype] // 64)
 
 
+def transposition(tile: Tile) -> str:
+    """The function `transpose`, for blocks of L x L numbers."""
+    return _TRANSPOSE.replace("@STEPS@", _transpose(tile))
+
+
+_TRANSPOSE = r"""
+/* L x L numbers: rows of `from`, `step` apart, become columns of `to`, whose rows are `apart`. The last of `count` rows
+   is repeated for the rows after it. */
+static inline void transpose(const T *from, long step, long count, T *to, long apart) {
+  X r[L];
+#pragma GCC unroll 8
+  for (int i = 0; i < L; i++) r[i] = *(const XU *)(from + (i < count ? i : count - 1) * step);
+@STEPS@
+#pragma GCC unroll 8
+  for (int i = 0; i < L; i++) *(XU *)(to + i * apart) = r[i];
+}
+"""
+
+
 def _transpose(tile: Tile) -> str:
     """Statements that transpose the vectors r[0..L): in step s, vectors `apart` exchange groups of `apart` lanes."""
     lanes = 32 // _BYTES[tile.dtype]
@@ -201,17 +219,6 @@ static void edge_tile(long rows, long columns, long k, const T *a, long r, long 
   for (long i = 0; i < rows; i++)
     for (long j = 0; j < columns; j++)
       c[i * ldc + j] = add ? c[i * ldc + j] + whole[i * NR + j] : whole[i * NR + j];
-}
-
-/* L x L numbers: rows of `from`, `step` apart, become columns of `to`, whose rows are `apart`. The last of `count` rows
-   is repeated for the rows after it. */
-static inline void transpose(const T *from, long step, long count, T *to, long apart) {
-  X r[L];
-#pragma GCC unroll 8
-  for (int i = 0; i < L; i++) r[i] = *(const XU *)(from + (i < count ? i : count - 1) * step);
-@TRANSPOSE@
-#pragma GCC unroll 8
-  for (int i = 0; i < L; i++) *(XU *)(to + i * apart) = r[i];
 }
 
 /* One panel: b[k][columns] -> panel[k][NR]. */

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from inductor.artifact.format import RUNTIME_ABI, SourceUnit
 
-__all__ = ["TASK", "Tile", "core"]
+__all__ = ["TASK", "Tile", "bytes_of", "cache_lines", "core", "head", "transposition"]
 
 _BYTES = {"float32": 4, "float64": 8}
 _TYPES = {"float32": "float", "float64": "double"}
@@ -73,19 +73,24 @@ def core(tile: Tile) -> SourceUnit:
     void SYMBOL(const GemmTask *, const Runtime *)
     void SYMBOL_pack(const void *b, long k, long n, long b_row, long b_col, void *panels)
     """
-    head = _head(tile)
+    top = head(tile)
     kernels = "".join(_kernel(tile, rows) for rows in range(1, tile.rows + 1))
     body = _BODY
     for name, value in (
         ("@SYMBOL@", tile.symbol),
         ("@CASES@", _cases(tile)),
-        ("@TRANSPOSE@", _transpose(tile)),
     ):
         body = body.replace(name, value)
-    return SourceUnit(tile.symbol, RUNTIME_ABI + TASK + head + kernels + body, reusable=True)
+    return SourceUnit(tile.symbol, RUNTIME_ABI + TASK + top + transposition(tile) + kernels + body, reusable=True)
 
 
-def _head(tile: Tile) -> str:
+def bytes_of(tile: Tile) -> int:
+    """Bytes of one element."""
+    return _BYTES[tile.dtype]
+
+
+def head(tile: Tile) -> str:
+    """The types of a tile's unit, its sizes as an enum, and `splat` and `FMA` on vectors."""
     bits, scalar = tile.simd_bits, _TYPES[tile.dtype]
     suffix = "s" if tile.dtype == "float32" else "d"
     if not tile.fma:
@@ -134,7 +139,7 @@ def _kernel(tile: Tile, rows: int) -> str:
     # 16 registers allow few accumulators: a step is so short that its counter would cost a twentieth of it.
     lines += ["#pragma GCC unroll 4"] if tile.simd_bits < 512 else []
     lines += ["  for (; k; k--) {"]
-    lines += [f"    __builtin_prefetch((const char *)(b + 8 * step) + {64 * i});" for i in range(_cache_lines(tile))]
+    lines += [f"    __builtin_prefetch((const char *)(b + 8 * step) + {64 * i});" for i in range(cache_lines(tile))]
     lines += [f"    V {', '.join(f'b{j} = *(const U *)(b + {j} * W)' for j in vectors)}, t;"]
     for i, row in enumerate(acc):
         lines += [f"    t = splat(*(const T *)(p{i - i % 3} + {i % 3} * r)); "
@@ -151,8 +156,28 @@ def _kernel(tile: Tile, rows: int) -> str:
 _KERNEL_PARAMETERS = "long k, const T *a, long r, long q, const T *b, long step, T *c, long ldc, int add"
 
 
-def _cache_lines(tile: Tile) -> int:
+def cache_lines(tile: Tile) -> int:
+    """Cache lines in one row of a panel."""
     return max(1, tile.columns * _BYTES[tile.dtype] // 64)
+
+
+def transposition(tile: Tile) -> str:
+    """The function `transpose`, for blocks of L x L numbers."""
+    return _TRANSPOSE.replace("@STEPS@", _transpose(tile))
+
+
+_TRANSPOSE = r"""
+/* L x L numbers: rows of `from`, `step` apart, become columns of `to`, whose rows are `apart`. The last of `count` rows
+   is repeated for the rows after it. */
+static inline void transpose(const T *from, long step, long count, T *to, long apart) {
+  X r[L];
+#pragma GCC unroll 8
+  for (int i = 0; i < L; i++) r[i] = *(const XU *)(from + (i < count ? i : count - 1) * step);
+@STEPS@
+#pragma GCC unroll 8
+  for (int i = 0; i < L; i++) *(XU *)(to + i * apart) = r[i];
+}
+"""
 
 
 def _transpose(tile: Tile) -> str:
@@ -194,17 +219,6 @@ static void edge_tile(long rows, long columns, long k, const T *a, long r, long 
   for (long i = 0; i < rows; i++)
     for (long j = 0; j < columns; j++)
       c[i * ldc + j] = add ? c[i * ldc + j] + whole[i * NR + j] : whole[i * NR + j];
-}
-
-/* L x L numbers: rows of `from`, `step` apart, become columns of `to`, whose rows are `apart`. The last of `count` rows
-   is repeated for the rows after it. */
-static inline void transpose(const T *from, long step, long count, T *to, long apart) {
-  X r[L];
-#pragma GCC unroll 8
-  for (int i = 0; i < L; i++) r[i] = *(const XU *)(from + (i < count ? i : count - 1) * step);
-@TRANSPOSE@
-#pragma GCC unroll 8
-  for (int i = 0; i < L; i++) *(XU *)(to + i * apart) = r[i];
 }
 
 /* One panel: b[k][columns] -> panel[k][NR]. */

@@ -1,6 +1,7 @@
 """Lowering rules by op name, for ops that are not pointwise, reductions or views.
 
-A rule is a function (builder, spec, *args) -> Ref; tensors among the args are Refs. Rules are registered in `RULES`; an op
+A rule is a function (builder, spec, *args) -> Ref, or (builder, specs, *args) -> Refs for an op of several results; tensors among the
+args are Refs. Rules are registered in `RULES`; an op
 without a rule is an extern call of its eager kernel.
 """
 
@@ -20,7 +21,7 @@ from inductor.ir.sizes import Size, plain
 from inductor.lowering.builder import Builder, Point, layout_of
 from inductor.lowering.protocol import cast_value, number
 
-Rule = Callable[..., ir.Ref | None]
+Rule = Callable[..., Any]
 RULES: Final[dict[str, Rule]] = {}
 
 

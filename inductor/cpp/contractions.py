@@ -13,8 +13,8 @@ from fxir.expr import rules as E
 from inductor.base.toolchain import Toolchain
 from inductor.cpp import gemm
 from inductor.cpp.gemm_problem import GemmCode
+from inductor.cpp.kernel import FLOP_NS, Place
 from inductor.cpp.kernel import Kernel as Printed
-from inductor.cpp.kernel import Place
 from inductor.cpp.loops import Function, Pointers
 from inductor.cpp.products import Problem
 from inductor.cpp.units import NAME
@@ -22,8 +22,6 @@ from inductor.cpp.values import TYPE, size_source
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import product
 from inductor.loops.tree import Block, Contract, Kernel, Loop, Role, substitute
-
-FLOP_NS = 0.01  # nanoseconds of a multiplication and addition in a core, on one thread
 
 
 class Core(NamedTuple):

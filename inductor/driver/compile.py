@@ -22,6 +22,8 @@ from inductor.artifact import format as A
 from inductor.base.request import Request
 from inductor.base.toolchain import compile_workers
 from inductor.cpp.contractions import Core, choose_core, print_contraction
+from inductor.cpp.gemm import block_tile
+from inductor.cpp.gemm_core import block_core
 from inductor.cpp.kernel import Kernel, Place
 from inductor.cpp.loops import print_kernel
 from inductor.cpp.prelude import prelude
@@ -41,6 +43,7 @@ from inductor.lowering import lower
 from inductor.plan.bundles import LoopNest, in_memory, loop_nest, row_local
 from inductor.plan.heuristics import (
     expand_product,
+    schedule_attention,
     schedule_pointwise,
     schedule_product,
     schedule_rows,
@@ -104,7 +107,7 @@ class _Compiler:
         self.cores: dict[int, Core] = {}
         self.kernels: dict[int, tuple[loops.Kernel, loop_steps.Schedule]] = {}
         self.absorbed: dict[int, int] = {}  # nests that run on the blocks of a product -> its step
-        self.made_at = {m.name: i for i, s in enumerate(made.steps) for m in (s.members if isinstance(s, Nest) else [s.member])}
+        self.made_at = {m.name: i for i, s in enumerate(made.steps) for m in s.members}
         self.places: dict[str, Place] = {}
         self.taken: dict[str, str] = {}  # targets of scatters -> the buffer that takes over their memory
         self.sizes = Sizes([s for s, _ in self.program.symbols])
@@ -166,6 +169,8 @@ class _Compiler:
                 kernel, _ = self.kernels[i] = schedule_step(step, dtypes, self.memory - self.local[i].keys(), homes)
                 self.memory |= kernel.temporary
                 self.local[i] = {n: size for n, size in self.local[i].items() if n not in kernel.temporary}
+            elif isinstance(step, Single) and isinstance(step.member.definition, ir.Attention):
+                self.kernels[i] = schedule_attention(step.members, dtypes, self.request.tools.simd_bits // 8), ()
 
     def _write_in_place(self) -> dict[str, str]:
         """Place results in the memory of the inputs that they overwrite, where the order of the loops allows it; these results."""
@@ -365,6 +370,9 @@ class _Compiler:
         if not kernel.body:
             return _Code()
         self._log_loops(kernel, steps, computed)
+        for of in {s.a.dtype.name for s in loops.walk(kernel.body) if isinstance(s, loops.Contract)}:
+            unit = block_core(block_tile(of, self.request.tools))
+            self.units.setdefault(unit.name, unit)
         printed = print_kernel(kernel, self.places, self.request.knobs.parallel_ns, _title(computed))
         return self._call(printed, self.functions.add(prefix, printed.text, printed.title))
 
@@ -386,6 +394,8 @@ class _Compiler:
         d = b.definition
         if isinstance(d, ir.Contraction):
             return self._product(i, b)
+        if isinstance(d, ir.Attention):
+            return self._loops("attention", *self.kernels[i], self.made.steps[i].members)
         if isinstance(d, ir.Scan):
             return self._scan(b)
         assert isinstance(d, ir.Scatter)
@@ -421,7 +431,7 @@ class _Compiler:
     def _product(self, i: int, b: ir.Buffer) -> _Code:
         kernel, steps = self.kernels[i]
         after = [j for j, at in self.absorbed.items() if at == i]
-        members = [b, *(m for j in after for m in self._members(j))]
+        members = [b, *(m for j in after for m in self.made.steps[j].members)]
         core = self.cores.get(i)
         if core is None:
             return self._loops("k", kernel, steps, members)
@@ -433,10 +443,6 @@ class _Compiler:
         name = self.functions.add("gemm", printed.text, printed.title) if printed.text else ""
         self.pack_symbols[i] = f"{name}_pack"
         return self._call(printed, name)
-
-    def _members(self, i: int) -> list[ir.Buffer]:
-        step = self.made.steps[i]
-        return step.members if isinstance(step, Nest) else [step.member]
 
     # ---- scans, scatters, writes ----
 

@@ -31,6 +31,7 @@ Definitions (the computation of a buffer's elements)
     Contraction(ranges, reduced, roles, a, b)
                                             out[i...] = sum over r... of a * b: a product; `roles` says which axes are
                                             rows (of a), columns (of b) or batch (of both)
+    Attention(result, call, ...)            softmax over keys of score(q k), times v; or its gradients
     Extern(op, args, ...)                   the eager kernel of an op, called from Python
 
 Definitions index their buffer by `ranges` in the order of `Buffer.order`, the dims from outermost to innermost in memory, so a
@@ -40,10 +41,10 @@ definition's store position is always the row-major position of its ranges.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from eager.base.dtypes import dtype
 from fxir.expr import rules as E
@@ -393,6 +394,89 @@ class Contraction(_Definition):
         return (*self.ranges, *self.reduced)
 
 
+PRODUCT: Final = "@product"  # in the values of an `Attention`: a load of this name is the current element of q k
+WEIGHT: Final = "@weight"  # a load of this name is the current element of the softmax, or its cotangent
+
+
+@dataclass(frozen=True)
+class Attention(_Definition):
+    """One result of attention: s = score(q k), p = softmax of s over the keys, y = sum over the keys of weight(p) * v.
+
+    result: "y" (batch..., query, width); "lse" (batch..., query, 1): log of the sum of exp(s); or a gradient "gq" (batch..., query,
+    depth), "gk" (batch..., key, depth), "gv" (batch..., key, width). Buffers with equal `call` are results of one computation.
+    q, k, v, g are values over the axes of their dims: batch axes first, then `query`, `key`, `depth` and `width` (the properties).
+    score: over batch, query, key and a load of `PRODUCT`. weight: over the same axes and a load of `WEIGHT`, in which it is linear.
+    seen: a query sees the keys before this expression of its axis, which does not decrease with the query; None: all keys.
+    empty: the result of a query all of whose scores are -inf. given: only for gradients.
+    Source: Dao et al., "FlashAttention", arXiv:2205.14135.
+    """
+
+    result: str
+    call: str
+    batch: tuple[Size, ...]
+    sizes: tuple[Size, Size, Size, Size]  # queries, keys, depth, width
+    q: Value
+    k: Value
+    v: Value
+    score: Value
+    weight: Value
+    seen: E.Expr | None = None
+    empty: float = 0.0
+    given: Cotangents | None = None
+
+    @property
+    def query(self) -> E.Expr:
+        return axis(len(self.batch), self.sizes[0])
+
+    @property
+    def key(self) -> E.Expr:
+        return reduced_axis(0, self.sizes[1])
+
+    @property
+    def depth(self) -> E.Expr:
+        return reduced_axis(1, self.sizes[2])
+
+    @property
+    def width(self) -> E.Expr:
+        return axis(len(self.batch) + 1, self.sizes[3])
+
+    @cached_property
+    def operands(self) -> tuple[Value, ...]:
+        return (self.q, self.k, self.v, self.score, self.weight, *(self.given or ()))
+
+    @cached_property
+    def loads(self) -> tuple[Load, ...]:
+        return tuple([v for v in self.values if isinstance(v, Load) and v.buffer not in (PRODUCT, WEIGHT)])
+
+    @cached_property
+    def rows(self) -> frozenset[str]:
+        """The buffers that its products read."""
+        products = (self.q, self.k, self.v, *(self.given[:1] if self.given else ()))
+        return frozenset([v.buffer for v in walk(products) if isinstance(v, Load)])
+
+    def _sizes(self) -> tuple[Size, ...]:
+        return (*self.batch, *self.sizes[:2])
+
+    def over(self, change: Callable[[Value], Value]) -> Attention:
+        """The same definition over changed values."""
+        given = None if self.given is None else Cotangents(*map(change, self.given))
+        q, k, v, score, weight = map(change, (self.q, self.k, self.v, self.score, self.weight))
+        return replace(self, q=q, k=k, v=v, score=score, weight=weight, given=given)
+
+
+class Cotangents(NamedTuple):
+    """The inputs of the gradients of attention, values over the axes of their dims.
+
+    g: the cotangent of y. lse: the result of that name. delta: the sum over the width of g * y, for each query. slope: the
+    derivative of the score with respect to `PRODUCT`, over the axes of the score.
+    """
+
+    g: Value
+    lse: Value
+    delta: Value
+    slope: Value
+
+
 @dataclass(frozen=True)
 class Extern(_Definition):
     """Result `output` (of several) of the eager kernel of `op` on `args`: Refs, numbers, None, nested tuples.
@@ -419,7 +503,7 @@ def refs_of(args: Any) -> list[Ref]:
     return [r for a in args for r in refs_of(a)] if isinstance(args, tuple | list) else []
 
 
-Definition = Pointwise | Reduction | Scan | Scatter | Contraction | Extern
+Definition = Pointwise | Reduction | Scan | Scatter | Contraction | Attention | Extern
 
 
 @dataclass(frozen=True, slots=True)
@@ -558,6 +642,12 @@ def print_definition(b: Buffer) -> str:
         case Contraction():
             axes = ", ".join(f"{role} i{k} < {n}" for k, (n, role) in enumerate(zip(d.ranges, d.roles, strict=True)))
             text = f"contraction of {axes} over {', '.join(f'r{k} < {n}' for k, n in enumerate(d.reduced))}: {d.a!r} * {d.b!r}"
+        case Attention():
+            names = ("queries", "keys", "depth", "width")
+            sizes = ", ".join(f"{name} {n}" for name, n in zip(names, d.sizes, strict=True))
+            seen = "" if d.seen is None else f", keys before {d.seen}"
+            values = f"q {d.q!r}, k {d.k!r}, v {d.v!r}, score {d.score!r}, weight {d.weight!r}"
+            text = f"{d.result} of {d.call}: attention of {list(d.batch)}, {sizes}{seen}: {values}"
         case Extern():
             text = f"extern {d.op}({', '.join(map(str, d.args))})[{d.output}]"
     return f"{b.name}: {b.layout} = {text}"
@@ -588,6 +678,8 @@ def with_value(definition: Definition, rewrite: Callable[[Value], Value]) -> Def
             return Scan(definition.ranges, definition.length, definition.kind, rewrite(definition.value))
         case Contraction():
             return Contraction(definition.ranges, definition.reduced, definition.roles, rewrite(definition.a), rewrite(definition.b))
+        case Attention():
+            return definition.over(rewrite)
         case Scatter():
             bound = tuple((s, rewrite(v)) for s, v in definition.indirect)
             return Scatter(definition.ranges, definition.target, definition.index, bound, rewrite(definition.value),

@@ -115,9 +115,13 @@ class Builder:
 
     def extern(self, op: str, args: Any, specs: Sequence[TensorSpec]) -> list[ir.Ref]:
         """The results of one call of an eager kernel."""
-        call = f"call{self._calls}"
-        self._calls += 1
+        call = self.call()
         return [self.define(layout_of(s), ir.Extern(op, args, call, i, len(specs))) for i, s in enumerate(specs)]
+
+    def call(self) -> str:
+        """A new name for a computation with several results."""
+        self._calls += 1
+        return f"call{self._calls - 1}"
 
     # ---- numbers ----
 

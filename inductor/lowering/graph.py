@@ -17,7 +17,7 @@ from fxir.ir.node import Node, map_nodes
 from fxir.symbols.shapes import NeedsStatic
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import nominal, product
-from inductor.lowering import contractions, indexing  # noqa: F401 - they register their rules
+from inductor.lowering import attention, contractions, indexing  # noqa: F401 - they register their rules
 from inductor.lowering.builder import Builder, Point, ViewRule, layout_of, wide
 from inductor.lowering.facts import Facts
 from inductor.lowering.protocol import LOOP, Scalar, as_value, cast_value, number
@@ -108,11 +108,14 @@ class _Lowering:
         self.env[node] = self._lower(op, self.renamed(node.info.spec), args)
 
     def _lower(self, op: Op, spec: Any, args: tuple[Any, ...]) -> Any:
-        if not isinstance(spec, TensorSpec) or _outside_loops(spec.dtype) or any(_outside_loops(r.dtype) for r in ir.refs_of(args)):
+        specs = spec if isinstance(spec, tuple) else (spec,)
+        if not all(isinstance(s, TensorSpec) for s in specs) or any(_outside_loops(x.dtype) for x in (*specs, *ir.refs_of(args))):
             return self._extern(op, spec, args)
         found: Any = None
         if op.name in RULES:
             found = RULES[op.name](self.b, spec, *args)
+        elif not isinstance(spec, TensorSpec):
+            return self._extern(op, spec, args)
         elif op.kind is Kind.POINTWISE and op.scalar is not None:
             found = self._pointwise(op, spec, args)
         elif op.kind is Kind.REDUCTION and op.reduce is not None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, product
 from inductor.plan.bundles import LoopNest
-from inductor.plan.schedule import Schedule, Single
+from inductor.plan.schedule import Schedule
 
 
 class Objection(NamedTuple):
@@ -59,10 +59,9 @@ def _objection(made: Schedule, nests: Mapping[int, LoopNest], w: ir.Write, fixed
     if at is None:
         return "no separate pointwise loops compute it"
     for step in made.steps[at + 1 :]:
-        members = [step.member] if isinstance(step, Single) else step.members
-        if any(w.input in m.reads for m in members):
+        if any(w.input in m.reads for m in step.members):
             return "a later step reads the input"
-        if any(isinstance(m.definition, ir.Extern) for m in members):
+        if any(isinstance(m.definition, ir.Extern) for m in step.members):
             return "a later call of an eager kernel may fail, and must leave the input unchanged"
     return _order(nests[at], name, w.input, target.numel)
 

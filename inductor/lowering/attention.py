@@ -1,0 +1,97 @@
+"""Lowering rules of attention: scores are values of a product, so that masks and limits are fused into its blocks.
+
+An attention with few queries, wide rows, or rows of a gradient that heads share stays a call of the eager kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from eager.base import dtypes
+from eager.base.dtypes import dtype
+from eager.base.spec import TensorSpec
+from fxir.expr import rules as E
+from inductor.ir import definitions as ir
+from inductor.ir.sizes import Size
+from inductor.lowering.builder import Builder, Point, layout_of, wide
+from inductor.lowering.protocol import cast_value
+from inductor.lowering.rules import rule, where
+
+WIDEST: Final = 256  # most columns of a row: the tiles of a block must stay in the nearest caches
+
+
+class Axes:
+    """The axes of one attention whose result has the leading dims `lead`; sizes: queries, keys, depth and width."""
+
+    def __init__(self, lead: Sequence[Size], sizes: tuple[Size, Size, Size, Size]) -> None:
+        self.lead, self.sizes = tuple(lead), sizes
+        self.batch = tuple(n for n in lead if n != 1)
+        numbers = iter(range(len(self.batch)))
+        self.point: list[E.IntLike] = [0 if n == 1 else ir.axis(next(numbers), n) for n in lead]
+        self.query = ir.axis(len(self.batch), sizes[0])
+        self.key = ir.reduced_axis(0, sizes[1])
+        self.depth = ir.reduced_axis(1, sizes[2])
+        self.width = ir.axis(len(self.batch) + 1, sizes[3])
+
+    def row(self, b: Builder, x: ir.Ref, at: Point) -> ir.Value:
+        """The element of `x`, in the dtype of arithmetic, at a point of its last two dims."""
+        return cast_value(b.broadcast(x, (*self.point, *at), (*self.lead, *x.shape[-2:])), wide(x.dtype))
+
+    def score(self, b: Builder, mask: ir.Ref | None, scale: float, of: dtype) -> ir.Value:
+        """The product scaled and masked."""
+        s = ir.make_op("mul", (ir.load(ir.PRODUCT, 0, of), ir.const(scale, of)), of)
+        if mask is None:
+            return s
+        shown = b.broadcast(mask, (*self.point, self.query, self.key), (*self.lead, *self.sizes[:2]))
+        if mask.dtype is dtypes.bool_:
+            return where(shown, s, ir.const(float("-inf"), of))
+        return ir.make_op("add", (s, cast_value(shown, of)), of)
+
+    def define(self, b: Builder, results: Mapping[str, TensorSpec], operands: tuple[ir.Ref, ir.Ref, ir.Ref], score: ir.Value,
+               is_causal: bool, given: ir.Cotangents | None = None) -> tuple[ir.Ref, ...]:  # fmt: skip
+        """The buffers of results by name. operands: q, k and v."""
+        points = ((self.query, self.depth), (self.key, self.depth), (self.key, self.width))
+        q, k, v = (self.row(b, x, at) for x, at in zip(operands, points, strict=True))
+        seen, call, weight = E.add(self.query, 1) if is_causal else None, b.call(), ir.load(ir.WEIGHT, 0, q.dtype)
+        made = {n: ir.Attention(n, call, self.batch, self.sizes, q, k, v, score, weight, seen, 0.0, given) for n in results}
+        return tuple([b.define(layout_of(spec), made[n]) for n, spec in results.items()])
+
+
+def _is_served(specs: Sequence[TensorSpec], sizes: Sequence[Size]) -> bool:
+    queries, keys, depth, width = sizes
+    if not all(s.dtype.is_floating_point for s in specs) or not isinstance(depth, int) or not isinstance(width, int):
+        return False
+    return 0 not in (queries, keys, depth, width) and not any(0 in s.shape for s in specs) and max(depth, width) <= WIDEST
+
+
+@rule("attention")
+def _attention(b: Builder, specs: tuple[TensorSpec, TensorSpec], q: ir.Ref, k: ir.Ref, v: ir.Ref, mask: ir.Ref | None, is_causal: bool,
+               scale: float) -> tuple[ir.Ref, ...] | None:  # fmt: skip
+    sizes = (q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1])
+    if not _is_served(specs, sizes) or not isinstance(scale, float | int):
+        return None
+    axes = Axes(specs[0].shape[:-2], sizes)
+    of = wide(q.dtype)
+    return axes.define(b, {"y": specs[0], "lse": specs[1]}, (q, k, v), axes.score(b, mask, scale, of), is_causal)
+
+
+@rule("attention_backward")
+def _attention_backward(b: Builder, specs: tuple[TensorSpec, ...], g: ir.Ref, q: ir.Ref, k: ir.Ref, v: ir.Ref, mask: ir.Ref | None,
+                        y: ir.Ref, lse: ir.Ref, is_causal: bool, scale: float) -> tuple[ir.Ref, ...] | None:  # fmt: skip
+    sizes = (q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1])
+    lead, of = y.shape[:-2], q.dtype
+    if not _is_served(specs, sizes) or any(x.shape[:-2] != lead for x in (q, k, v)) or not isinstance(scale, float | int):
+        return None
+    if of.itemsize == 2:  # the sum of g * y would carry the rounding of y
+        return None
+    axes = Axes(lead, sizes)
+
+    def terms(p: Point, r: Point) -> ir.Value:
+        at = (*p[:-1], r[0])
+        return ir.make_op("mul", (cast_value(b.load(g, at), of), cast_value(b.load(y, at), of)), of)
+
+    delta = b.reduction(ir.row_major((*lead, sizes[0], 1), of), (sizes[3],), "sum", terms)
+    given = ir.Cotangents(axes.row(b, g, (axes.query, axes.width)), axes.row(b, lse, (axes.query, 0)),
+                          axes.row(b, delta, (axes.query, 0)), ir.const(scale, of))  # fmt: skip
+    return axes.define(b, dict(zip(("gq", "gk", "gv"), specs, strict=True)), (q, k, v), axes.score(b, mask, scale, of), is_causal, given)

@@ -40,6 +40,7 @@ from inductor.loops.build import build
 from inductor.loops.build import copy as copy_loops
 from inductor.loops.refusal import Refusal as LoopRefusal
 from inductor.lowering import lower
+from inductor.plan.attention import fuse_attention
 from inductor.plan.bundles import LoopNest, in_memory, loop_nest, row_local
 from inductor.plan.heuristics import (
     expand_product,
@@ -66,7 +67,7 @@ def compile_graph(graph: Graph, kind: GraphKind, request: Request) -> A.Compiled
     """
     parameters = graph.signature.parameters if graph.signature is not None else ()
     try:
-        made = schedule(lower(graph))
+        made = schedule(fuse_attention(lower(graph)))
         return _Compiler(made, request, parameters).build()
     except NeedsStatic as refusal:
         known = {name: s for s, name in canonical_symbols(graph).items()}

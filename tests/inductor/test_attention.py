@@ -23,6 +23,8 @@ from inductor.driver.backend import KEPT, compile_graph
 from inductor.ir import definitions as ir
 from inductor.loops import attention
 from inductor.loops.interpret import interpret
+from inductor.lowering import lower
+from inductor.plan.attention import fuse_attention
 
 F64 = dtypes.float64
 
@@ -259,6 +261,72 @@ def test_sizes_that_change():
         assert torch.allclose(got, want, atol=1e-5)
         for a, b_ in zip(torch.autograd.grad(got, (q, k, v), g), torch.autograd.grad(want, (q, k, v), g), strict=True):
             assert torch.allclose(a, b_, atol=3e-5)
+
+
+T, S = 37, 70
+WRITTEN = {
+    "scaled": lambda q, k, v, m: torch.softmax(q @ k.transpose(-2, -1) * 0.25, -1) @ v,
+    "divided and added": lambda q, k, v, m: torch.softmax(q @ k.transpose(-2, -1) / 4 + m, -1) @ v,
+    "filled": lambda q, k, v, m: F.softmax((q @ k.transpose(-2, -1)).masked_fill(m > 1, -1e9), dim=-1) @ v,
+    "where": lambda q, k, v, m: torch.softmax(torch.where(m > 1, float("-inf"), q @ k.mT), -1).matmul(v),
+    "capped": lambda q, k, v, m: torch.softmax(5 * torch.tanh(q @ k.mT / 5), -1) @ v,
+    "by distance": lambda q, k, v, m: torch.softmax(q @ k.mT - (torch.arange(T)[:, None] - torch.arange(S)).abs() * 0.1, -1) @ v,
+    "dropout": lambda q, k, v, m: F.dropout(torch.softmax(q @ k.mT * 0.25, -1), 0.3) @ v,
+    "einsum": lambda q, k, v, m: torch.einsum("bhts,bhsd->bhtd", torch.softmax(torch.einsum("bhtd,bhsd->bhts", q, k), -1), v),
+    "merged heads": lambda q, k, v, m: (torch.softmax(q @ k.mT, -1) @ v).transpose(1, 2).reshape(2, T, 48),
+    "bmm": lambda q, k, v, m: torch.bmm(torch.softmax(torch.bmm(q[0], k[0].mT), -1), v[0]),
+    "scaled queries": lambda q, k, v, m: torch.softmax((q * 0.25) @ k.mT, -1) @ v,
+}
+
+
+def _written(fn: Any) -> tuple[list[Any], list[str]]:
+    """Inputs for a written attention, and the definitions of its program that are not pointwise."""
+    inputs = [x.detach() for x in _inputs(((2, 3, T, 16), (2, 3, S, 16), (2, 3, S, 16), (T, S)))]
+    program = fuse_attention(lower(trace(fn, [fake_like(x) for x in inputs], KEPT)))
+    kinds = [type(b.definition).__name__ for b in program.buffers.values()]
+    return inputs, [kind for kind in kinds if kind in ("Attention", "Contraction", "Reduction")]
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_written_attention_is_one_kernel(name: str):
+    fn = WRITTEN[name]
+    inputs, kinds = _written(fn)
+    assert kinds == ["Attention"]
+    with torch.no_grad():
+        torch.manual_seed(4)
+        want = fn(*[x.double() for x in inputs])
+        torch.manual_seed(4)
+        got = torch.compile(fn)(*inputs)
+    assert got.shape == want.shape and torch.allclose(got.double(), want, rtol=3e-6, atol=3e-6)
+
+
+NOT_ATTENTION = {
+    "the scores leave the graph": lambda q, k, v, m: ((s := q @ k.mT), torch.softmax(s, -1) @ v),
+    "the weights leave the graph": lambda q, k, v, m: ((w := torch.softmax(q @ k.mT, -1)), w @ v),
+    "another softmax dim": lambda q, k, v, m: torch.softmax(q @ k.mT, -2) @ v,
+    "not linear in the softmax": lambda q, k, v, m: (torch.softmax(q @ k.mT, -1) + m).relu() @ v,
+    "another maximum": lambda q, k, v, m: ((e := torch.exp(q @ k.mT - m.amax(-1, keepdim=True))) / e.sum(-1, keepdim=True)) @ v,
+    "product of the weights' transpose": lambda q, k, v, m: torch.softmax(q @ k.mT, -1).mT @ q,
+}
+
+
+@pytest.mark.parametrize("name", NOT_ATTENTION)
+def test_other_programs_stay_as_they_are(name: str):
+    fn = NOT_ATTENTION[name]
+    inputs, kinds = _written(fn)
+    assert "Attention" not in kinds
+    with torch.no_grad():
+        pairs = [x if isinstance(x, tuple) else (x,) for x in (torch.compile(fn)(*inputs), fn(*inputs))]
+    assert all(torch.allclose(a, b, rtol=1e-5, atol=1e-5) for a, b in zip(*pairs, strict=True))
+
+
+def test_a_written_row_of_minus_inf_gives_nan_as_eager_does():
+    fn = WRITTEN["divided and added"]
+    inputs, _ = _written(fn)
+    inputs[3][5] = float("-inf")
+    with torch.no_grad():
+        got, want = torch.compile(fn)(*inputs), fn(*inputs)
+    assert got[:, :, 5].isnan().all() and torch.allclose(got, want, rtol=1e-5, atol=1e-5, equal_nan=True)
 
 
 def test_scores_take_no_memory():

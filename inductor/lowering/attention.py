@@ -1,6 +1,6 @@
 """Lowering rules of attention: scores are values of a product, so that masks and limits are fused into its blocks.
 
-An attention with few queries, wide rows, or rows of a gradient that heads share stays a call of the eager kernel.
+Attention with wide rows, or with rows of unknown width, stays a call of the eager kernel.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class Axes:
             return where(shown, s, ir.const(float("-inf"), of))
         return ir.make_op("add", (s, cast_value(shown, of)), of)
 
-    def define(self, b: Builder, results: Mapping[str, TensorSpec], operands: tuple[ir.Ref, ir.Ref, ir.Ref], score: ir.Value,
+    def define(self, b: Builder, results: Mapping[str, ir.Layout], operands: tuple[ir.Ref, ir.Ref, ir.Ref], score: ir.Value,
                is_causal: bool, given: ir.Cotangents | None = None) -> tuple[ir.Ref, ...]:  # fmt: skip
         """The buffers of results by name. operands: q, k and v."""
         points = ((self.query, self.depth), (self.key, self.depth), (self.key, self.width))
         q, k, v = (self.row(b, x, at) for x, at in zip(operands, points, strict=True))
         seen, call, weight = E.add(self.query, 1) if is_causal else None, b.call(), ir.load(ir.WEIGHT, 0, q.dtype)
         made = {n: ir.Attention(n, call, self.batch, self.sizes, q, k, v, score, weight, seen, 0.0, given) for n in results}
-        return tuple([b.define(layout_of(spec), made[n]) for n, spec in results.items()])
+        return tuple([b.define(layout, made[n]) for n, layout in results.items()])
 
 
 def _is_served(specs: Sequence[TensorSpec], sizes: Sequence[Size]) -> bool:
@@ -72,26 +72,44 @@ def _attention(b: Builder, specs: tuple[TensorSpec, TensorSpec], q: ir.Ref, k: i
     if not _is_served(specs, sizes) or not isinstance(scale, float | int):
         return None
     axes = Axes(specs[0].shape[:-2], sizes)
-    of = wide(q.dtype)
-    return axes.define(b, {"y": specs[0], "lse": specs[1]}, (q, k, v), axes.score(b, mask, scale, of), is_causal)
+    layouts = {"y": layout_of(specs[0]), "lse": layout_of(specs[1])}
+    return axes.define(b, layouts, (q, k, v), axes.score(b, mask, scale, wide(q.dtype)), is_causal)
 
 
 @rule("attention_backward")
 def _attention_backward(b: Builder, specs: tuple[TensorSpec, ...], g: ir.Ref, q: ir.Ref, k: ir.Ref, v: ir.Ref, mask: ir.Ref | None,
                         y: ir.Ref, lse: ir.Ref, is_causal: bool, scale: float) -> tuple[ir.Ref, ...] | None:  # fmt: skip
     sizes = (q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1])
-    lead, of = y.shape[:-2], q.dtype
-    if not _is_served(specs, sizes) or any(x.shape[:-2] != lead for x in (q, k, v)) or not isinstance(scale, float | int):
+    if not _is_served(specs, sizes) or not isinstance(scale, float | int):
         return None
-    if of.itemsize == 2:  # the sum of g * y would carry the rounding of y
-        return None
+    lead, of = y.shape[:-2], wide(q.dtype)
     axes = Axes(lead, sizes)
+    score = axes.score(b, mask, scale, of)
+    if y.dtype is not of:  # the sum of g * y would carry the rounding of y
+        (y,) = axes.define(b, {"y": ir.row_major(y.shape, of)}, (q, k, v), score, is_causal)
 
     def terms(p: Point, r: Point) -> ir.Value:
         at = (*p[:-1], r[0])
-        return ir.make_op("mul", (cast_value(b.load(g, at), of), cast_value(b.load(y, at), of)), of)
+        return ir.make_op("mul", (cast_value(b.load(g, at), of), b.load(y, at)), of)
 
     delta = b.reduction(ir.row_major((*lead, sizes[0], 1), of), (sizes[3],), "sum", terms)
     given = ir.Cotangents(axes.row(b, g, (axes.query, axes.width)), axes.row(b, lse, (axes.query, 0)),
                           axes.row(b, delta, (axes.query, 0)), ir.const(scale, of))  # fmt: skip
-    return axes.define(b, dict(zip(("gq", "gk", "gv"), specs, strict=True)), (q, k, v), axes.score(b, mask, scale, of), is_causal, given)
+    layouts = {n: ir.row_major((*lead, *s.shape[-2:]), of) for n, s in zip(("gq", "gk", "gv"), specs, strict=True)}
+    found = axes.define(b, layouts, (q, k, v), score, is_causal, given)
+    return tuple([_of_operand(b, x, layout_of(s)) for x, s in zip(found, specs, strict=True)])
+
+
+def _of_operand(b: Builder, x: ir.Ref, layout: ir.Layout) -> ir.Ref:
+    """The gradient of an operand, in its layout: summed over the leading dims in which the operand was broadcast."""
+    missing = len(x.shape) - len(layout.shape)
+    stretched = [d for d, n in enumerate(x.shape) if d < missing or layout.shape[d - missing] != n]
+    if not stretched:
+        return x if x.layout == layout else b.copy(x, layout)
+
+    def element(p: Point, r: Point) -> ir.Value:
+        reduced = iter(r)
+        return b.load(x, [next(reduced) if d in stretched else p[d - missing] for d in range(len(x.shape))])
+
+    total = b.reduction(ir.Layout(layout.shape, layout.strides, x.dtype), [x.shape[d] for d in stretched], "sum", element)
+    return total if x.dtype is layout.dtype else b.copy(total, layout)

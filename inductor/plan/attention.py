@@ -88,7 +88,7 @@ def _match(program: ir.Program, b: ir.Buffer) -> tuple[ir.Attention, str]:
 
 
 def _inlined(program: ir.Program, value: ir.Value) -> ir.Value:
-    """The value over what is in memory or reduced: pointwise producers are replaced by their values."""
+    """The value over loads of stored and reduced buffers: pointwise producers are replaced by their values."""
     while True:
         if sum(isinstance(v, ir.Op) for v in ir.walk([value])) > 2 * LIMIT:
             raise _Mismatch(f"its values have more than {2 * LIMIT} operations")

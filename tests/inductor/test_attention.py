@@ -204,6 +204,19 @@ def test_heads_that_share_keys():
     _check(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, enable_gqa=True), inputs, 3e-6)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_gradients_are_compiled(dtype: Any):
+    def fn(q: Any, k: Any, v: Any) -> Any:
+        q, k, v = (x.detach().requires_grad_() for x in (q, k, v))
+        return torch.autograd.grad(F.scaled_dot_product_attention(q, k, v).float().sum(), (q, k, v))
+
+    x = [x.detach() for x in _inputs(((2, 3, 40, 16), (3, 44, 16), (1, 1, 44, 16)), dtype)]
+    compiled = _compiled(fn, *x)
+    assert _externs(compiled) == []
+    for got, want in zip(compiled(*x), fn(*[t.double() for t in x]), strict=True):
+        assert got.dtype is dtype and torch.allclose(got.double(), want, rtol=1e-5 if dtype is torch.float32 else 1e-2, atol=1e-3)
+
+
 def test_leading_dims_broadcast():
     _check(lambda q, k, v: F.scaled_dot_product_attention(q, k, v), _inputs(((2, 3, 40, 16), (3, 44, 16), (1, 1, 44, 16))), 3e-6)
 
@@ -311,7 +324,7 @@ NOT_ATTENTION = {
 
 
 @pytest.mark.parametrize("name", NOT_ATTENTION)
-def test_other_programs_stay_as_they_are(name: str):
+def test_other_programs_are_unchanged(name: str):
     fn = NOT_ATTENTION[name]
     inputs, kinds = _written(fn)
     assert "Attention" not in kinds

@@ -187,21 +187,32 @@ class _Loops:
 
         def strip(o: E.Expr) -> Block:
             start = E.mul(o, _STRIP)
-            number = plain(E.minimum(_STRIP, E.add(k.number, E.mul(start, -1))))
+            number = _block(_STRIP, k.number, start)
             tiles = [self.tile("strip", self.blocks.queries, _STRIP) for _ in loads]
+            lines = [self.tile("line", self.blocks.queries) for _ in loads]
 
-            def fill(i: E.Expr) -> Block:
-                def one(c: E.Expr) -> Block:
+            def fill(n: Size) -> Block:
+                def one(i: E.Expr, c: E.Expr) -> Block:
                     point = (E.add(self.first, i), E.add(E.add(k.first, start), c))
                     return tuple(Store(t.place(i, c), ir.cast(self.at(x, *point), self.of)) for x, t in zip(loads, tiles, strict=True))
 
-                return self.loop(number, one, "vector")
+                return self.loop(self.valid, lambda i: self.loop(n, lambda c: one(i, c), "vector"))
 
             def row(c: E.Expr) -> Block:
-                return self.loop(count, lambda i: body(E.add(start, c), i, {x: self.staged(x, t.load(i, c)) for x, t in
-                                                                            zip(loads, tiles, strict=True)}), "vector")  # fmt: skip
+                # The column of a tile is copied first: g++ does not vectorise conditions on elements that are apart.
+                pairs = list(zip(lines, tiles, strict=True))
+                copy = self.loop(count, lambda i: tuple(Store(n.place(i, 0), t.load(i, c)) for n, t in pairs), "vector")
 
-            return allocated([t.local for t in tiles], (*self.loop(self.valid, fill), *self.loop(number, row)))
+                def one(i: E.Expr) -> Block:
+                    return body(E.add(start, c), i, {x: self.staged(x, n.load(i, 0)) for x, n in zip(loads, lines, strict=True)})
+
+                return (*copy, *self.loop(count, one, "vector"))
+
+            filled = fill(_STRIP)
+            if number != _STRIP:  # a loop of known length is one vector
+                whole = _compare("ge", number, _STRIP)
+                filled = (Guard(whole, filled), Guard(ir.make_op("logical_not", (whole,), dtypes.bool_), fill(number)))
+            return allocated([t.local for t in (*tiles, *lines)], (*filled, *self.loop(number, row)))
 
         return self.loop(ceildiv(k.number, _STRIP), strip)
 
@@ -226,7 +237,7 @@ class _Loops:
         """Set the point of the batch and the block of queries."""
         self.point = list(ir.split_position(batch, self.d.batch))
         self.first = E.mul(block, self.blocks.queries)
-        self.valid = plain(E.minimum(self.blocks.queries, E.add(self.queries, E.mul(self.first, -1))))
+        self.valid = _block(self.blocks.queries, self.queries, self.first)
 
     def key_blocks(self, body: Callable[[_Keys], Block]) -> Block:
         """`body` for every block of keys that the block of queries sees."""
@@ -238,7 +249,7 @@ class _Loops:
 
         def one(block: E.Expr) -> Block:
             first = E.mul(block, size)
-            number = plain(E.minimum(size, E.add(end, E.mul(first, -1))))
+            number = _block(size, end, first)
             edge = None if seen is None else _compare("lt", self.seen(self.first), E.add(first, number))
             return body(_Keys(first, number, edge))
 
@@ -288,6 +299,13 @@ class _Loops:
 
     def store(self, name: str, value: ir.Value, *point: E.IntLike) -> Store:
         return Store(self.result(name, *point), ir.cast(value, self.results[name].layout.dtype))
+
+
+def _block(size: int, whole: Size, first: E.Expr) -> Size:
+    """The length of the block from `first` on, of blocks of `size` that `whole` is divided into."""
+    if isinstance(whole, int) and whole % size == 0:
+        return size
+    return plain(E.minimum(size, E.add(whole, E.mul(first, -1))))
 
 
 def _is_near(v: ir.Value, row: E.Expr, column: E.Expr, of: dtype) -> bool:
@@ -416,7 +434,7 @@ class _Forward(_Loops):
 
         def chunks(o: E.Expr) -> Block:
             start = E.mul(o, chunk)
-            number = plain(E.minimum(chunk, E.add(k.number, E.mul(start, -1))))
+            number = _block(chunk, k.number, start)
             zero = lanes(lambda lane, i: (Store(part.place(lane, 0), self.number(0)),))
             add = lanes(lambda lane, i: (Accumulate((total.place(i, 0),), "sum", (part.load(lane, 0),)),))
             return (*zero, *self.loop(number, lambda j: exponential(E.add(start, j))), *add)

@@ -32,6 +32,8 @@ Definitions (the computation of a buffer's elements)
                                             out[i...] = sum over r... of a * b: a product; `roles` says which axes are
                                             rows (of a), columns (of b) or batch (of both)
     Attention(result, call, ...)            softmax over keys of score(q k), times v; or its gradients
+    Recurrence(length, time, first, rest, ...)
+                                            steps in the order of time, each over results of earlier steps
     Extern(op, args, ...)                   the eager kernel of an op, called from Python
 
 Definitions index their buffer by `ranges` in the order of `Buffer.order`, the dims from outermost to innermost in memory, so a
@@ -43,13 +45,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from eager.base.dtypes import dtype
 from fxir.expr import rules as E
-from fxir.symbols.shapes import NeedsStatic, SymbolSource
-from inductor.ir.sizes import Size, nominal, plain, product
+from fxir.symbols.shapes import SymbolSource
+from inductor.ir.layout import (
+    Layout as Layout,
+)
+from inductor.ir.layout import (
+    Ref as Ref,
+)
+from inductor.ir.layout import (
+    row_major as row_major,
+)
+from inductor.ir.sizes import Size, nominal, product
 from inductor.ir.values import (
     ARITHMETIC as ARITHMETIC,
 )
@@ -135,124 +144,11 @@ from inductor.ir.values import (
     replace_loads as replace_loads,
 )
 from inductor.ir.values import (
-    symbols_in as symbols_in,
-)
-from inductor.ir.values import (
     walk as walk,
 )
 from inductor.ir.values import (
     wrap as wrap,
 )
-
-# -- buffers -------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Sizes, element strides and dtype. The layout of a buffer that the compiler creates is dense; an input's may be any."""
-
-    shape: tuple[Size, ...]
-    strides: tuple[Size, ...]
-    dtype: dtype
-
-    @cached_property
-    def numel(self) -> Size:
-        return product(self.shape)
-
-    @cached_property
-    def nbytes(self) -> Size:
-        """Bytes from the first to past the last element."""
-        if 0 in self.shape:
-            return 0
-        span = 1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
-        return plain(span * self.dtype.itemsize)
-
-    @cached_property
-    def order(self) -> tuple[int, ...]:
-        """Dims from outermost to innermost in memory; dims of size 1 keep their order among equal strides.
-
-        Raises: NeedsStatic for symbolic strides other than the strides of dense memory.
-        """
-        if any(isinstance(s, E.Expr) for s in self.strides):
-            return self._dense_order()
-        return tuple(sorted(range(len(self.shape)), key=lambda d: (-self.strides[d], self.shape[d] != 1, d)))
-
-    def _dense_order(self) -> tuple[int, ...]:
-        ones = [d for d, n in enumerate(self.shape) if n == 1]
-        left, found = [d for d in range(len(self.shape)) if d not in ones], []
-        step: Size = 1
-        while left:
-            d = next((d for d in reversed(left) if self.strides[d] == step), None)
-            if d is None:
-                symbols = frozenset().union(*(s.symbols for s in self.strides if isinstance(s, E.Expr)))
-                raise NeedsStatic(symbols, f"a buffer of shape {list(self.shape)} has strides {list(self.strides)}")
-            left.remove(d)
-            found.append(d)
-            step = plain(step * self.shape[d])
-        return (*ones, *reversed(found))
-
-    @cached_property
-    def axes(self) -> tuple[int, ...]:
-        """Dims that become loop axes, outermost in memory first."""
-        return tuple([d for d in self.order if self.shape[d] != 1])
-
-    def position(self, point: Sequence[E.IntLike]) -> E.Expr:
-        """The element's position in memory."""
-        return E.dot(point, self.strides)
-
-    def __str__(self) -> str:
-        return f"{self.dtype.name}{list(self.shape)}" + ("" if self.is_row_major else f" strides {list(self.strides)}")
-
-    @cached_property
-    def is_row_major(self) -> bool:
-        step: Size = 1
-        for n, s in zip(reversed(self.shape), reversed(self.strides), strict=True):
-            if n != 1 and s != step:
-                return False
-            step = plain(step * n)
-        return True
-
-
-def row_major(shape: Sequence[Size], of: dtype) -> Layout:
-    """The contiguous layout of `shape`."""
-    strides: list[Size] = [1] * len(shape)
-    step: Size = 1
-    for d in range(len(shape) - 1, -1, -1):
-        n = shape[d]
-        strides[d] = step
-        step = plain(step * (max(n, 1) if isinstance(n, int) else n))
-    return Layout(tuple(shape), tuple(strides), of)
-
-
-@dataclass(frozen=True, slots=True)
-class Ref:
-    """A tensor of the graph: `layout` over the memory of `buffer`, starting `offset` elements in.
-
-    `layout.dtype` may differ from the buffer's only for bit views of equal size.
-    """
-
-    buffer: str
-    layout: Layout
-    offset: Size = 0
-
-    if TYPE_CHECKING:
-
-        @property
-        def shape(self) -> tuple[Size, ...]: ...
-
-        @property
-        def dtype(self) -> dtype: ...
-    else:
-        shape = property(attrgetter("layout.shape"))
-        dtype = property(attrgetter("layout.dtype"))
-
-    def at(self, point: Sequence[E.IntLike]) -> E.Expr:
-        """Position in the buffer of one element."""
-        return self.layout.position(point) + self.offset
-
-    def __str__(self) -> str:
-        return f"{self.buffer}:{self.layout}" + (f"+{self.offset}" if self.offset != 0 else "")
-
 
 # -- definitions ---------------------------------------------------------------------------------------------------
 
@@ -276,7 +172,7 @@ class _Definition:
     @cached_property
     def loads(self) -> tuple[Load, ...]:
         """The loads among the values."""
-        return tuple([v for v in self.values if isinstance(v, Load)])
+        return tuple(dict.fromkeys([x for v in self.operands for x in v.loads]))
 
     @cached_property
     def reads(self) -> tuple[str, ...]:
@@ -478,6 +374,41 @@ class Cotangents(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Step:
+    """One computation of a time step: the element of `buffer` at `position`, for all axes of the definition."""
+
+    buffer: str
+    position: E.Expr
+    definition: Pointwise | Contraction
+
+
+@dataclass(frozen=True)
+class Recurrence(_Definition):
+    """Steps in the order of time: `first`, then `rest` for `time` = 0..length-2. A step may read what earlier steps have stored.
+
+    call: identifies the recurrence; the buffers that it stores all have it as their definition, and their names are `results`.
+    """
+
+    length: Size
+    time: E.Expr
+    first: tuple[Step, ...]
+    rest: tuple[Step, ...]
+    call: str
+    results: tuple[str, ...]
+
+    @cached_property
+    def operands(self) -> tuple[Value, ...]:
+        return tuple(v for s in (*self.first, *self.rest) for v in s.definition.operands)
+
+    @cached_property
+    def reads(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys([v.buffer for v in self.loads if v.buffer not in self.results]))
+
+    def _sizes(self) -> tuple[Size, ...]:
+        return (self.length,)
+
+
+@dataclass(frozen=True)
 class Extern(_Definition):
     """Result `output` (of several) of the eager kernel of `op` on `args`: Refs, numbers, None, nested tuples.
 
@@ -503,7 +434,7 @@ def refs_of(args: Any) -> list[Ref]:
     return [r for a in args for r in refs_of(a)] if isinstance(args, tuple | list) else []
 
 
-Definition = Pointwise | Reduction | Scan | Scatter | Contraction | Attention | Extern
+Definition = Pointwise | Reduction | Scan | Scatter | Contraction | Attention | Recurrence | Extern
 
 
 @dataclass(frozen=True, slots=True)
@@ -549,6 +480,11 @@ class Buffer:
         return Ref(self.name, self.layout)
 
 
+def titles(buffers: Sequence[Buffer]) -> str:
+    """The names of buffers, each with the calls that it comes from."""
+    return "; ".join([f"{b.name}: {b.source.title or 'copy'}" for b in buffers])
+
+
 def pointwise_of(b: Buffer) -> Pointwise:
     """The definition of a buffer that is computed pointwise."""
     assert isinstance(b.definition, Pointwise)
@@ -573,7 +509,7 @@ def own_position(ranges: tuple[Size, ...]) -> E.Expr:
 
 def split_position(position: E.IntLike, ranges: Sequence[Size]) -> tuple[E.Expr, ...]:
     """The point of `ranges` at a row-major position in 0..numel-1."""
-    return _split_position(E.as_expr(position), tuple(ranges))
+    return _split_position(position if isinstance(position, E.Expr) else E.as_expr(position), tuple(ranges))
 
 
 @lru_cache(maxsize=1024)
@@ -624,8 +560,11 @@ class Program:
 
 
 def print_definition(b: Buffer) -> str:
-    """One line: `buf3: float32[8, 768] = sum r0 < 768: mul(...)`."""
-    d = b.definition
+    """One line: `buf3: float32[8, 768] = sum r0 < 768: mul(...)`. A recurrence has a line for each step."""
+    return f"{b.name}: {b.layout} = {_right(b.definition)}"
+
+
+def _right(d: Definition | None) -> str:
     match d:
         case None:
             text = "given"
@@ -648,9 +587,13 @@ def print_definition(b: Buffer) -> str:
             seen = "" if d.seen is None else f", keys before {d.seen}"
             values = f"q {d.q!r}, k {d.k!r}, v {d.v!r}, score {d.score!r}, weight {d.weight!r}"
             text = f"{d.result} of {d.call}: attention of {list(d.batch)}, {sizes}{seen}: {values}"
+        case Recurrence():
+            lines = [f"    {s.buffer}[{s.position}] = {_right(s.definition)}" for s in (*d.first, *d.rest)]
+            lines.insert(len(d.first), f"    then for {d.time} < {d.length - 1}:")
+            text = "\n".join([f"{d.call}, a recurrence of {', '.join(d.results)}", *lines])
         case Extern():
             text = f"extern {d.op}({', '.join(map(str, d.args))})[{d.output}]"
-    return f"{b.name}: {b.layout} = {text}"
+    return text
 
 
 def print_program(p: Program) -> str:

@@ -288,7 +288,9 @@ class _Loops:
         """into[i, j] = sum over r of a(i, r) * b(r, j); then it is added to the place add_to(i, j)."""
         i, j, r = (ir.counter(f"{self.d.call}_c{next(self.numbers)}", n) for n in (rows, columns, depth))
         body: Block = () if add_to is None else (Accumulate((add_to(i, j),), "sum", (into.load(i, j),)),)
-        return (Contract(into.place(i, j), Axes((), _role(i, rows), _role(j, columns), _role(r, depth)), a(i, r), b(r, j), body),)
+        name = f"{self.d.call}_product{next(self.numbers)}"
+        axes = Axes((), _role(i, rows), _role(j, columns), _role(r, depth))
+        return (Contract(name, into.place(i, j), axes, a(i, r), b(r, j), body),)
 
     def result(self, name: str, *point: E.IntLike) -> Place:
         """The place of an element of a result, by its point in the last two dims."""

@@ -16,8 +16,8 @@ from inductor.base.toolchain import Toolchain
 from inductor.cpp import conv, gemm
 from inductor.cpp.conv import ConvCode
 from inductor.cpp.gemm_problem import GemmCode
+from inductor.cpp.kernel import FLOP_NS, Place, launch
 from inductor.cpp.kernel import Kernel as Printed
-from inductor.cpp.kernel import Place, launch
 from inductor.cpp.loops import Function, Pointers, cost_of
 from inductor.cpp.products import Problem, problem_of
 from inductor.cpp.units import NAME
@@ -26,8 +26,6 @@ from inductor.cpp.windows import Convolution, convolution_of, weight_gradient_of
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, plain, product
 from inductor.loops.tree import Block, Contract, Kernel, Loop, Role, Statement, substitute, walk
-
-FLOP_NS = 0.01  # nanoseconds of a multiplication and addition in a core, on one thread
 
 
 class Core(NamedTuple):

@@ -34,6 +34,7 @@ from fxir.ir.graph import Graph
 from fxir.ir.graph_module import GraphModule
 from fxir.region.aot import aot_compile
 from fxir.region.repro import BACKEND_NAMES
+from fxir.trace.trace import Decompositions
 from inductor.artifact import cache
 from inductor.artifact.cache import Cache, Entry, Key
 from inductor.artifact.format import ArtifactPlan, Compiled, ExternCall, Spec
@@ -47,6 +48,8 @@ from inductor.runtime.compiled import Artifact, explain_entry, kernels
 from inductor.runtime.loader import CompiledGraph
 
 __all__ = ["compile_graph", "inductor"]
+
+KEPT = Decompositions(keep=frozenset({"attention", "attention_backward"}))  # composite ops that have a lowering rule
 
 _COMPONENT = logs.component("inductor")
 _OUTPUT = logs.artifact("output_code")
@@ -63,7 +66,7 @@ def inductor(gm: GraphModule, example_inputs: Sequence[Any], options: CompileOpt
     Raises: CompileError without a C++ compiler, or if generated code does not compile.
     """
     passes = tuple(name for name in PASSES if options.get(name, True))
-    return aot_compile(gm, example_inputs, compile_graph, options.with_(passes=passes))
+    return aot_compile(gm, example_inputs, compile_graph, options.with_(passes=passes), KEPT)
 
 
 register_backend("inductor", inductor, check_options, writes_at_end=True)

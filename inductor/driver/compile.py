@@ -22,6 +22,8 @@ from inductor.artifact import format as A
 from inductor.base.request import Request
 from inductor.base.toolchain import compile_workers
 from inductor.cpp.contractions import Core, choose_core, print_steps
+from inductor.cpp.gemm import block_tile
+from inductor.cpp.gemm_core import block_core
 from inductor.cpp.gemm_problem import pack_function
 from inductor.cpp.kernel import Kernel, Place
 from inductor.cpp.loops import print_kernel
@@ -36,10 +38,12 @@ from inductor.loops import tree as loops
 from inductor.loops.refusal import Refusal as LoopRefusal
 from inductor.loops.steps import to_text
 from inductor.lowering import lower
+from inductor.plan.attention import fuse_attention
 from inductor.plan.bundles import LoopNest, in_memory, loop_nest, row_local
 from inductor.plan.in_place import in_place
 from inductor.plan.kernels import (
     Scheduled,
+    attention_kernel,
     copy_kernel,
     expanded_kernel,
     nest_kernel,
@@ -62,7 +66,7 @@ def compile_graph(graph: Graph, kind: GraphKind, request: Request) -> A.Compiled
     Raises: NeedsStatic if a stage needs a symbol of the graph as an int.
     """
     try:
-        program = lower(graph)
+        program = fuse_attention(lower(graph))
         weights = _weights(program, graph.signature) if request.packing else ()
         return _Compiler(schedule(program, weights), request, weights).build()
     except NeedsStatic as refusal:
@@ -111,7 +115,7 @@ class _Compiler:
         self.dtypes = {n: b.layout.dtype for n, b in self.program.buffers.items()}
         self.absorbed: dict[int, int] = {}  # nests that run on the blocks of a product -> its step
         self.kept = {i for i, s in enumerate(made.steps) if isinstance(s, Nest) and s.members[0].name in made.fixed}
-        self.made_at = {m.name: i for i, s in enumerate(made.steps) for m in self._members(i) if i not in self.kept}
+        self.made_at = {m.name: i for i, s in enumerate(made.steps) for m in self.made.steps[i].members if i not in self.kept}
         self.places: dict[str, Place] = {}
         self.taken: dict[str, str] = {}  # targets of scatters -> the buffer that takes over their memory
         self.sizes = Sizes([s for s, _ in self.program.symbols])
@@ -174,6 +178,8 @@ class _Compiler:
         for i, step in enumerate(self.made.steps):
             if isinstance(step, Nest) and i not in self.absorbed and i not in self.kept:
                 self._schedule_nest(i, step, homes)
+            elif isinstance(step, Single) and isinstance(step.member.definition, ir.Attention):
+                self.kernels[i] = attention_kernel(step.members, self.dtypes, self.request.tools.simd_bits // 8)
 
     def _schedule_nest(self, i: int, step: Nest, homes: Mapping[str, str]) -> None:
         stored = [m.name for m in step.members if m.name in self.memory and m.name not in self.local[i]]
@@ -278,7 +284,7 @@ class _Compiler:
     def _offsets(self, i: int) -> dict[str, int]:
         """The place of each result of a step in its pack."""
         found, at = {}, 0
-        for m in self._members(i):
+        for m in self.made.steps[i].members:
             if m.name in self.memory and m.name not in self.local[i]:
                 found[m.name] = at
                 at += -(-fixed((m.layout.nbytes,), "a pack")[0] // 64) * 64
@@ -425,6 +431,9 @@ class _Compiler:
         if not made.kernel.body:
             return _Code()
         self._log_loops(made)
+        for of in {s.a.dtype.name for s in loops.walk(made.kernel.body) if isinstance(s, loops.Contract)}:
+            unit = block_core(block_tile(of, self.request.tools))
+            self.units.setdefault(unit.name, unit)
         printed = print_kernel(made.kernel, self._places_of(made), self.request.knobs.parallel_ns, ir.titles(computed))
         return self._call(printed, self.functions.add(prefix, printed.text, printed.title))
 
@@ -449,6 +458,8 @@ class _Compiler:
         d = b.definition
         if isinstance(d, ir.Contraction | ir.Recurrence):
             return self._product(i, b)
+        if isinstance(d, ir.Attention):
+            return self._loops("attention", self.kernels[i], self.made.steps[i].members)
         if isinstance(d, ir.Scan):
             return self._scan(b)
         assert isinstance(d, ir.Scatter)
@@ -485,7 +496,7 @@ class _Compiler:
         if i not in self.kernels:  # another result of a recurrence, which is one step
             return _Code()
         made = self.kernels[i]
-        members = [b, *(m for j, at in self.absorbed.items() if at == i for m in self._members(j))]
+        members = [b, *(m for j, at in self.absorbed.items() if at == i for m in self.made.steps[j].members)]
         cores = self.cores.get(i)
         if cores is None:
             return self._loops("k", made, members)
@@ -499,10 +510,6 @@ class _Compiler:
                 self.notes.append(f"{made.names.get(name, b.name)}: {core.code.note}")
         printed = print_steps(made.kernel, cores, places, self.request.knobs.parallel_ns, ir.titles(members))
         return self._call(printed, self.functions.add("gemm", printed.text, printed.title) if printed.text else "")
-
-    def _members(self, i: int) -> list[ir.Buffer]:
-        step = self.made.steps[i]
-        return step.members if isinstance(step, Nest) else [step.member]
 
     # ---- scans, scatters, writes ----
 

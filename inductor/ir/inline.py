@@ -159,6 +159,11 @@ def _objection(program: ir.Program, b: ir.Buffer, d: ir.Pointwise, readers: list
                 return "its reader gathers from it, and its value depends on its own indices"
     if any(isinstance(program.buffers[r].definition, ir.Scan) for r in readers):
         return "a scan reads it"
+    if any(isinstance(v, ir.Op) and v.name != "cast" for v in d.values):
+        for r in readers:
+            definition = program.buffers[r].definition
+            if isinstance(definition, ir.Attention) and b.name in definition.rows:
+                return "attention reads it once for each block of queries"
     if count > LIMIT:
         return f"its value has {count} operations already"
     if _is_cheap(d):

@@ -14,7 +14,8 @@ from typing import Final
 from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
-from inductor.ir.sizes import product
+from inductor.ir.sizes import nominal, product
+from inductor.loops import attention
 from inductor.loops.apply import Refusal, apply
 from inductor.loops.build import build
 from inductor.loops.dependence import accesses
@@ -62,6 +63,9 @@ REGISTER_TILE: Final = 8  # iterations of both loops of a tile that is transpose
 TILED: Final = 1 << 12  # fewest elements of loops that run in tiles
 FAR: Final = 16  # elements between two that are not in one cache line
 PARTS: Final = (128, 96, 64)  # elements of a part of the innermost loop that a scatter gives to one thread, the first that divides it
+ATTENTION_QUERIES: Final = 64  # of a block
+ATTENTION_BYTES: Final = 128 << 10  # of the tiles of scores of a block
+ATTENTION_VECTORS: Final = 2  # vectors of queries whose maxima are computed side by side
 STAGE: Final = 8192  # elements of one block of a reduction without rows
 _MAX_JOINS: Final = 64  # loops at the root of one kernel
 
@@ -124,6 +128,19 @@ def schedule_product(product: ir.Buffer, after: Sequence[ir.Buffer], dtypes: Map
         return Refusal(Follow(product.name, ""), "only pointwise loops can follow a product block by block")
     any(s.attempt(Share(product.name, x.name)) for x in after)
     return s.kernel, tuple(s.steps)
+
+
+def schedule_attention(buffers: Sequence[ir.Buffer], dtypes: Mapping[str, dtype], vector_bytes: int) -> Kernel:
+    """The loops of the results of one call of attention. dtypes: of all buffers."""
+    d = buffers[0].definition
+    assert isinstance(d, ir.Attention)
+    size, (queries, keys, *_) = d.q.dtype.itemsize, d.sizes
+    lanes = ATTENTION_VECTORS * vector_bytes // size
+    tiles = 1 if d.given is None else 2
+    rows = min(ATTENTION_QUERIES, -(-nominal(queries) // lanes) * lanes)
+    most = ATTENTION_BYTES // (tiles * rows * size)
+    blocks = attention.Blocks(rows, min(most, -(-nominal(keys) // lanes) * lanes) if isinstance(keys, int) else most, lanes)
+    return attention.build(buffers, {n: dtypes[n] for b in buffers for n in b.reads}, blocks)
 
 
 def schedule_recurrence(kernel: Kernel) -> tuple[Kernel, Schedule]:
@@ -506,6 +523,7 @@ def _hardness(block: Block) -> int:
 
 __all__ = [
     "expand_product",
+    "schedule_attention",
     "schedule_nest",
     "schedule_pointwise",
     "schedule_product",

@@ -22,6 +22,7 @@ from inductor.loops.steps import Schedule
 from inductor.loops.tree import Kernel
 from inductor.plan.heuristics import (
     expand_product,
+    schedule_attention,
     schedule_pointwise,
     schedule_product,
     schedule_recurrence,
@@ -89,6 +90,12 @@ def recurrence_kernel(d: ir.Recurrence, results: Sequence[ir.Buffer], dtypes: Ma
     members = names.members([replace(b, definition=None) for b in results])
     canonical = names.recurrence(d)
     return names.scheduled(*_recurrence(replace(members[0], definition=canonical), names.dtypes(dtypes)))
+
+
+def attention_kernel(results: Sequence[ir.Buffer], dtypes: Mapping[str, dtype], vector_bytes: int) -> Scheduled:
+    """The loops of the results of one call of attention, under the names of the program."""
+    kernel = schedule_attention(results, dtypes, vector_bytes)
+    return Scheduled(kernel, (), {n: n for n in kernel.dtypes})
 
 
 def scan_kernel(b: ir.Buffer, dtypes: Mapping[str, dtype]) -> Scheduled:

@@ -45,9 +45,17 @@ class Nest:
 
 @dataclass(frozen=True, slots=True)
 class Single:
-    """A definition that is a separate step: a scan, a scatter, a contraction, a recurrence, an extern call."""
+    """A definition that is a separate step: a scan, a scatter, a contraction, a recurrence, attention, an extern call.
+
+    others: further results of the same computation.
+    """
 
     member: ir.Buffer
+    others: tuple[ir.Buffer, ...] = ()
+
+    @property
+    def members(self) -> list[ir.Buffer]:
+        return [self.member, *self.others]
 
 
 Step = Nest | Single
@@ -73,7 +81,7 @@ class Schedule:
                 lines.append(f"{i}: {kind} {list(s.rows)}")
                 lines += [f"     {ir.print_definition(m)}" for m in s.members]
             else:
-                lines.append(f"{i}: {ir.print_definition(s.member)}")
+                lines += [f"{i}: {ir.print_definition(m)}" for m in s.members]
         return "\n".join(lines)
 
 
@@ -129,6 +137,10 @@ def _place(b: ir.Buffer, steps: list[Step], home: dict[str, int], readers: dict[
     d = b.definition
     assert d is not None
     if not isinstance(d, ir.Pointwise | ir.Reduction):
+        last = steps[-1] if steps else None
+        if isinstance(d, ir.Attention) and isinstance(last, Single) and _is_of_call(last.member, d.call):
+            steps[-1] = Single(last.member, (*last.others, b))
+            return len(steps) - 1
         steps.append(Single(b))
         return len(steps) - 1
     column = isinstance(d, ir.Reduction) and _is_column(d)
@@ -147,6 +159,10 @@ def _place(b: ir.Buffer, steps: list[Step], home: dict[str, int], readers: dict[
         return at
     steps.append(Nest(_rows(d), [b], column))
     return len(steps) - 1
+
+
+def _is_of_call(b: ir.Buffer, call: str) -> bool:
+    return isinstance(b.definition, ir.Attention) and b.definition.call == call
 
 
 def _rows(d: ir.Pointwise | ir.Reduction) -> tuple[Size, ...]:

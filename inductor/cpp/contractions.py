@@ -60,14 +60,16 @@ class _Steps:
     def __init__(self, kernel: Kernel, cores: Mapping[str, Core], places: Mapping[str, Place], parallel_ns: int) -> None:
         self.kernel, self.cores, self.places, self.parallel_ns = kernel, cores, places, parallel_ns
         self.timed = [s.axis for s in walk(kernel.body) if isinstance(s, Loop) and _holds_contraction(s)]
-        self.pointers = Pointers(kernel, places, (), [axis.name for axis in self.timed])
+        memory = {n: p.dtype for n, p in places.items()}
+        self.pointers = Pointers(kernel.body, memory, (), [axis.name for axis in self.timed])
         self.texts: list[str] = []
         self.ns: float = 0.0
         self.ps: Size = 0
 
     def printed(self, title: str) -> Printed:
         calls = " ".join(self.calls(self.kernel.body, 1))
-        return Printed("".join(self.texts), calls, self.pointers.sources(), title, self.ns, self.ps)
+        sources = tuple("0" if n in self.pointers.outer else self.places[n].source for n in self.pointers.names)
+        return Printed("".join(self.texts), calls, sources, title, self.ns, self.ps)
 
     def calls(self, block: Block, times: Size) -> Iterator[str]:
         """The statements that run a block, which runs `times`."""
@@ -84,7 +86,7 @@ class _Steps:
 
     def loops(self, s: Statement, times: Size) -> str:
         name = self.function_name()
-        self.texts.append(Function(self.kernel, self.pointers).text(name, s))
+        self.texts.append(Function(self.pointers).text(name, s))
         count, each = cost_of(s)
         self.add_cost(*each.of(product((count, times))))
         is_parallel = isinstance(s, Loop) and s.kind == "parallel"
@@ -103,7 +105,7 @@ class _Steps:
         self.add_cost(*((flops * FLOP_NS, 0) if isinstance(flops, int) else (0.0, plain(flops * int(FLOP_NS * 1000)))))
         if core.code is None:
             return f"{{ GemmCall g = {{{problem.blas_fields()}, {', '.join(args)}}}; rt->gemm(rt, &g, rt->threads); }}"
-        self.texts.append((_block_function(self.kernel, s, self.pointers) + core.code.text).replace(NAME, name))
+        self.texts.append((_block_function(s, self.pointers) + core.code.text).replace(NAME, name))
         return f"{name}({', '.join(args)}, 0, args, rt);"
 
     def function_name(self) -> str:
@@ -123,7 +125,7 @@ def _holds_contraction(s: Loop) -> bool:
     return any(isinstance(x, Contract) for x in walk(s.body))
 
 
-def _block_function(kernel: Kernel, s: Contract, pointers: Pointers) -> str:
+def _block_function(s: Contract, pointers: Pointers) -> str:
     """`NAME_block(args, batch, r0, r1, c0, c1)`: the body for these rows and columns of one product. Empty without a body."""
     if not s.body:
         return ""
@@ -136,7 +138,7 @@ def _block_function(kernel: Kernel, s: Contract, pointers: Pointers) -> str:
         body = (Loop(row, product(n for _, n in s.axes.rows), "serial", body),)
         ranges[row.name] = (E.sym("r0", 0), E.sym("r1", 0))
     head = f"{NAME}_block(char** args, long batch, long r0, long r1, long c0, long c1)"
-    return Function(kernel, pointers).function(head, body, ranges, ("batch", "r0", "r1", "c0", "c1"))
+    return Function(pointers).function(head, body, ranges, ("batch", "r0", "r1", "c0", "c1"))
 
 
 def _counted(name: str, axes: Role, moved: dict[E.Expr, E.IntLike]) -> E.Expr:

@@ -32,23 +32,22 @@ from inductor.cpp.vector_math import forms_used
 from inductor.ir import definitions as ir
 from inductor.ir.inline import FUSION, Refusal
 from inductor.ir.sizes import Size, at_least, is_symbolic, plain
-from inductor.loops import steps as loop_steps
 from inductor.loops import tree as loops
-from inductor.loops.build import build
-from inductor.loops.build import copy as copy_loops
 from inductor.loops.refusal import Refusal as LoopRefusal
+from inductor.loops.steps import to_text
 from inductor.lowering import lower
 from inductor.plan.bundles import LoopNest, in_memory, loop_nest, row_local
-from inductor.plan.heuristics import (
-    expand_product,
-    schedule_pointwise,
-    schedule_product,
-    schedule_recurrence,
-    schedule_rows,
-    schedule_scatter,
-    schedule_step,
-)
 from inductor.plan.in_place import in_place
+from inductor.plan.kernels import (
+    Scheduled,
+    copy_kernel,
+    expanded_kernel,
+    nest_kernel,
+    product_kernel,
+    recurrence_kernel,
+    scan_kernel,
+    scatter_kernel,
+)
 from inductor.plan.memory import lifetimes, plan_arena
 from inductor.plan.schedule import SCHEDULE, Nest, Schedule, Single, Step, schedule
 
@@ -102,7 +101,8 @@ class _Compiler:
         self.notes: list[str] = [str(r) for r in made.refusals]
         self.packs: dict[str, _Pack] = {}  # by name of the packed weight
         self.cores: dict[int, dict[str, Core]] = {}  # by step, then by name of the contraction
-        self.kernels: dict[int, tuple[loops.Kernel, loop_steps.Schedule]] = {}
+        self.kernels: dict[int, Scheduled] = {}
+        self.dtypes = {n: b.layout.dtype for n, b in self.program.buffers.items()}
         self.absorbed: dict[int, int] = {}  # nests that run on the blocks of a product -> its step
         self.made_at = {m.name: i for i, s in enumerate(made.steps) for m in (s.members if isinstance(s, Nest) else [s.member])}
         self.places: dict[str, Place] = {}
@@ -160,12 +160,12 @@ class _Compiler:
 
         homes: the input in whose memory a result is computed, by name of the result.
         """
-        dtypes = {n: b.layout.dtype for n, b in self.program.buffers.items()}
         for i, step in enumerate(self.made.steps):
             if isinstance(step, Nest) and i not in self.absorbed:
-                kernel, _ = self.kernels[i] = schedule_step(step, dtypes, self.memory - self.local[i].keys(), homes)
-                self.memory |= kernel.temporary
-                self.local[i] = {n: size for n, size in self.local[i].items() if n not in kernel.temporary}
+                stored = [m.name for m in step.members if m.name in self.memory and m.name not in self.local[i]]
+                made = self.kernels[i] = nest_kernel(step, self.dtypes, stored, homes)
+                self.memory |= made.temporary
+                self.local[i] = {n: size for n, size in self.local[i].items() if n not in made.temporary}
 
     def _write_in_place(self) -> dict[str, str]:
         """Place results in the memory of the inputs that they overwrite, where the order of the loops allows it; these results."""
@@ -223,13 +223,13 @@ class _Compiler:
 
     def _touched(self, i: int, step: Step) -> set[str]:
         if i in self.kernels and isinstance(step, Single):
-            return set(self.kernels[i][0].dtypes)
+            return self.kernels[i].touched
         if isinstance(step, Single):
             return {step.member.name, *step.member.reads, *self._results(step.member.definition)}
         names = {m.buffer.name for b in self.nests[i].bundles for m in b.members}
         for b in self.nests[i].bundles:
             for m in b.members:
-                names |= {v.buffer for v in m.value.loads}
+                names |= {v.buffer for v in ir.walk([m.value]) if isinstance(v, ir.Load)}
         return names - {n for n, size in self.local[i].items() if isinstance(size, int)}
 
     def _results(self, d: Any) -> list[str]:
@@ -255,67 +255,66 @@ class _Compiler:
 
     def _schedule_products(self, plan: A.ArtifactPlan) -> None:
         """Runs before memory is placed, since packed weights need buffers."""
-        dtypes = {n: x.layout.dtype for n, x in self.program.buffers.items()}
         calls: set[str] = set()
         for i, step in enumerate(self.made.steps):
             d = step.member.definition if isinstance(step, Single) else None
             if isinstance(step, Single) and isinstance(d, ir.Contraction):
-                self._schedule_product(i, step.member, self._follower(i, step.member), dtypes, plan)
-            elif isinstance(step, Single) and isinstance(d, ir.Recurrence) and d.call not in calls:
+                self._schedule_product(i, step.member, self._follower(i, step.member), plan)
+            elif isinstance(d, ir.Recurrence) and d.call not in calls:
                 calls.add(d.call)
-                memory = {n: dtypes[n] for n in (*d.reads, *d.results)}
-                self._choose_cores(i, *schedule_recurrence(build([step.member], memory)), plan)
+                results = [self.program.buffers[n] for n in d.results]
+                self._choose_cores(i, recurrence_kernel(d, results, self.dtypes), plan)
             else:
                 continue
-            self.memory |= self.kernels[i][0].temporary
+            self.memory |= self.kernels[i].temporary
 
-    def _schedule_product(self, i: int, b: ir.Buffer, follower: int, dtypes: Mapping[str, dtype], plan: A.ArtifactPlan) -> None:
-        made = schedule_product(b, (), dtypes, (b.name,))
+    def _schedule_product(self, i: int, b: ir.Buffer, follower: int, plan: A.ArtifactPlan) -> None:
+        made = product_kernel(b, (), self.dtypes, (b.name,))
         assert not isinstance(made, LoopRefusal)
-        (s,) = made[0].body
+        (s,) = made.kernel.body
         assert isinstance(s, loops.Contract)
-        problem = problem_of(s, dtypes[b.name])
-        if follower >= 0 and problem is not None and self._core(s, problem, True, plan, False).code is not None:
+        problem = problem_of(s, self.dtypes[b.name])
+        if follower >= 0 and problem is not None and self._core(s, made, problem, True, plan).code is not None:
             after = self.made.steps[follower]
             assert isinstance(after, Nest)
             stored = self.memory - {b.name} if self._is_read_by(b.name, after) else self.memory
-            found = schedule_product(b, after.members, dtypes, stored)
+            found = product_kernel(b, after.members, self.dtypes, [m.name for m in (b, *after.members) if m.name in stored])
             if isinstance(found, LoopRefusal):
                 self._refuse(b.name, after, found.reason)
             else:
                 made, self.absorbed[follower] = found, i
-        self._choose_cores(i, *made, plan)
+        self._choose_cores(i, made, plan)
 
-    def _choose_cores(self, i: int, kernel: loops.Kernel, steps: loop_steps.Schedule, plan: A.ArtifactPlan) -> None:
+    def _choose_cores(self, i: int, made: Scheduled, plan: A.ArtifactPlan) -> None:
         """Choose the core of each contraction of a step. A contraction that no core takes becomes plain loops."""
         cores: dict[str, Core] = {}
-        for s in loops.walk(kernel.body):
+        for s in loops.walk(made.kernel.body):
             if isinstance(s, loops.Contract):
-                problem = problem_of(s, kernel.dtypes[s.place.name])
+                problem = problem_of(s, made.kernel.dtypes[s.place.name])
                 if problem is None:
-                    kernel, more = expand_product(kernel, s.name)
-                    steps = (*steps, *more)
+                    made = expanded_kernel(made, s.name)
                 else:
-                    cores[s.name] = self._core(s, problem, bool(s.body), plan, True)
-        self.kernels[i] = kernel, steps
+                    cores[s.name] = self._packed(s, made, self._core(s, made, problem, bool(s.body), plan), plan)
+        self.kernels[i] = made
         if cores:
             self.cores[i] = cores
 
-    def _core(self, s: loops.Contract, problem: Problem, is_followed: bool, plan: A.ArtifactPlan, is_final: bool) -> Core:
-        """The core for a contraction. is_final: its packed weight needs a buffer; loops that follow it exclude BLAS."""
-        can_pack = self._can_pack(s, problem.starts[1], plan)
-        tools, has_blas = self.request.tools, self.request.has_blas
-        core = choose_core(problem, is_followed, can_pack, tools, has_blas)
-        if not is_final:
-            return core
-        if core.code is None and is_followed:
-            core = choose_core(problem, True, can_pack, tools, False)
+    def _core(self, s: loops.Contract, made: Scheduled, problem: Problem, is_followed: bool, plan: A.ArtifactPlan) -> Core:
+        """The core for a contraction. BLAS is excluded if the contraction has a body."""
+        can_pack = self._can_pack(s, made, problem.starts[1], plan)
+        has_blas = self.request.has_blas
+        core = choose_core(problem, is_followed, can_pack, self.request.tools, has_blas)
+        return choose_core(problem, True, can_pack, self.request.tools, False) if core.code is None and s.body else core
+
+    def _packed(self, s: loops.Contract, made: Scheduled, core: Core, plan: A.ArtifactPlan) -> Core:
+        """The core with a buffer for its weight in panels, if it packs one. Equal weights have one buffer."""
         if core.code is None or not core.code.pack_text:
             return core
         assert isinstance(s.b, ir.Load)
-        symbol = f"{self.functions.add('weight', core.code.pack_text, s.b.buffer)}_pack"
-        name = f"{s.b.buffer} {symbol}"
-        self.packs.setdefault(name, _Pack(self._weight(s.b, plan), core.code.packed_bytes, symbol))
+        weight = made.names[s.b.buffer]
+        symbol = f"{self.functions.add('weight', core.code.pack_text, weight)}_pack"
+        name = f"{weight} {symbol}"
+        self.packs.setdefault(name, _Pack(self._weight(weight, plan), core.code.packed_bytes, symbol))
         return core._replace(packed=name)
 
     def _follower(self, i: int, product: ir.Buffer) -> int:
@@ -343,20 +342,20 @@ class _Compiler:
         leaves = {r.buffer for r in self.program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in self.program.writes}
         return readers <= nest.produced and product not in leaves
 
-    def _can_pack(self, s: loops.Contract, start: Size, plan: A.ArtifactPlan) -> bool:
+    def _can_pack(self, s: loops.Contract, made: Scheduled, start: Size, plan: A.ArtifactPlan) -> bool:
         """Whether operand b is a weight that is the same in every call, a parameter or a lifted tensor, which panels can hold."""
         if not self.request.packing or start != 0 or s.axes.batch or not isinstance(s.b, ir.Load):
             return False
-        layout = self.program.buffers[s.b.buffer].layout
-        return not is_symbolic(*layout.shape, *layout.strides) and self._weight(s.b, plan) >= 0
+        weight = made.names[s.b.buffer]
+        layout = self.program.buffers[weight].layout
+        return not is_symbolic(*layout.shape, *layout.strides) and self._weight(weight, plan) >= 0
 
-    def _weight(self, v: ir.Value, plan: A.ArtifactPlan) -> int:
+    def _weight(self, name: str, plan: A.ArtifactPlan) -> int:
         """The plan's buffer of a parameter or a lifted tensor, or -1."""
-        assert isinstance(v, ir.Load)
         inputs, constants = list(self.program.inputs), [n for n, _ in self.program.constants]
-        if v.buffer in inputs and inputs.index(v.buffer) in self.parameters:
-            return plan.input_buffer(inputs.index(v.buffer))
-        return plan.constant_buffer(constants.index(v.buffer)) if v.buffer in constants else -1
+        if name in inputs and inputs.index(name) in self.parameters:
+            return plan.input_buffer(inputs.index(name))
+        return plan.constant_buffer(constants.index(name)) if name in constants else -1
 
     def _element(self, packed: str) -> dtype:
         """The dtype of the elements of a packed weight."""
@@ -367,7 +366,10 @@ class _Compiler:
     def _steps(self) -> tuple[tuple[A.Step, ...], list[_Code]]:
         codes: list[_Code] = []
         calls: set[str] = set()
+        last_check = max([self.made_at[n] for n in self.program.early_checks], default=-1)
         for i, step in enumerate(self.made.steps):
+            if i == last_check + 1 and last_check >= 0:
+                codes.append(_Code("", [f"if (FJ_CHECKS[0]) {{ {_FAIL} return; }} /* nothing is written to then */"]))
             if isinstance(step, Nest):
                 if i not in self.absorbed:
                     codes.append(self._nest(i))
@@ -387,22 +389,25 @@ class _Compiler:
     def _nest(self, i: int) -> _Code:
         step = self.made.steps[i]
         assert isinstance(step, Nest)
-        return self._loops("k", *self.kernels[i], step.members)
+        return self._loops("k", self.kernels[i], step.members)
 
-    def _loops(self, prefix: str, kernel: loops.Kernel, steps: loop_steps.Schedule, computed: Sequence[ir.Buffer]) -> _Code:
+    def _loops(self, prefix: str, made: Scheduled, computed: Sequence[ir.Buffer]) -> _Code:
         """The code of a scheduled kernel that computes these buffers."""
-        if not kernel.body:
+        if not made.kernel.body:
             return _Code()
-        self._log_loops(kernel, steps, computed)
-        printed = print_kernel(kernel, self.places, self.request.knobs.parallel_ns, ir.titles(computed))
+        self._log_loops(made)
+        printed = print_kernel(made.kernel, self._places_of(made), self.request.knobs.parallel_ns, ir.titles(computed))
         return self._call(printed, self.functions.add(prefix, printed.text, printed.title))
 
-    def _log_loops(self, kernel: loops.Kernel, steps: loop_steps.Schedule, computed: Sequence[ir.Buffer]) -> None:
-        names = "+".join(b.name for b in computed)
+    def _log_loops(self, made: Scheduled) -> None:
         if SCHEDULE.enabled:
-            SCHEDULE.log(f"{names}: {loop_steps.to_text(steps)}")
+            SCHEDULE.log(f"{made.legend}: {to_text(made.steps)}")
         if LOOPS.enabled:
-            LOOPS.log(f"{names}:\n{kernel}")
+            LOOPS.log(f"{made.legend}:\n{made.kernel}")
+
+    def _places_of(self, made: Scheduled) -> dict[str, Place]:
+        """The places of a kernel's buffers, by their names in the kernel."""
+        return {name: self.places[buffer] for name, buffer in made.names.items() if buffer in self.places}
 
     def _call(self, k: Kernel, name: str) -> _Code:
         """The statement that runs a printed kernel, whose function is `name`."""
@@ -450,17 +455,20 @@ class _Compiler:
     def _product(self, i: int, b: ir.Buffer) -> _Code:
         if i not in self.kernels:  # another result of a recurrence, which is one step
             return _Code()
-        kernel, steps = self.kernels[i]
+        made = self.kernels[i]
         members = [b, *(m for j, at in self.absorbed.items() if at == i for m in self._members(j))]
         cores = self.cores.get(i)
         if cores is None:
-            return self._loops("k", kernel, steps, members)
-        self._log_loops(kernel, steps, members)
+            return self._loops("k", made, members)
+        self._log_loops(made)
+        places = self._places_of(made)
         for name, core in cores.items():
+            if core.packed:
+                places[core.packed] = self.places[core.packed]
             if core.code is not None:
                 self.units.setdefault(core.code.unit.name, core.code.unit)
-                self.notes.append(f"{name}: {core.code.note}")
-        printed = print_steps(kernel, cores, self.places, self.request.knobs.parallel_ns, ir.titles(members))
+                self.notes.append(f"{made.names.get(name, b.name)}: {core.code.note}")
+        printed = print_steps(made.kernel, cores, places, self.request.knobs.parallel_ns, ir.titles(members))
         return self._call(printed, self.functions.add("gemm", printed.text, printed.title) if printed.text else "")
 
     def _members(self, i: int) -> list[ir.Buffer]:
@@ -470,14 +478,12 @@ class _Compiler:
     # ---- scans, scatters, writes ----
 
     def _scan(self, b: ir.Buffer) -> _Code:
-        kernel, steps = schedule_rows(build([b], {n: self.program.buffers[n].layout.dtype for n in b.reads}))
-        return self._loops("scan", kernel, steps, [b])
+        return self._loops("scan", scan_kernel(b, self.dtypes), [b])
 
     def _scatter(self, b: ir.Buffer, d: ir.Scatter) -> _Code:
         """Loops in order, since the last write must win. They are preceded by a copy of the target, if it is read later."""
-        kernel, steps = schedule_scatter(build([b], {n: self.program.buffers[n].layout.dtype for n in b.reads}))
-        code = self._loops("scatter", kernel, steps, [b])
-        if d.target in self.taken:
+        code = self._loops("scatter", scatter_kernel(b, self.dtypes), [b])
+        if d.target in self.taken or self.places[d.target] == self.places[b.name]:
             return code
         copied, symbolic = _cost(b.layout.nbytes, 0.125)
         copy = f"__builtin_memcpy({self._pointer(b.name)}, {self._pointer(d.target)}, {size_source(b.layout.nbytes)});"
@@ -486,8 +492,7 @@ class _Compiler:
 
     def _write(self, w: ir.Write) -> _Code:
         target = self.program.buffers[w.input]
-        kernel, steps = schedule_pointwise(copy_loops(target, w.value))
-        return self._loops("write", kernel, steps, [target])
+        return self._loops("write", copy_kernel(target, w.value), [target])
 
     # ---- source units ----
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from eager.base.fake import fake_like
 
 import eager as torch
 from eager import nn
+from eager.base.spec import fake_like
 from eager.optable.table import OPS
 from fxir.base.options import CompileOptions, GraphKind
 from fxir.trace.trace import trace

@@ -320,7 +320,8 @@ class Function:
 
     def loop(self, s: Loop, begin: str, end: str) -> None:
         """A C loop. The innermost parallel loop is a vector loop too: its iterations have no order."""
-        tile = None if s.axis.name in self.ranges else transposition(s)
+        is_nest = len(s.body) == 1 and isinstance(s.body[0], Loop)
+        tile = transposition(s) if is_nest and s.axis.name not in self.ranges else None
         if tile is not None:
             self.transpose(tile)
             return

@@ -189,6 +189,8 @@ class _Compiler:
 
     def _write_in_place(self) -> dict[str, str]:
         """Place results in the memory of the inputs that they overwrite, where the order of the loops allows it; these results."""
+        if not self.program.writes:
+            return {}
         own = {i: nest for i, nest in self.nests.items() if i not in self.absorbed and i not in self.kept}
         homes, objections = in_place(self.made, own, {*self.places, *self.taken, *self.taken.values()})
         for name, given in homes.items():

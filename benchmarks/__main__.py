@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from benchmarks import dynamic, eager, guards, harness, models, overhead
+from benchmarks import dynamic, eager, guards, harness, kernels, models, overhead
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -25,7 +25,13 @@ def _parser() -> argparse.ArgumentParser:
     four = names.add_parser("guards", help="entry and guards of a warm module of up to 100 parameters, beside its kernels")
     five = names.add_parser("dynamic", help="code for all sizes against code for one size; one compilation against one per size")
     five.add_argument("--rounds", type=int, default=15)
-    for each in (one, two, three, four, five):
+    six = names.add_parser("kernels", help="graphs of a few ops beside torch.compile, and numpy's copy of the same bytes")
+    six.add_argument("--torch-python", metavar="PATH", help="an interpreter with torch (default: this interpreter)")
+    six.add_argument("-k", metavar="TEXT", help="only the rows whose name contains TEXT, or the rows of that group")
+    six.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    six.add_argument("--runs", type=int, default=3, help="runs of a row; two of three decide")
+    six.add_argument("--mode", default="default", help="framejit's mode of torch.compile")
+    for each in (one, two, three, four, five, six):
         each.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
     return parser
 
@@ -34,6 +40,11 @@ def main() -> int:
     """Run one benchmark. Result: 0 if every figure with a limit keeps it, 1 otherwise."""
     args = _parser().parse_args()
     conditions = harness.calm()
+    if args.name == "kernels":
+        torch_at = overhead.torch_python(args.torch_python)
+        rows = kernels.measured(torch_at=torch_at, threads=args.threads, text=args.k, runs=args.runs, mode=args.mode)
+        harness.show("kernels", kernels.table(rows), rows, conditions, args.json)
+        return 0 if all(row.holds is not False for row in rows) else 1
     if args.name == "overhead":
         torch_at = overhead.torch_python(args.torch_python)
         found = overhead.figures(rounds=args.rounds, torch_at=torch_at)

@@ -26,7 +26,7 @@ from rich.table import Table
 
 CALM_NUMPY_ADD_US = 0.5
 CALM_GXX_S = 0.05
-_WIDTH = 140  # of a table in a file
+_WIDTH = 170  # of a table in a file
 _CALM_FACTOR = 1.6  # above this factor a figure depends more on other load than on the code
 
 _KERNEL = """
@@ -134,7 +134,7 @@ def fmt(value: float) -> str:
 
 
 class Progress:
-    """Names the row that is being measured, in one line of a terminal's standard error. total: rows."""
+    """Names the row that is measured, on standard error: in one line of a terminal, else a line each. total: rows."""
 
     def __init__(self, total: int) -> None:
         self._total, self._done = total, 0
@@ -151,7 +151,11 @@ class Progress:
     def step(self, text: str) -> None:
         """Begin the next row."""
         self._done += 1
-        self._status.update(f"{self._done} of {self._total}: {text}")
+        line = f"{self._done} of {self._total}: {text}"
+        if sys.stderr.isatty():
+            self._status.update(line)
+        else:
+            print(line, file=sys.stderr, flush=True)
 
 
 def show(title: str, table: Table, figures: Sequence[Any], conditions: Calm, json_path: Path | None) -> None:

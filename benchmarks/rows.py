@@ -107,13 +107,12 @@ def integers(below: int, *shape: int, seed: int = 0) -> torch.Tensor:
 
 
 def drawn(module: nn.Module, seed: int = 0) -> Any:
-    """`module` with every weight of two or more dims drawn, scaled by the root of its inputs; biases and norms stay."""
+    """`module` with weights drawn, scaled by the root of their inputs, and small biases; the scales of norms stay 1."""
     rng = np.random.default_rng(seed)
     with torch.no_grad():
-        for weight in module.parameters():
-            if weight.dim() >= 2:
-                shape = tuple(weight.shape)
-                values = rng.standard_normal(shape, dtype=np.float32)
-                values *= np.float32(max(1, np.prod(shape[1:])) ** -0.5)
-                weight.copy_(torch.from_numpy(values))
+        for name, weight in module.named_parameters():
+            shape = tuple(weight.shape)
+            scale = max(1, int(np.prod(shape[1:]))) ** -0.5 if len(shape) > 1 else 0.02
+            if len(shape) > 1 or "bias" in name:
+                weight.copy_(torch.from_numpy(rng.standard_normal(shape, dtype=np.float32) * np.float32(scale)))
     return module

@@ -6,7 +6,8 @@ rows. A process imports no other library than the measured one: its peak memory 
     open    row, suite, mode       build the program; close an earlier one
     warm    variant                first calls of a variant ("compiled", "eager", "copy") -> s, of the first call
     time    variant, count         -> s, of `count` calls
-    sample  variant                -> up to 4096 elements of each result, evenly spaced
+    sample  variant                -> up to 4096 elements of each result of the first call, evenly spaced; the losses of the first
+                                   three training steps, which depend on the gradients and the updates
     peak                           -> mb, the largest resident memory so far; running_mb, since the last warm
 """
 
@@ -29,7 +30,9 @@ SAMPLED = 4096  # most elements of a result that are compared
 
 
 class Program(Protocol):
-    """A row opened in one library."""
+    """A row opened in one library. steps: whether each run changes the program's weights."""
+
+    steps: bool
 
     def variant(self, name: str) -> Callable[[], Any]:
         """A run of the program in one way."""
@@ -50,6 +53,7 @@ class TensorProgram:
         rows = importlib.import_module(f"benchmarks.{suite}").ROWS
         self._row = next(r for r in rows if r.name == name)
         self._case = self._row.make()
+        self.steps = self._case.optimizer is not None
         self._options: dict[str, Any] = {"dynamic": False, "mode": "default" if mode == "best" else mode}
         if mode == "best":
             _prefer_fastest(self._torch, self._row, self._case)
@@ -84,6 +88,8 @@ def _prefer_fastest(torch: Any, row: Any, case: Any) -> None:
 
 class EngineProgram:
     """An exported row under ONNX Runtime or OpenVINO. path: the .onnx file; its inputs are beside it, in input_I.npy."""
+
+    steps = False
 
     def __init__(self, library: str, path: Path, threads: int) -> None:
         given = [np.load(p) for p in sorted(path.parent.glob("input_*.npy"))]
@@ -128,9 +134,10 @@ class Worker:
         self._library, self._threads = library, threads
         self._program: Program | None = None
         self._runs: dict[str, Callable[[], Any]] = {}
+        self._samples: dict[str, list[list[float]]] = {}
         self._peak_kb = 0
         if library in ("eager", "torch"):
-            _alias(library)
+            alias(library)
             importlib.import_module("eager").set_num_threads(threads)
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -153,10 +160,14 @@ class Worker:
         assert self._program is not None
         start = time.perf_counter()
         run = self._runs[variant] = self._program.variant(variant)
-        run()
+        result = run()
         first_s = time.perf_counter() - start
+        self._samples[variant] = self._sampled(result)
+        del result
         for _ in range(2):
-            run()
+            again = self._sampled(run())
+            if self._program.steps:
+                self._samples[variant] += again
         self._peak_kb = max(self._peak_kb, _peak_kb())
         with suppress(OSError):  # 5: begin to record the largest resident memory again
             Path("/proc/self/clear_refs").write_text("5")
@@ -170,12 +181,15 @@ class Worker:
         return {"s": time.perf_counter() - start}
 
     def sample(self, variant: str) -> dict[str, Any]:
+        return {"values": self._samples[variant]}
+
+    def _sampled(self, result: Any) -> list[list[float]]:
         assert self._program is not None
         found = []
-        for array in self._program.arrays(self._runs[variant]()):
+        for array in self._program.arrays(result):
             flat = array.reshape(-1)
             found.append(flat[:: max(1, flat.size // SAMPLED)][:SAMPLED].astype(np.float64).tolist())
-        return {"values": found}
+        return found
 
     def peak(self) -> dict[str, Any]:
         running = _peak_kb()
@@ -188,7 +202,7 @@ def _peak_kb() -> int:
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:"))
 
 
-def _alias(library: str) -> None:
+def alias(library: str) -> None:
     """Let `import eager` in the rows give the measured library."""
     if library != "eager":
         for name in ("", ".nn", ".nn.functional"):

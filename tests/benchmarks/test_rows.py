@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import kernel_rows
+import eager as torch
+from benchmarks import kernel_rows, model_rows
 from benchmarks.kernels import Kernel, measured
+from benchmarks.models import Model
 from benchmarks.peers import PeerError, Runs, Worker, agreement
-from benchmarks.rows import Row, chosen
+from benchmarks.rows import Row, chosen, drawn
 
 
 def test_names_of_rows_are_distinct_and_every_group_has_a_required_ratio() -> None:
@@ -77,3 +79,35 @@ def test_results_that_differ_are_noted() -> None:
     assert "differs by" in agreement([[1.0, 2.1]], [[1.0, 2.0]], 1e-4)
     assert "differs" in agreement([[float("nan")]], [[1.0]], 1e-4)
     assert agreement([[1.0]], [[1.0], [2.0]], 1e-4) == "1 results, peer 2"
+
+
+def test_the_weights_of_a_row_are_the_same_in_every_process() -> None:
+    first, second = (drawn(torch.nn.Linear(3, 4)) for _ in range(2))
+    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
+    assert bool((drawn(torch.nn.LayerNorm(3)).weight == 1).all())
+
+
+PUBLISHED = {"ResNet-50": 25.56e6, "BERT-base": 108.9e6, "ViT-B/16": 86.57e6, "GPT-2 124M": 124.4e6, "MLP-Mixer S/16": 18.5e6}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_networks_have_the_published_number_of_parameters(name: str) -> None:
+    (row,) = [r for r in model_rows.ROWS if r.name == name]
+    count = sum(p.numel() for p in row.make().fn.parameters())
+    assert abs(count - PUBLISHED[name]) < 0.01 * PUBLISHED[name]
+
+
+def test_a_training_row_changes_the_weights_and_lowers_the_loss() -> None:
+    (row,) = [r for r in model_rows.ROWS if r.name == "small GPT, training"]
+    run = row.make().runner()
+    losses = [float(run()) for _ in range(3)]
+    assert losses[0] > losses[1] > losses[2]
+
+
+def test_the_fastest_peer_decides_and_memory_counts() -> None:
+    ratios = {"torch": [2.0, 2.0, 2.0], "openvino": [1.0, 1.2, 1.3], "torch eager": [0.1, 0.1, 0.1]}
+    model = Model("m", "inference", 1, {"framejit": 1.0}, ratios, {"framejit": 90.0, "torch": 100.0, "torch eager": 50.0}, required=1.1)
+    assert model.ratio == 1.2 and model.memory == 0.9 and model.misses == []
+    training = Model("m", "training", 1, {"framejit": 1.0}, {"torch": [1.0]}, model.peak_mb, required=1.4)
+    assert training.memory == 1.8 and training.misses == ["time", "memory"]

@@ -98,7 +98,7 @@ def chosen(rows: Sequence[Row], text: str | None) -> list[Row]:
 def draw(*shape: int, scale: float = 1.0, seed: int = 0, grad: bool = False) -> torch.Tensor:
     """Normal numbers times `scale`, float32."""
     values = np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
-    return torch.from_numpy(values * np.float32(scale)).requires_grad_(grad)
+    return torch.from_numpy(np.asarray(values * np.float32(scale))).requires_grad_(grad)
 
 
 def integers(below: int, *shape: int, seed: int = 0) -> torch.Tensor:

@@ -12,7 +12,11 @@ from benchmarks import kernel_rows, model_rows
 from benchmarks.kernels import Kernel, measured
 from benchmarks.models import Model
 from benchmarks.peers import PeerError, Runs, Worker, agreement
-from benchmarks.rows import Row, chosen, drawn
+from benchmarks.rows import Row, chosen, draw, drawn
+
+
+def test_a_drawn_number_has_no_dims() -> None:
+    assert draw().shape == () and draw(2, 3).shape == (2, 3)
 
 
 def test_names_of_rows_are_distinct_and_every_group_has_a_required_ratio() -> None:

@@ -62,7 +62,7 @@ def print_kernel(kernel: Kernel, places: Mapping[str, Place], parallel_ns: int, 
     for k, s in enumerate(statements):
         name = NAME if len(statements) == 1 else f"{NAME}_{k}"
         texts.append(Function(kernel, pointers).text(name, s))
-        count, each = _cost(s)
+        count, each = cost_of(s)
         costs.append((count, each))
         is_parallel = isinstance(s, Loop) and s.kind == "parallel"
         calls.append(launch(name, "args", count, each, parallel_ns) if is_parallel else f"{name}(args, 0, 1);")
@@ -88,11 +88,13 @@ def _roots(body: Block) -> tuple[list[Statement], list[Local]]:
 class Pointers:
     """The pointers in `args`, in order of first use. No two buffers of a kernel overlap.
 
-    shared: locals that several functions use; they are in scratch memory of the thread that calls.
+    shared: locals that several functions use; they are in scratch memory of the thread that calls. outer: axes of loops around the
+    functions, whose values are in `args` too.
     """
 
-    def __init__(self, kernel: Kernel, places: Mapping[str, Place], shared: Sequence[Local]) -> None:
+    def __init__(self, kernel: Kernel, places: Mapping[str, Place], shared: Sequence[Local], outer: Sequence[str] = ()) -> None:
         self.places = places
+        self.outer = {axis: f"x_{k}" for k, axis in enumerate(outer)}
         self.shared = {x.name: x for x in shared}
         locals_ = {s.local.name for s in walk(kernel.body) if isinstance(s, Allocate)}
         spilled = {s.local.spill.name for s in walk(kernel.body) if isinstance(s, Allocate) and s.local.spill is not None}
@@ -103,9 +105,15 @@ class Pointers:
         """The number of the pointer to a buffer."""
         return self._numbers.setdefault(buffer, len(self._numbers))
 
+    def axis(self, name: str) -> str:
+        """The name in C++ of an axis of a loop around the functions."""
+        return self.outer[name]
+
     def declaration(self, number: int) -> str:
-        """The declaration of a pointer in a function that has `args`."""
+        """The declaration of a pointer, or of an outer axis, in a function that has `args`."""
         name = list(self._numbers)[number]
+        if name in self.outer:
+            return f"const i64 {self.outer[name]} = (i64)args[{number + 1}];"
         t = f"{TYPE[self.shared[name].dtype if name in self.shared else self.places[name].dtype]}*"
         const = "" if name in self.written or name in self.shared else "const "
         return f"{const}{t} RESTRICT p{number} = ({const}{t})args[{number + 1}];"
@@ -118,7 +126,8 @@ class Pointers:
             starts[name] = total
             total = plain(total + ceildiv(product((x.size, x.dtype.itemsize)), 64) * 64)
         scratch = f"(char*)rt->scratch(rt, 0, {size_source(total)})"
-        return tuple(f"{scratch} + {size_source(starts[n])}" if n in starts else self.places[n].source for n in self._numbers)
+        found = {n: f"{scratch} + {size_source(at)}" for n, at in starts.items()} | dict.fromkeys(self.outer, "0")
+        return tuple(found[n] if n in found else self.places[n].source for n in self._numbers)
 
 
 @dataclass(slots=True)
@@ -303,22 +312,30 @@ class Function:
 
     def store(self, places: Sequence[Element], values: Sequence[ir.Value]) -> None:
         """All values are computed before the first is stored: a state may read its own components."""
-        names = [self.value(v) for v in values]
+        unknown = [v for v in values if v not in self.known]
+        # a later read of an element in this iteration finds its value
+        elements = [None if p.indirect else ir.load(p.name, p.index, v.dtype) for p, v in zip(places, values, strict=True)]
+        self.compute_all(ir.walk(unknown) if unknown else ())
+        names = [self.known[v][0] for v in values]
         targets = [self.element(p.name, p.index, {s.name: self.value(v) for s, v in p.indirect}) for p in places]
-        for place, target, name, value in zip(places, targets, names, values, strict=True):
+        for place, target, name, element in zip(places, targets, names, elements, strict=True):
             self.line(f"{target} = {name};")
             self.forget(place.name)
-            if not place.indirect:  # a later read of the element in this iteration finds the value
-                self.remember(ir.load(place.name, place.index, value.dtype), name, len(self.levels) - 1, frozenset((place.name,)))
+            if element is not None:
+                self.remember(element, name, len(self.levels) - 1, frozenset((place.name,)))
 
     # -- values ----------------------------------------------------------------------------------------------------
     def value(self, root: ir.Value) -> str:
         """The name or literal of a value, which is computed if it is not known."""
         if root not in self.known:
-            for v in ir.walk([root]):
-                if v not in self.known:
-                    self.compute(v)
+            self.compute_all(ir.walk([root]))
         return self.known[root][0]
+
+    def compute_all(self, order: Iterable[ir.Value]) -> None:
+        """Compute the values that are not known; operands come before users."""
+        for v in order:
+            if v not in self.known:
+                self.compute(v)
 
     def compute(self, v: ir.Value) -> None:
         level = max([self.own_level(v), *(self.known[c][1] for c in v.children)])
@@ -393,6 +410,12 @@ class Function:
         """An index expression over printed loops and symbols of the graph."""
         if not isinstance(e, E.Expr):
             return str(e)
+        if isinstance(e, E.Sym) and not bound and e.name in self.axes:
+            return self.axes[e.name]
+        for s in e.symbols:
+            if s.name in self.pointers.outer and s.name not in self.axes:
+                self.axes[s.name] = self.pointers.axis(s.name)
+                self.used.add(self.pointers.number(s.name))
         self.symbols |= {s.name for s in e.symbols if s.name not in self.axes and (bound is None or s.name not in bound)}
         return to_source(e, STYLE.with_names({**self.axes, **bound}) if bound else self.style)
 
@@ -404,7 +427,7 @@ def _written(body: Block) -> frozenset[str]:
     return frozenset(p.name for s in walk(body) for p in places_of(s))
 
 
-def _cost(s: Statement) -> tuple[Size, Cost]:
+def cost_of(s: Statement) -> tuple[Size, Cost]:
     """The iterations of a parallel loop and the cost of each; one iteration for any other statement."""
     if isinstance(s, Loop) and s.kind == "parallel":
         terms = _terms(s.body, 1, frozenset((s.axis,)))
@@ -437,4 +460,4 @@ def _iterations(loop: Loop, around: frozenset[E.Sym]) -> Size:
     return int(n.hi) if isinstance(n, E.Expr) and n.symbols & around and n.hi < math.inf else n
 
 
-__all__ = ["print_kernel"]
+__all__ = ["Function", "Pointers", "cost_of", "print_kernel"]

@@ -367,7 +367,7 @@ def _gemm_units(request: Request, number: int, tools: Toolchain) -> list[SourceU
         name = f"product{number}_{i}"
         code = gemm.render(p, name, None, tools, choice, request.packed)
         cores[code.unit.name] = code.unit
-        text.append(code.text)
+        text += [code.text, code.pack_text]
         text.append(f"{head} {{ {name}(({real} *)bufs[0], ({real} *)bufs[1], ({real} *)bufs[2], 0, bufs, rt); }}")
         if code.pack_symbol:
             text.append(f"{_HEAD} pack{number}_{i}(char **bufs, const Runtime *) {{ {code.pack_symbol}(bufs[0], bufs[1]); }}")

@@ -21,11 +21,11 @@ from fxir.symbols.shapes import NeedsStatic
 from inductor.artifact import format as A
 from inductor.base.request import Request
 from inductor.base.toolchain import compile_workers
-from inductor.cpp.contractions import Core, choose_core, print_contraction
+from inductor.cpp.contractions import Core, choose_core, print_steps
 from inductor.cpp.kernel import Kernel, Place
 from inductor.cpp.loops import print_kernel
 from inductor.cpp.prelude import prelude
-from inductor.cpp.products import problem_of
+from inductor.cpp.products import Problem, problem_of
 from inductor.cpp.units import NAME, SIZES, SIZES_IN, Functions, Sizes, arguments, comment, declared, spread
 from inductor.cpp.values import size_source
 from inductor.cpp.vector_math import forms_used
@@ -43,6 +43,7 @@ from inductor.plan.heuristics import (
     expand_product,
     schedule_pointwise,
     schedule_product,
+    schedule_recurrence,
     schedule_rows,
     schedule_scatter,
     schedule_step,
@@ -83,11 +84,11 @@ class _Code:
 
 
 class _Pack(NamedTuple):
-    """A weight in panels: the plan's buffer of the weight, its bytes in panels, and the step whose code packs it."""
+    """A weight in panels: the plan's buffer of the weight, its bytes in panels, and the function that packs it."""
 
     source: int
     nbytes: int
-    step: int
+    symbol: str
 
 
 class _Compiler:
@@ -100,8 +101,7 @@ class _Compiler:
         self.functions = Functions()
         self.notes: list[str] = [str(r) for r in made.refusals]
         self.packs: dict[str, _Pack] = {}  # by name of the packed weight
-        self.pack_symbols: dict[int, str] = {}  # by step: the function that packs its weight
-        self.cores: dict[int, Core] = {}
+        self.cores: dict[int, dict[str, Core]] = {}  # by step, then by name of the contraction
         self.kernels: dict[int, tuple[loops.Kernel, loop_steps.Schedule]] = {}
         self.absorbed: dict[int, int] = {}  # nests that run on the blocks of a product -> its step
         self.made_at = {m.name: i for i, s in enumerate(made.steps) for m in (s.members if isinstance(s, Nest) else [s.member])}
@@ -139,7 +139,7 @@ class _Compiler:
         outputs = tuple(self._output(r, positions) for r in self.program.outputs)
         written = tuple(self.program.inputs.index(w.input) for w in self.program.writes)
         symbols = tuple(A.Symbol(s, source.kind, source.input, source.dim) for s, source in self.program.symbols)
-        packs = tuple(A.Pack(self.pack_symbols[p.step], p.source, p.nbytes) for p in self.packs.values())
+        packs = tuple(A.Pack(p.symbol, p.source, p.nbytes) for p in self.packs.values())
         plan = A.ArtifactPlan(inputs, outputs, allocations, constants, packs, arena, steps, written,
                               checks=tuple(A.Check(*c) for c in self.program.checks), symbols=symbols)  # fmt: skip
         plan = replace(plan, derived=self.sizes.derived(plan))
@@ -169,6 +169,8 @@ class _Compiler:
 
     def _write_in_place(self) -> dict[str, str]:
         """Place results in the memory of the inputs that they overwrite, where the order of the loops allows it; these results."""
+        if not self.program.writes:
+            return {}
         own = {i: nest for i, nest in self.nests.items() if i not in self.absorbed}
         homes, objections = in_place(self.made, own, {*self.places, *self.taken, *self.taken.values()})
         for name, given in homes.items():
@@ -227,13 +229,13 @@ class _Compiler:
         names = {m.buffer.name for b in self.nests[i].bundles for m in b.members}
         for b in self.nests[i].bundles:
             for m in b.members:
-                names |= {v.buffer for v in ir.walk([m.value]) if isinstance(v, ir.Load)}
+                names |= {v.buffer for v in m.value.loads}
         return names - {n for n, size in self.local[i].items() if isinstance(size, int)}
 
     def _results(self, d: Any) -> list[str]:
-        """Every buffer that an extern call writes; results without readers need memory too."""
+        """Every buffer that an extern call or a recurrence writes; results without readers need memory too."""
         if not isinstance(d, ir.Extern):
-            return []
+            return list(d.results) if isinstance(d, ir.Recurrence) else []
         return [b.name for b in self.results[d.call].values()]
 
     def _output(self, r: Any, returned: Mapping[str, int]) -> A.Output:
@@ -253,39 +255,68 @@ class _Compiler:
 
     def _schedule_products(self, plan: A.ArtifactPlan) -> None:
         """Runs before memory is placed, since packed weights need buffers."""
-        for i, step in enumerate(self.made.steps):
-            if isinstance(step, Single) and isinstance(step.member.definition, ir.Contraction):
-                follower = self._follower(i, step.member)
-                self._schedule_product(i, step.member, follower, plan)
-                kernel, _ = self.kernels[i]
-                self.memory |= kernel.temporary
-
-    def _schedule_product(self, i: int, b: ir.Buffer, follower: int, plan: A.ArtifactPlan) -> None:
         dtypes = {n: x.layout.dtype for n, x in self.program.buffers.items()}
+        calls: set[str] = set()
+        for i, step in enumerate(self.made.steps):
+            d = step.member.definition if isinstance(step, Single) else None
+            if isinstance(step, Single) and isinstance(d, ir.Contraction):
+                self._schedule_product(i, step.member, self._follower(i, step.member), dtypes, plan)
+            elif isinstance(step, Single) and isinstance(d, ir.Recurrence) and d.call not in calls:
+                calls.add(d.call)
+                memory = {n: dtypes[n] for n in (*d.reads, *d.results)}
+                self._choose_cores(i, *schedule_recurrence(build([step.member], memory)), plan)
+            else:
+                continue
+            self.memory |= self.kernels[i][0].temporary
+
+    def _schedule_product(self, i: int, b: ir.Buffer, follower: int, dtypes: Mapping[str, dtype], plan: A.ArtifactPlan) -> None:
         made = schedule_product(b, (), dtypes, (b.name,))
         assert not isinstance(made, LoopRefusal)
         (s,) = made[0].body
         assert isinstance(s, loops.Contract)
         problem = problem_of(s, dtypes[b.name])
-        if problem is None:
-            self.kernels[i] = expand_product(made[0], b.name)
-            return
-        packable = self._packable(i, s, problem.starts[1], plan)
-        core = choose_core(problem, follower >= 0, packable, self.request.tools, self.request.has_blas)
-        if follower >= 0 and core.code is not None:
+        if follower >= 0 and problem is not None and self._core(s, problem, True, plan, False).code is not None:
             after = self.made.steps[follower]
             assert isinstance(after, Nest)
             stored = self.memory - {b.name} if self._is_read_by(b.name, after) else self.memory
             found = schedule_product(b, after.members, dtypes, stored)
             if isinstance(found, LoopRefusal):
                 self._refuse(b.name, after, found.reason)
-                core = choose_core(problem, False, packable, self.request.tools, self.request.has_blas)
             else:
                 made, self.absorbed[follower] = found, i
-        self.kernels[i], self.cores[i] = made, core
-        if core.packed:
-            assert core.code is not None
-            self.packs.setdefault(core.packed, _Pack(self._weight(s.b, plan), core.code.packed_bytes, i))
+        self._choose_cores(i, *made, plan)
+
+    def _choose_cores(self, i: int, kernel: loops.Kernel, steps: loop_steps.Schedule, plan: A.ArtifactPlan) -> None:
+        """Choose the core of each contraction of a step. A contraction that no core takes becomes plain loops."""
+        cores: dict[str, Core] = {}
+        for s in loops.walk(kernel.body):
+            if isinstance(s, loops.Contract):
+                problem = problem_of(s, kernel.dtypes[s.place.name])
+                if problem is None:
+                    kernel, more = expand_product(kernel, s.name)
+                    steps = (*steps, *more)
+                else:
+                    cores[s.name] = self._core(s, problem, bool(s.body), plan, True)
+        self.kernels[i] = kernel, steps
+        if cores:
+            self.cores[i] = cores
+
+    def _core(self, s: loops.Contract, problem: Problem, is_followed: bool, plan: A.ArtifactPlan, is_final: bool) -> Core:
+        """The core for a contraction. is_final: its packed weight needs a buffer; loops that follow it exclude BLAS."""
+        can_pack = self._can_pack(s, problem.starts[1], plan)
+        tools, has_blas = self.request.tools, self.request.has_blas
+        core = choose_core(problem, is_followed, can_pack, tools, has_blas)
+        if not is_final:
+            return core
+        if core.code is None and is_followed:
+            core = choose_core(problem, True, can_pack, tools, False)
+        if core.code is None or not core.code.pack_text:
+            return core
+        assert isinstance(s.b, ir.Load)
+        symbol = f"{self.functions.add('weight', core.code.pack_text, s.b.buffer)}_pack"
+        name = f"{s.b.buffer} {symbol}"
+        self.packs.setdefault(name, _Pack(self._weight(s.b, plan), core.code.packed_bytes, symbol))
+        return core._replace(packed=name)
 
     def _follower(self, i: int, product: ir.Buffer) -> int:
         """The first nest that reads the product, if all its other inputs exist by then; else -1."""
@@ -312,14 +343,12 @@ class _Compiler:
         leaves = {r.buffer for r in self.program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in self.program.writes}
         return readers <= nest.produced and product not in leaves
 
-    def _packable(self, i: int, s: loops.Contract, start: Size, plan: A.ArtifactPlan) -> str:
-        """The name of operand b in panels, if it is a weight that is the same in every call: a parameter or a lifted tensor."""
+    def _can_pack(self, s: loops.Contract, start: Size, plan: A.ArtifactPlan) -> bool:
+        """Whether operand b is a weight that is the same in every call, a parameter or a lifted tensor, which panels can hold."""
         if not self.request.packing or start != 0 or s.axes.batch or not isinstance(s.b, ir.Load):
-            return ""
+            return False
         layout = self.program.buffers[s.b.buffer].layout
-        if is_symbolic(*layout.shape, *layout.strides) or self._weight(s.b, plan) < 0:
-            return ""
-        return f"{s.b.buffer} packed for step {i}"
+        return not is_symbolic(*layout.shape, *layout.strides) and self._weight(s.b, plan) >= 0
 
     def _weight(self, v: ir.Value, plan: A.ArtifactPlan) -> int:
         """The plan's buffer of a parameter or a lifted tensor, or -1."""
@@ -365,7 +394,7 @@ class _Compiler:
         if not kernel.body:
             return _Code()
         self._log_loops(kernel, steps, computed)
-        printed = print_kernel(kernel, self.places, self.request.knobs.parallel_ns, _title(computed))
+        printed = print_kernel(kernel, self.places, self.request.knobs.parallel_ns, ir.titles(computed))
         return self._call(printed, self.functions.add(prefix, printed.text, printed.title))
 
     def _log_loops(self, kernel: loops.Kernel, steps: loop_steps.Schedule, computed: Sequence[ir.Buffer]) -> None:
@@ -384,7 +413,7 @@ class _Compiler:
 
     def _single(self, i: int, b: ir.Buffer) -> _Code:
         d = b.definition
-        if isinstance(d, ir.Contraction):
+        if isinstance(d, ir.Contraction | ir.Recurrence):
             return self._product(i, b)
         if isinstance(d, ir.Scan):
             return self._scan(b)
@@ -419,20 +448,20 @@ class _Compiler:
         return f"(bufs[{p.entry}] + {p.offset} + {size_source(inside)})"
 
     def _product(self, i: int, b: ir.Buffer) -> _Code:
+        if i not in self.kernels:  # another result of a recurrence, which is one step
+            return _Code()
         kernel, steps = self.kernels[i]
-        after = [j for j, at in self.absorbed.items() if at == i]
-        members = [b, *(m for j in after for m in self._members(j))]
-        core = self.cores.get(i)
-        if core is None:
+        members = [b, *(m for j, at in self.absorbed.items() if at == i for m in self._members(j))]
+        cores = self.cores.get(i)
+        if cores is None:
             return self._loops("k", kernel, steps, members)
         self._log_loops(kernel, steps, members)
-        if core.code is not None:
-            self.units.setdefault(core.code.unit.name, core.code.unit)
-            self.notes.append(f"{b.name}: {core.code.note}")
-        printed = print_contraction(kernel, core, self.places, _title(members))
-        name = self.functions.add("gemm", printed.text, printed.title) if printed.text else ""
-        self.pack_symbols[i] = f"{name}_pack"
-        return self._call(printed, name)
+        for name, core in cores.items():
+            if core.code is not None:
+                self.units.setdefault(core.code.unit.name, core.code.unit)
+                self.notes.append(f"{name}: {core.code.note}")
+        printed = print_steps(kernel, cores, self.places, self.request.knobs.parallel_ns, ir.titles(members))
+        return self._call(printed, self.functions.add("gemm", printed.text, printed.title) if printed.text else "")
 
     def _members(self, i: int) -> list[ir.Buffer]:
         step = self.made.steps[i]
@@ -477,10 +506,6 @@ class _Compiler:
             texts.append(self.sizes.function(plan.derived))
         calls = codes_segments(codes, checked)
         return spread(head, texts, calls, compile_workers(), lambda text: forms_used(text, start, vector_functions))
-
-
-def _title(computed: Sequence[ir.Buffer]) -> str:
-    return "; ".join(f"{b.name}: {b.source.title or 'copy'}" for b in computed)
 
 
 def _extern_results(program: ir.Program) -> dict[str, dict[int, ir.Buffer]]:

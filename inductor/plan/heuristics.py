@@ -1,7 +1,8 @@
 """The schedule that a kernel has by default, chosen by rules: no kernel is run.
 
-`schedule_step` is for groups of definitions, `schedule_product` for contractions, `schedule_rows` for scans, `schedule_scatter` for
-scatters. Each tries steps in order. A step that `inductor.loops.apply` refuses is left out, so that the result is always legal.
+`schedule_step` is for groups of definitions, `schedule_product` for contractions, `schedule_recurrence` for recurrences,
+`schedule_rows` for scans, `schedule_scatter` for scatters. Each tries steps in order. A step that `inductor.loops.apply` refuses
+is left out, so that the result is always legal.
 """
 
 from __future__ import annotations
@@ -34,7 +35,18 @@ from inductor.loops.steps import (
     Stages,
     Step,
 )
-from inductor.loops.tree import Accumulate, Allocate, Block, Kernel, Loop, places_of, values_of, walk
+from inductor.loops.tree import (
+    Accumulate,
+    Allocate,
+    Block,
+    Contract,
+    Kernel,
+    Loop,
+    loops_of,
+    places_of,
+    values_of,
+    walk,
+)
 from inductor.plan.pieces import cuts, line
 from inductor.plan.schedule import Nest
 
@@ -108,6 +120,35 @@ def schedule_product(product: ir.Buffer, after: Sequence[ir.Buffer], dtypes: Map
         return Refusal(Follow(product.name, ""), "only pointwise loops can follow a product block by block")
     any(s.attempt(Share(product.name, x.name)) for x in after)
     return s.kernel, tuple(s.steps)
+
+
+def schedule_recurrence(kernel: Kernel) -> tuple[Kernel, Schedule]:
+    """The steps of a recurrence: loops over time stay in order, and inside of them contractions take the loops that follow them."""
+    s = _Scheduler(kernel, [])
+    _join_all(s)
+    for block in _timed(s.kernel.body):
+        names = [x.name if isinstance(x, Contract) else x.axis.name for x in block if isinstance(x, Contract | Loop)]
+        before = ""
+        for name in names:
+            loop = loops_of(s.kernel.body).get(name)
+            if loop is None:
+                before = name
+            elif not _is_timed(loop):
+                _merge(s, [x.axis.name for x in _chain(loop)])
+                made = _made_of(s.kernel, name).axis.name
+                if not before or not s.attempt(Follow(before, made)):
+                    _shape(s, made)
+                before = ""
+    return s.kernel, tuple(s.steps)
+
+
+def _is_timed(loop: Loop) -> bool:
+    return any(isinstance(x, Contract) for x in walk(loop.body))
+
+
+def _timed(block: Block) -> list[Block]:
+    """The block and the bodies of its loops that hold contractions."""
+    return [block, *(inner for x in block if isinstance(x, Loop) and _is_timed(x) for inner in _timed(x.body))]
 
 
 def expand_product(kernel: Kernel, product: str) -> tuple[Kernel, Schedule]:
@@ -355,7 +396,7 @@ def _tile(s: _Scheduler, outer: Loop, inner: Loop) -> str | None:
         return None
     rows = next((n for n in TILE_ROWS if outer.extent % n == 0), 0)
     columns = next((n for n in TILE_COLUMNS if inner.extent % n == 0), 0)
-    loads = [x for st in walk(inner.body) for v in values_of(st) for x in ir.loads_in(v)]
+    loads = [x for st in walk(inner.body) for v in values_of(st) for x in v.loads]
     if not rows or not columns or not any(_runs_along(x, outer, inner) for x in loads):
         return None
     first = row = outer.axis.name
@@ -416,6 +457,7 @@ __all__ = [
     "schedule_nest",
     "schedule_pointwise",
     "schedule_product",
+    "schedule_recurrence",
     "schedule_rows",
     "schedule_scatter",
     "schedule_step",

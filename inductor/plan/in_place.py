@@ -80,7 +80,7 @@ def _order(nest: LoopNest, name: str, given: str, numel: Size) -> str:
         ranges = (*nest.rows, *bundle.inner) if not nest.flat else bundle.inner
         here = ir.linear_position(ranges, [ir.axis(k, n) if n != 1 else 0 for k, n in enumerate(ranges)])
         for m in bundle.members:
-            loads = [x for x in ir.loads_in(m.value) if x.buffer == given]
+            loads = [x for x in m.value.loads if x.buffer == given]
             if loads and (nest.column or m.extra or product(ranges) != numel or any(v.indirect or v.index is not here for v in loads)):
                 return "its loops read the input at other elements"
             if stored and given in m.buffer.reads:  # `m.value` may contain the value of the result, which was computed before

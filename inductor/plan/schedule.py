@@ -43,7 +43,7 @@ class Nest:
 
 @dataclass(frozen=True, slots=True)
 class Single:
-    """A definition that is a separate step: a scan, a scatter, a matrix product, an extern call."""
+    """A definition that is a separate step: a scan, a scatter, a contraction, a recurrence, an extern call."""
 
     member: ir.Buffer
 
@@ -103,6 +103,8 @@ def _drop_unread(program: ir.Program) -> ir.Program:
         d = b.definition
         if isinstance(d, ir.Extern) and (b.name in needed or OPS[d.op].kind is Kind.EFFECT):
             calls.add(d.call)
+        if isinstance(d, ir.Recurrence) and not needed.isdisjoint(d.results):
+            needed.update(d.results)
         if b.name in needed or (isinstance(d, ir.Extern) and d.call in calls):
             needed.add(b.name)
             needed.update(b.reads)

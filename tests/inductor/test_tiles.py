@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import eager as torch
-from eager.base.fake import fake_like
+from eager.base.spec import fake_like
 from fxir.trace.trace import trace
 from inductor.loops.steps import Reorder
 from inductor.lowering import lower

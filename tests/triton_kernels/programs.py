@@ -5,7 +5,7 @@ import numpy as np
 
 import eager
 from eager.base import dtypes
-from eager.base.fake import fake_like
+from eager.base.spec import fake_like
 from eager.nn import functional as F
 from fxir.trace.trace import trace
 from inductor.ir import definitions as ir

@@ -369,8 +369,8 @@ def _gemm_units(request: Request, number: int, tools: Toolchain) -> list[SourceU
         cores[code.unit.name] = code.unit
         text += [code.text, code.pack_text]
         text.append(f"{head} {{ {name}(({real} *)bufs[0], ({real} *)bufs[1], ({real} *)bufs[2], 0, bufs, rt); }}")
-        if code.pack_symbol:
-            text.append(f"{_HEAD} pack{number}_{i}(char **bufs, const Runtime *) {{ {code.pack_symbol}(bufs[0], bufs[1]); }}")
+        if code.pack_text:
+            text.append(f"{_HEAD} pack{number}_{i}(char **bufs, const Runtime *) {{ {name}_pack(bufs[0], bufs[1]); }}")
     return [SourceUnit(f"variants{number}", "\n".join(text)), *cores.values()]
 
 

@@ -136,7 +136,7 @@ def test_a_folder_that_cannot_be_locked_still_gives_entries(tmp_path: Path) -> N
 
 _STEPS = st.lists(
     st.one_of(
-        st.tuples(st.sampled_from(["store", "lookup", "release", "truncate", "flip", "foreign"]), st.integers(0, 3)),
+        st.tuples(st.sampled_from(["store", "lookup", "release", "truncate", "overwrite", "foreign"]), st.integers(0, 3)),
         st.tuples(st.sampled_from(["trim", "clear"]), st.just(0)),
     ),
     max_size=25,
@@ -152,8 +152,8 @@ def _damage(store: Cache, i: int, how: str) -> bool:
     data = path.read_bytes()
     if how == "truncate":
         path.write_bytes(data[: len(data) // 2])
-    elif how == "flip":
-        path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    elif how == "overwrite":
+        path.write_bytes(data[:-1] + b"#")
     else:
         path.write_text(json.dumps({**json.loads(data), "format": -1}))
     return True

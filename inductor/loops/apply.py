@@ -28,12 +28,14 @@ from inductor.loops.steps import (
     Join,
     Lanes,
     Mark,
+    Partials,
     Reorder,
     Schedule,
     Split,
     Stages,
     Step,
 )
+from inductor.loops.tiles import in_partials, objection
 from inductor.loops.tree import (
     Accumulate,
     Allocate,
@@ -92,6 +94,9 @@ def _perform(body: Block, step: Step) -> Block:
             return _join(body, step)
         case Lanes():
             return _lanes(body, step)
+        case Partials():
+            loop = _loop(body, step.axis)
+            return replace_statement(body, loop, in_partials(body, loop, step.width))
         case Columns():
             return _columns(body, step)
         case Stages():
@@ -266,6 +271,8 @@ def _mark(body: Block, step: Mark) -> Block:
     if step.kind in ("parallel", "vector"):
         for a, b in carried(loop):
             raise Refused(_depends(a.place, b.place))
+    if step.kind in ("grid", "lanes", "scan") and (reason := objection(body, loop, step.kind)):
+        raise Refused(reason)
     return replace_statement(body, loop, (Loop(loop.axis, loop.extent, step.kind, loop.body),))
 
 

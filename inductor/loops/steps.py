@@ -46,7 +46,7 @@ class FuseAxes(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """Sets how a loop runs: "parallel", "vector", "unrolled" or "serial"."""
+    """Sets how a loop runs (see `inductor.loops.tree.Loop`)."""
 
     axis: str
     kind: Kind
@@ -76,6 +76,16 @@ class Lanes(NamedTuple):
     block: int
 
 
+class Partials(NamedTuple):
+    """Gives the reductions of an innermost loop a tile of `width` partial results, which are combined after the loop.
+
+    Element k of the tile takes iterations k, k + width, ... A partial result has the type of the reduction's state.
+    """
+
+    axis: str
+    width: int
+
+
 class Columns(NamedTuple):
     """Reduces `width` columns at once: each iteration of the loop `axis` is a column, and the reduced loops run over rows of them.
 
@@ -101,12 +111,12 @@ class Contract(NamedTuple):
     axis: str
 
 
-Step: TypeAlias = Split | Cut | Reorder | FuseAxes | Mark | Distribute | Join | Lanes | Columns | Stages | Contract
+Step: TypeAlias = Split | Cut | Reorder | FuseAxes | Mark | Distribute | Join | Lanes | Partials | Columns | Stages | Contract
 Schedule: TypeAlias = tuple[Step, ...]
 
 _NAMES: Final[dict[str, Any]] = {
     "split": Split, "cut": Cut, "reorder": Reorder, "fuse_axes": FuseAxes, "mark": Mark, "distribute": Distribute, "join": Join,
-    "lanes": Lanes, "columns": Columns, "stages": Stages, "contract": Contract,
+    "lanes": Lanes, "partials": Partials, "columns": Columns, "stages": Stages, "contract": Contract,
 }  # fmt: skip
 _WORD_OF: Final = {cls: name for name, cls in _NAMES.items()}
 

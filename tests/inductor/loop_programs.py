@@ -25,6 +25,7 @@ from inductor.loops.steps import (
     Join,
     Lanes,
     Mark,
+    Partials,
     Reorder,
     Split,
     Stages,
@@ -208,6 +209,7 @@ def _steps_of(loop: Loop) -> Iterator[Step]:
     name = loop.axis.name
     yield from (Split(name, 2), Split(name, 3), Split(name, 2, "peel"), Split(name, 3, "peel"))
     yield from (Mark(name, "parallel"), Mark(name, "vector"), Mark(name, "unrolled"))
+    yield from (Mark(name, "grid"), Mark(name, "lanes"), Mark(name, "scan"))
     first = loop.body[0]
     inner = first.body[0] if isinstance(first, Guard) else first
     if len(loop.body) > 1 or isinstance(first, Allocate):
@@ -217,5 +219,6 @@ def _steps_of(loop: Loop) -> Iterator[Step]:
         both: list[Step] = [Reorder(name, inner.axis.name), FuseAxes(name, inner.axis.name)]
         yield from both * 2
     elif isinstance(first, Accumulate):
-        lanes: list[Step] = [Lanes(name, 2, 2), Lanes(name, 3, 1), Lanes(name, 2, 100), Stages(name, 2), Stages(name, 3)]
+        lanes: list[Step] = [Lanes(name, 2, 2), Lanes(name, 3, 1), Lanes(name, 2, 100), Stages(name, 2), Stages(name, 3), Partials(name, 2),
+                             Partials(name, 4)]  # fmt: skip
         yield from lanes * 3

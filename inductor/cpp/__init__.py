@@ -1,5 +1,5 @@
 """C++ for the CPU: `loops` prints loop trees (start there) with `values` for operations, `kernel` is the record of a printed kernel.
 
-`gemm` and `gemm_core` print matrix products, with `epilogue` for the loops that run on their blocks. `prelude` and `vector_math` are
+`contractions` prints contractions as calls of a core, which `gemm` chooses and `gemm_core` prints. `prelude` and `vector_math` are
 the functions that generated code calls, and `units` collects the texts into source files.
 """

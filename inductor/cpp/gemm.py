@@ -265,15 +265,15 @@ def render(
     before = ""
     if run_time is not None:
         sizes.update(run_time.fields)
-        before = "".join(f"  {line}\n" for line in run_time.lines)
+        before = "".join(f"  {line}\n" for line in ("char **bufs = (char **)args[0];", *run_time.lines))
     fields = [
         "a", "0" if packed else "b", "c", "b" if packed else "0", *sizes.values(), "batch_index",
         choice.mc, choice.nc, choice.kc, int(choice.a_direct), int(choice.direct and not packed),
-        epilogue or "0", "bufs",
+        epilogue or "0", "args",
     ]  # fmt: skip
     text = f"""{TASK}
 extern "C" void {tile.symbol}(const GemmTask *, const Runtime *);
-static void {name}(const {real} *a, const {real} *b, {real} *c, long batch_index, char **bufs, const Runtime *rt) {{
+static void {name}(const {real} *a, const {real} *b, {real} *c, long batch_index, char **args, const Runtime *rt) {{
 {before}  GemmTask task = {{{", ".join(map(str, fields))}}};
   {tile.symbol}(&task, rt);
 }}
@@ -286,5 +286,5 @@ extern "C" __attribute__((visibility("default"))) void {pack_symbol}(const void 
   {tile.symbol}_pack(source, {problem.k}, {problem.n}, {b_row}, {b_col}, target);
 }}
 """
-    note = f"{name}: {problem.batch}x[{problem.m},{problem.n},{problem.k}] {choice}{', packed' if packed else ''}"
+    note = f"{problem.batch}x[{problem.m},{problem.n},{problem.k}] {choice}{', packed' if packed else ''}"
     return GemmCode(text, core(tile), pack_symbol, packed_bytes(tile, problem) if packed else 0, note)

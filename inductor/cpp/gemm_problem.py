@@ -6,11 +6,11 @@ blocks. This module does not depend on the loop IR or on the template's tiling.
 
 The emitted text defines
 
-    static void NAME(const T* a, const T* b, T* c, long batch_index, char** bufs, const Runtime* rt)
+    static void NAME(const T* a, const T* b, T* c, long batch_index, char** args, const Runtime* rt)
 
 which computes all `problem.batch` products, numbered from batch_index,
 
-and calls `EPILOGUE(char** bufs, long batch, long i0, long i1, long j0, long j1)` exactly once for every finished block of rows
+and calls `EPILOGUE(char** args, long batch, long i0, long i1, long j0, long j1)` exactly once for every finished block of rows
 i0..i1 and columns j0..j1 of c, soon after it is complete (while it is in cache), from any thread. The epilogue is an ordinary
 fused loop nest over that block and finds c itself.
 """
@@ -46,7 +46,7 @@ class GemmProblem:
 class RunTimeSizes:
     """The sizes and strides of a problem that are known only at run time, as C++ source: by field of `GemmTask`.
 
-    lines: statements before the product that this source needs; `bufs` is in scope.
+    lines: statements before the product that this source needs; `bufs`, the first of `args`, is in scope.
     """
 
     fields: Mapping[str, str]

@@ -28,6 +28,7 @@ from inductor.loops.tree import (
     Accumulate,
     Allocate,
     Block,
+    Contract,
     Fold,
     Guard,
     Kernel,
@@ -55,12 +56,12 @@ def print_kernel(kernel: Kernel, places: Mapping[str, Place], parallel_ns: int, 
     parallel_ns: a loop that takes longer is started on several threads.
     """
     statements, shared = _roots(kernel.body)
-    pointers = _Pointers(kernel, places, shared)
+    pointers = Pointers(kernel, places, shared)
     texts, calls = [], []
     costs: list[tuple[Size, Cost]] = []
     for k, s in enumerate(statements):
         name = NAME if len(statements) == 1 else f"{NAME}_{k}"
-        texts.append(_Function(kernel, pointers).text(name, s))
+        texts.append(Function(kernel, pointers).text(name, s))
         count, each = _cost(s)
         costs.append((count, each))
         is_parallel = isinstance(s, Loop) and s.kind == "parallel"
@@ -84,7 +85,7 @@ def _roots(body: Block) -> tuple[list[Statement], list[Local]]:
     return statements, shared
 
 
-class _Pointers:
+class Pointers:
     """The pointers in `args`, in order of first use. No two buffers of a kernel overlap.
 
     shared: locals that several functions use; they are in scratch memory of the thread that calls.
@@ -133,10 +134,10 @@ class _Level:
     values: list[ir.Value] = field(default_factory=list)
 
 
-class _Function:
+class Function:
     """Prints one statement at the root. known: the name of each computed value, its level, and the written memory that it reads."""
 
-    def __init__(self, kernel: Kernel, pointers: _Pointers) -> None:
+    def __init__(self, kernel: Kernel, pointers: Pointers) -> None:
         self.kernel, self.pointers = kernel, pointers
         self.levels: list[_Level] = []
         self.known: dict[ir.Value, tuple[str, int, frozenset[str]]] = {}
@@ -147,23 +148,35 @@ class _Function:
         self.used: set[int] = set()
         self.n_values = self.n_axes = 0
         self.has_checks = False
+        self.ranges: Mapping[str, tuple[E.Expr, E.Expr]] = {}
         self.starts: dict[str, Size] = {}  # of locals of unknown size in `near`, the stack memory for all of them
         self.near_bytes: Size = 0
         self.style = STYLE.with_names(self.axes)  # which grow while the function is printed
 
     def text(self, name: str, s: Statement) -> str:
-        """The function `name` that runs `s`."""
-        root = _Level([], _written((s,)), is_loop=False)
+        """The function `name` that runs `s`; a parallel loop runs from `begin` to `end`."""
+        if isinstance(s, Loop) and s.kind == "parallel":
+            begin, end = E.sym("begin"), E.sym("end")
+            return self.function(f"{name}(void* ctx, long begin, long end)", (s,), {s.axis.name: (begin, end)}, ("begin", "end"))
+        return self.function(f"{name}(void* ctx, long begin, long end)", (s,))
+
+    def function(self, head: str, block: Block, ranges: Mapping[str, tuple[E.Expr, E.Expr]] | None = None,
+                 parameters: Iterable[str] = ()) -> str:  # fmt: skip
+        """A function that runs a block. head: its name and parameters, the first of which is `ctx` or `args`.
+
+        ranges: the first value, and the value after the last, of loops that run through part of their extent, by axis.
+        parameters: symbols of the block or its ranges that are parameters of the function.
+        """
+        self.ranges = ranges or {}
+        self.axes |= {name: name for name in parameters}
+        root = _Level([], _written(block), is_loop=False)
         self.levels.append(root)
-        for x in walk((s,)):
+        for x in walk(block):
             if isinstance(x, Allocate) and not isinstance(x.local.size, int):
                 self.starts[x.local.name] = self.near_bytes
                 self.near_bytes = plain(self.near_bytes + ceildiv(product((x.local.size, x.local.dtype.itemsize)), 64) * 64)
-        if isinstance(s, Loop) and s.kind == "parallel":
-            self.loop(s, "begin", "end")
-        else:
-            self.statement(s)
-        lines = ["char** args = (char**)ctx;"]
+        self.block(block)
+        lines = ["char** args = (char**)ctx;"] if "void* ctx" in head else []
         if self.starts:
             root.lines[:0] = self.near()
         if self.symbols or self.has_checks:
@@ -171,7 +184,7 @@ class _Function:
         lines += declared(sorted(self.symbols))
         lines += [self.pointers.declaration(k) for k in sorted(self.used)]
         body = "".join(f"  {line}\n" for line in (*lines, *root.lines))
-        return f"static void {name}(void* ctx, long begin, long end) {{\n{body}}}\n"
+        return f"static void {head} {{\n{body}}}\n"
 
     def near(self) -> list[str]:
         """The stack memory for locals of unknown size, which are used if all of them fit."""
@@ -185,7 +198,8 @@ class _Function:
     def statement(self, s: Statement) -> None:
         match s:
             case Loop():
-                self.loop(s, "0", self.index(s.extent))
+                begin, end = self.ranges.get(s.axis.name, (0, s.extent))
+                self.loop(s, self.index(begin), self.index(end))
             case Guard():
                 self.guard(s)
             case Allocate():
@@ -198,6 +212,8 @@ class _Function:
                 self.store(s.places, COMBINES[s.combine].merge(old, s.values))
             case Fold():
                 self.fold(s)
+            case Contract():
+                raise TypeError(f"{s.place.name}: a contraction inside of other loops has no C++ form")
 
     def fold(self, s: Fold) -> None:
         """The elements of the parts by halves, where the prelude has a function for it; else one after another."""

@@ -1,28 +1,36 @@
-"""A matrix product with sizes and strides that may be expressions.
+"""A contraction as a matrix product with sizes and strides that may be expressions.
 
-Owns the parts that both kernels need: the problem for the choice of a kernel, the source of the values that are known only at
-run time, and the fields of a BLAS call. It does not depend on the choice.
+Owns the test whether a contraction is one (`problem_of`), and the parts that all kernels need: the problem for the choice of a
+kernel, the source of the values that are known only at run time, and the fields of a BLAS call. It does not depend on the choice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from eager.base import dtypes
+from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from inductor.cpp.gemm_problem import GemmProblem, RunTimeSizes
-from inductor.cpp.units import SIZES, SIZES_IN, declared
+from inductor.cpp.units import declared
 from inductor.cpp.values import size_source
-from inductor.ir.sizes import Size, is_symbolic, nominal, plain
+from inductor.ir.sizes import Size, is_symbolic, nominal, plain, product
+from inductor.ir.values import Load, Value, load
+from inductor.loops.tree import Contract, Role
 
-__all__ = ["Problem", "unit_strides"]
+__all__ = ["Problem", "problem_of", "unit_strides"]
 
 Strides = tuple[Size, Size]
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """c[b, i, j] = sum_k a[b, i, k] * b[b, k, j], like `GemmProblem`, but for every value of the symbols."""
+    """c[b, i, j] = sum_k a[b, i, k] * b[b, k, j], like `GemmProblem`, but for every value of the symbols.
+
+    starts: the positions of the first elements of a, b and c in their buffers.
+    """
 
     dtype: str
     batch: Size
@@ -33,6 +41,7 @@ class Problem:
     b_strides: Strides
     ldc: Size
     batch_strides: tuple[Size, Size, Size]
+    starts: tuple[Size, Size, Size] = (0, 0, 0)
 
     def nominal(self) -> GemmProblem:
         """The problem for the choice of a kernel."""
@@ -43,8 +52,8 @@ class Problem:
             (nominal(steps[0]), nominal(steps[1]), nominal(steps[2])),
         )  # fmt: skip
 
-    def run_time(self, from_args: bool) -> RunTimeSizes | None:
-        """The values that are known only at run time, or None. from_args: `bufs` is the array of an epilogue's pointers."""
+    def run_time(self) -> RunTimeSizes | None:
+        """The values that are known only at run time, or None."""
         fields = {
             "batch": self.batch, "m": self.m, "n": self.n, "k": self.k, "a_row": self.a_strides[0],
             "a_col": self.a_strides[1], "b_row": self.b_strides[0], "b_col": self.b_strides[1], "ldc": self.ldc,
@@ -53,22 +62,75 @@ class Problem:
         if not is_symbolic(*fields.values()):
             return None
         source = {name: size_source(n) for name, n in fields.items() if is_symbolic(n)}
-        lines = declared(source.values())
-        if from_args:
-            lines = [line.replace(SIZES, f"{SIZES_IN}((char**)bufs[0])") for line in lines]
-        return RunTimeSizes(source, tuple(lines))
+        return RunTimeSizes(source, tuple(declared(source.values())))
 
     def suits_blas(self) -> bool:
         """Whether CBLAS can express the operands for all sizes: one stride of each must be 1."""
         return _blas(self.a_strides, self.m, self.k) is not None and _blas(self.b_strides, self.k, self.n) is not None
 
-    def blas_fields(self, alpha: float) -> str:
+    def blas_fields(self) -> str:
         """The fields of a `GemmCall` before its pointers."""
         a, b = _blas(self.a_strides, self.m, self.k), _blas(self.b_strides, self.k, self.n)
         assert a is not None and b is not None
         fields = [0 if self.dtype == "float32" else 1, a[0], b[0], self.batch, self.m, self.n, self.k, a[1], b[1], self.ldc,
                   *self.batch_strides]  # fmt: skip
-        return ", ".join([*map(size_source, fields), str(alpha), "0.0"])
+        return ", ".join([*map(size_source, fields), "1.0", "0.0"])
+
+
+def problem_of(s: Contract, of: dtype) -> Problem | None:
+    """The contraction as a product of matrices of dtype `of`, or None if it is not one.
+
+    Each operand must be a plain load, and the axes of each role must count through equal steps in it.
+    """
+    if of not in (dtypes.float32, dtypes.float64):
+        return None
+    axes = s.axes
+    result = load(s.place.name, s.place.index, of)
+    a = _matrix(s.a, of, axes.batch, axes.rows, axes.depth)
+    b = _matrix(s.b, of, axes.batch, axes.depth, axes.columns)
+    c = _matrix(result, of, axes.batch, axes.rows, axes.columns)
+    if a is None or b is None or c is None or s.place.indirect:
+        return None
+    batch, m, n, k = (product(extent for _, extent in role) for role in (axes.batch, axes.rows, axes.columns, axes.depth))
+    if c.column != 1 and n != 1:
+        return None
+    pitch = n if isinstance(m, int) and m <= 1 else c.row
+    return Problem(of.name, batch, m, n, k, unit_strides((a.row, a.column), (m, k)), unit_strides((b.row, b.column), (k, n)), pitch,
+                   (a.step, b.step, c.step), (a.start, b.start, c.start))  # fmt: skip
+
+
+class _Matrix(NamedTuple):
+    """The strides of an operand by role, and the position of its first element."""
+
+    step: Size
+    row: Size
+    column: Size
+    start: Size
+
+
+def _matrix(v: Value, of: dtype, *roles: Role) -> _Matrix | None:
+    if not isinstance(v, Load) or v.mask is not None or v.indirect or v.dtype is not of:
+        return None
+    found = E.strides_of(v.index, [a for role in roles for a, _ in role])
+    strides = None if found is None else [_stride(role, found[0]) for role in roles]
+    if found is None or strides is None or None in strides:
+        return None
+    batch, row, column = (n for n in strides if n is not None)
+    return _Matrix(batch, row, column, plain(found[1]))
+
+
+def _stride(role: Role, strides: Mapping[E.Expr, E.Expr]) -> Size | None:
+    """The step between neighbours of the axes of a role, counted as one; 1 without an axis. None if the steps differ."""
+    step: Size | None = None
+    whole: Size = 1  # the stride that the next axis outwards must have
+    for axis, n in reversed(role):
+        own = plain(strides[axis])
+        if step is None:
+            step = own
+        elif own != whole:
+            return None
+        whole = plain(E.mul(own, n))
+    return 1 if step is None else step
 
 
 def _not_unit(stride: Size) -> int:

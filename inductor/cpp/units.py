@@ -25,7 +25,6 @@ NAME: Final = "@NAME@"  # placeholder for the function's own name in a text that
 SIZES_IN: Final = "FJ_SIZES_IN"  # placeholder for a given `bufs`: the places are known only when all buffers are
 SIZES: Final = "FJ_SIZES"  # the values of the graph's symbols, then of other expressions; defined in the scope of `bufs`
 _TITLES: Final = 4  # most results of one function that its comment names
-_BUFFER: Final = re.compile(r"(?<=_)(?:buf|in|const)\d+")
 _SYMBOL: Final = re.compile(r"\bn(\d+)\b")  # names as in `inductor.lowering`; generated code has no other names of this form
 _COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 LEAST_CHARS: Final = 48 << 10  # about 0.6 s of compiler: less does not pay for another run, which reads the prelude again
@@ -43,10 +42,9 @@ class Functions:
 
     def add(self, prefix: str, text: str, title: str) -> str:
         """The name under which `text` is defined. title: the results that it computes for this caller, for a comment."""
-        same = _renamed(text)
-        name = self._names.get(same)
+        name = self._names.get(text)
         if name is None:
-            name = self._names[same] = f"{prefix}{len(self._names)}"
+            name = self._names[text] = f"{prefix}{len(self._names)}"
             self._texts[name] = text.replace(NAME, name)
         self._titles.setdefault(name, []).append(comment(title))
         return name
@@ -76,12 +74,6 @@ def declared(lines: Iterable[str]) -> list[str]:
     """Declarations of the graph's symbols that `lines` name. They read `SIZES`, which needs `bufs`."""
     numbers = {int(k) for line in lines for k in _SYMBOL.findall(_COMMENT.sub("", line))}
     return [f"const i64 n{k} = {SIZES}[{k}];" for k in sorted(numbers)]
-
-
-def _renamed(text: str) -> str:
-    """The text with buffers named by order of appearance."""
-    seen: dict[str, str] = {}
-    return _BUFFER.sub(lambda m: seen.setdefault(m.group(), f"x{len(seen)}"), text)
 
 
 # -- sizes ---------------------------------------------------------------------------------------------------------

@@ -1,12 +1,8 @@
-"""Loop values as C++ expressions: one constant per distinct value, in the outermost loop that its axes allow.
-
-Owns the C++ form of every operation of `inductor.ir.definitions.OPS`. Of loops it reads only which axes are inner.
-"""
+"""The C++ form of numbers, index expressions and every operation of `inductor.ir.definitions.OPS`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Final
 
@@ -14,7 +10,6 @@ from eager.base import dtypes
 from eager.base.dtypes import Category, dtype
 from fxir.expr import printing
 from fxir.expr import rules as E
-from inductor.cpp.division import split_inverse
 from inductor.ir import definitions as ir
 
 TYPE: Final[dict[dtype, str]] = {
@@ -64,79 +59,6 @@ def size_source(n: E.IntLike) -> str:
 def index_source(e: E.IntLike, names: dict[str, str]) -> str:
     """An index expression over loop variables; bound symbols are written as `names` says."""
     return printing.to_source(e, STYLE.with_names(names) if names else STYLE)
-
-
-class Scope:
-    """Prints values into two lists of lines: `outer` for values that depend on no inner axis, `inner` for the others.
-
-    inner_axes: loop variables of the inner loops. load: C++ source of a load, given its index source.
-    """
-
-    def __init__(self, outer: list[str], inner: list[str], inner_axes: Collection[E.Expr],
-                 load: Callable[[ir.Load, str], str], known: dict[ir.Value, str], counter: list[int]) -> None:  # fmt: skip
-        self.outer, self.inner, self.load, self.counter = outer, inner, load, counter
-        self.inner_axes = frozenset(inner_axes)
-        self.outer_known = known  # shared by all scopes of a row
-        self.inner_known: dict[ir.Value, str] = {}
-        self.is_inner: dict[ir.Value, bool] = {}
-
-    def name(self, v: ir.Value) -> str | None:
-        return self.inner_known.get(v) or self.outer_known.get(v)
-
-    def print(self, root: ir.Value) -> str:
-        """The C++ name or literal that holds `root`."""
-        for v in ir.walk([root]):
-            if v in self.is_inner and self.name(v) is not None:
-                continue
-            inner = self._reaches_inner(v)
-            self.is_inner[v] = inner
-            if self.name(v) is None:
-                self._define(v, inner)
-        found = self.name(root)
-        assert found is not None
-        return found
-
-    def set(self, v: ir.Value, name: str, inner: bool) -> None:
-        """Record that the variable `name` already holds `v`."""
-        (self.inner_known if inner else self.outer_known)[v] = name
-        self.is_inner[v] = inner
-
-    def _reaches_inner(self, v: ir.Value) -> bool:
-        if isinstance(v, ir.Index):
-            return bool(v.expr.symbols & self.inner_axes)
-        if isinstance(v, ir.Load) and v.index.symbols & self.inner_axes:
-            return True
-        return any(self.is_inner[c] for c in v.children)
-
-    def _define(self, v: ir.Value, inner: bool) -> None:
-        source = self._source(v, inner)
-        known = self.inner_known if inner else self.outer_known
-        if isinstance(v, ir.Const):
-            known[v] = source
-            return
-        name = f"t{self.counter[0]}"
-        self.counter[0] += 1
-        (self.inner if inner else self.outer).append(f"const {TYPE[v.dtype]} {name} = {source};")
-        known[v] = name
-
-    def _source(self, v: ir.Value, inner: bool) -> str:
-        if isinstance(v, ir.Const):
-            return literal(v.value, v.dtype)
-        if isinstance(v, ir.Index):
-            return index_source(v.expr, {})
-        if isinstance(v, ir.Load):
-            bound = {s.name: self.name(x) or "" for s, x in v.indirect}
-            text = self.load(v, index_source(v.index, bound))
-            if v.mask is None:
-                return text
-            return f"{self.name(v.mask)} ? {text} : {literal(0, v.dtype)}"
-        assert isinstance(v, ir.Op)
-        args = [self.name(a) or "" for a in v.args]
-        if inner and v.name == "div" and isinstance(v.args[1], ir.Const):
-            parts = split_inverse(v.args[1].value, v.dtype)
-            if parts is not None:
-                return f"fj_divide({', '.join([*args, *(literal(part, v.dtype) for part in parts)])})"
-        return operation(v, args)
 
 
 def operation(v: ir.Op, args: list[str]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from eager.base import logs
 from eager.base.dtypes import dtype
@@ -21,26 +21,32 @@ from fxir.symbols.shapes import NeedsStatic
 from inductor.artifact import format as A
 from inductor.base.request import Request
 from inductor.base.toolchain import compile_workers
-from inductor.cpp import gemm
-from inductor.cpp.epilogue import Epilogue, match, print_epilogue
-from inductor.cpp.gemm_problem import GemmCode
+from inductor.cpp.contractions import Core, choose_core, print_contraction
 from inductor.cpp.kernel import Kernel, Place
 from inductor.cpp.loops import print_kernel
 from inductor.cpp.prelude import prelude
-from inductor.cpp.products import Problem, unit_strides
+from inductor.cpp.products import problem_of
 from inductor.cpp.units import NAME, SIZES, SIZES_IN, Functions, Sizes, arguments, comment, declared, spread
-from inductor.cpp.values import TYPE, size_source
+from inductor.cpp.values import size_source
 from inductor.cpp.vector_math import forms_used
 from inductor.ir import definitions as ir
 from inductor.ir.inline import FUSION, Refusal
-from inductor.ir.sizes import Size, at_least, is_symbolic, plain, product
+from inductor.ir.sizes import Size, at_least, is_symbolic, plain
 from inductor.loops import steps as loop_steps
 from inductor.loops import tree as loops
 from inductor.loops.build import build
 from inductor.loops.build import copy as copy_loops
+from inductor.loops.refusal import Refusal as LoopRefusal
 from inductor.lowering import lower
 from inductor.plan.bundles import LoopNest, in_memory, loop_nest, row_local
-from inductor.plan.heuristics import schedule_pointwise, schedule_rows, schedule_scatter, schedule_step
+from inductor.plan.heuristics import (
+    expand_product,
+    schedule_pointwise,
+    schedule_product,
+    schedule_rows,
+    schedule_scatter,
+    schedule_step,
+)
 from inductor.plan.in_place import in_place
 from inductor.plan.memory import lifetimes, plan_arena
 from inductor.plan.schedule import SCHEDULE, Nest, Schedule, Single, Step, schedule
@@ -76,16 +82,12 @@ class _Code:
     symbolic_ps: Size = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Product:
-    """The computation of a matrix product: by `code`, or by rt->gemm. packed: the buffer of its packed weight.
-    epilogue: the pointwise loops that run on each finished block.
-    """
+class _Pack(NamedTuple):
+    """A weight in panels: the plan's buffer of the weight, its bytes in panels, and the step whose code packs it."""
 
-    problem: Problem
-    code: GemmCode | None = None
-    packed: int | None = None
-    epilogue: Epilogue | None = None
+    source: int
+    nbytes: int
+    step: int
 
 
 class _Compiler:
@@ -97,10 +99,11 @@ class _Compiler:
         self.units: dict[str, A.SourceUnit] = {}
         self.functions = Functions()
         self.notes: list[str] = [str(r) for r in made.refusals]
-        self.packs: list[A.Pack] = []
-        self.products: dict[int, _Product] = {}
+        self.packs: dict[str, _Pack] = {}  # by name of the packed weight
+        self.pack_symbols: dict[int, str] = {}  # by step: the function that packs its weight
+        self.cores: dict[int, Core] = {}
         self.kernels: dict[int, tuple[loops.Kernel, loop_steps.Schedule]] = {}
-        self.absorbed: dict[int, int] = {}  # nests that run as the epilogue of a product -> its step
+        self.absorbed: dict[int, int] = {}  # nests that run on the blocks of a product -> its step
         self.made_at = {m.name: i for i, s in enumerate(made.steps) for m in (s.members if isinstance(s, Nest) else [s.member])}
         self.places: dict[str, Place] = {}
         self.taken: dict[str, str] = {}  # targets of scatters -> the buffer that takes over their memory
@@ -117,8 +120,9 @@ class _Compiler:
         constants = tuple(A.Constant(key, _spec(self.program.buffers[n].layout)) for n, key in self.program.constants)
         returned = self._returned()
         allocations = tuple(A.Allocation(at_least(buffers[n].layout.nbytes, 1)) for n in returned)
-        self._choose_products(A.ArtifactPlan(inputs, (), allocations, constants))
-        plan = A.ArtifactPlan(inputs, (), allocations, constants, tuple(self.packs))
+        self._schedule_products(A.ArtifactPlan(inputs, (), allocations, constants))
+        unnamed = tuple(A.Pack("", p.source, p.nbytes) for p in self.packs.values())
+        plan = A.ArtifactPlan(inputs, (), allocations, constants, unnamed)
         for i, n in enumerate(self.program.inputs):
             if n in buffers:
                 self._put(n, plan.input_buffer(i), 0)
@@ -126,6 +130,8 @@ class _Compiler:
             self._put(n, plan.output_buffer(i), 0)
         for i, (n, _) in enumerate(self.program.constants):
             self._put(n, plan.constant_buffer(i), 0)
+        for i, n in enumerate(self.packs):
+            self.places[n] = Place(plan.packed_buffer(i), 0, self._element(n))
         self._schedule(self._write_in_place())
         arena = self._arena(plan)
         steps, text = self._steps()
@@ -133,7 +139,8 @@ class _Compiler:
         outputs = tuple(self._output(r, positions) for r in self.program.outputs)
         written = tuple(self.program.inputs.index(w.input) for w in self.program.writes)
         symbols = tuple(A.Symbol(s, source.kind, source.input, source.dim) for s, source in self.program.symbols)
-        plan = A.ArtifactPlan(inputs, outputs, allocations, constants, tuple(self.packs), arena, steps, written,
+        packs = tuple(A.Pack(self.pack_symbols[p.step], p.source, p.nbytes) for p in self.packs.values())
+        plan = A.ArtifactPlan(inputs, outputs, allocations, constants, packs, arena, steps, written,
                               checks=tuple(A.Check(*c) for c in self.program.checks), symbols=symbols)  # fmt: skip
         plan = replace(plan, derived=self.sizes.derived(plan))
         units = self._source_units(text, plan)
@@ -176,8 +183,7 @@ class _Compiler:
         uses: list[set[str]] = []
         for i, step in enumerate(self.made.steps):
             uses.append(self._touched(i, step))
-        for nest, at in self.absorbed.items():
-            uses[at] |= uses[nest]
+        for nest in self.absorbed:
             uses[nest] = set()
         uses.append({w.value.buffer for w in self.program.writes})
         self._reuse_scatter_targets()
@@ -214,6 +220,8 @@ class _Compiler:
         return name
 
     def _touched(self, i: int, step: Step) -> set[str]:
+        if i in self.kernels and isinstance(step, Single):
+            return set(self.kernels[i][0].dtypes)
         if isinstance(step, Single):
             return {step.member.name, *step.member.reads, *self._results(step.member.definition)}
         names = {m.buffer.name for b in self.nests[i].bundles for m in b.members}
@@ -241,81 +249,89 @@ class _Compiler:
             return A.InputAlias(index) if kind == "input" else A.ConstantAlias(index)
         return A.ViewOf(kind, index, spec, r.offset)
 
-    # ---- matrix products: which kernel, and which weights are kept packed ----
+    # ---- contractions: which core, what runs on its blocks, and which weights are kept packed ----
 
-    def _choose_products(self, plan: A.ArtifactPlan) -> None:
+    def _schedule_products(self, plan: A.ArtifactPlan) -> None:
         """Runs before memory is placed, since packed weights need buffers."""
         for i, step in enumerate(self.made.steps):
-            if isinstance(step, Single) and isinstance(step.member.definition, ir.Matmul):
-                follower, epilogue = self._epilogue_nest(i, step.member)
-                made = self._choose_product(i, step.member, step.member.definition, plan, epilogue)
-                self.products[i] = made
-                if made.epilogue is not None:
-                    self.absorbed[follower] = i
-                    self._share_product_memory(i, step.member.name, made.epilogue)
+            if isinstance(step, Single) and isinstance(step.member.definition, ir.Contraction):
+                follower = self._follower(i, step.member)
+                self._schedule_product(i, step.member, follower, plan)
+                kernel, _ = self.kernels[i]
+                self.memory |= kernel.temporary
 
-    def _epilogue_nest(self, i: int, product: ir.Buffer) -> tuple[int, Epilogue | None]:
-        """The first nest that reads the product, as its epilogue, if all its other inputs exist by then."""
+    def _schedule_product(self, i: int, b: ir.Buffer, follower: int, plan: A.ArtifactPlan) -> None:
+        dtypes = {n: x.layout.dtype for n, x in self.program.buffers.items()}
+        made = schedule_product(b, (), dtypes, (b.name,))
+        assert not isinstance(made, LoopRefusal)
+        (s,) = made[0].body
+        assert isinstance(s, loops.Contract)
+        problem = problem_of(s, dtypes[b.name])
+        if problem is None:
+            self.kernels[i] = expand_product(made[0], b.name)
+            return
+        packable = self._packable(i, s, problem.starts[1], plan)
+        core = choose_core(problem, follower >= 0, packable, self.request.tools, self.request.has_blas)
+        if follower >= 0 and core.code is not None:
+            after = self.made.steps[follower]
+            assert isinstance(after, Nest)
+            stored = self.memory - {b.name} if self._is_read_by(b.name, after) else self.memory
+            found = schedule_product(b, after.members, dtypes, stored)
+            if isinstance(found, LoopRefusal):
+                self._refuse(b.name, after, found.reason)
+                core = choose_core(problem, False, packable, self.request.tools, self.request.has_blas)
+            else:
+                made, self.absorbed[follower] = found, i
+        self.kernels[i], self.cores[i] = made, core
+        if core.packed:
+            assert core.code is not None
+            self.packs.setdefault(core.packed, _Pack(self._weight(s.b, plan), core.code.packed_bytes, i))
+
+    def _follower(self, i: int, product: ir.Buffer) -> int:
+        """The first nest that reads the product, if all its other inputs exist by then; else -1."""
         for j in range(i + 1, len(self.made.steps)):
             step = self.made.steps[j]
             if isinstance(step, Single) or product.name not in {n for m in step.members for n in m.reads}:
                 continue
             mine = {m.name for m in step.members}
             late = [n for m in step.members for n in m.reads if n not in mine and self.made_at.get(n, -1) > i]
-            found = match(product, self.nests[j])
-            if late:
-                found = Refusal(product.name, ", ".join(mine), f"{late[0]} is computed after the product")
-            if isinstance(found, Epilogue):
-                return j, found
-            self.notes.append(str(found))
-            FUSION.log(str(found))
+            if not late:
+                return j
+            self._refuse(product.name, step, f"{late[0]} is computed after the product")
             break
-        return -1, None
+        return -1
 
-    def _share_product_memory(self, i: int, product: str, epilogue: Epilogue) -> None:
-        """Compute the product in the memory of its epilogue's result, if no other step reads the product."""
-        readers = [b.name for b in self.program.buffers.values() if product in b.reads]
-        mine = {s.buffer.name for s in epilogue.stores}
+    def _refuse(self, product: str, nest: Nest, reason: str) -> None:
+        refusal = Refusal(product, ", ".join(m.name for m in nest.members), reason)
+        self.notes.append(str(refusal))
+        FUSION.log(str(refusal))
+
+    def _is_read_by(self, product: str, nest: Nest) -> bool:
+        """Whether nothing but `nest` reads the product."""
+        readers = {b.name for b in self.program.buffers.values() if product in b.reads}
         leaves = {r.buffer for r in self.program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in self.program.writes}
-        if epilogue.in_place in self.memory and set(readers) <= mine and product not in leaves and epilogue.in_place:
-            self.taken[product] = epilogue.in_place
+        return readers <= nest.produced and product not in leaves
 
-    def _choose_product(self, i: int, b: ir.Buffer, d: ir.Matmul, plan: A.ArtifactPlan, epilogue: Epilogue | None) -> _Product:
-        batch, m, k = d.a.layout.shape
-        n = d.b.layout.shape[2]
-        sa, sb = d.a.layout.strides, d.b.layout.strides
-        pitch = n if isinstance(m, int) and m <= 1 else b.layout.strides[1]
-        problem = Problem(b.layout.dtype.name, batch, m, n, k, unit_strides(sa[1:], (m, k)), unit_strides(sb[1:], (k, n)), pitch,
-                          (sa[0], sb[0], b.layout.strides[0]))  # fmt: skip
-        if 0 in (batch, m, n, k) or d.alpha != 1.0:
-            return _Product(problem)
-        source = self._packable(d, plan)
-        has_blas = self.request.has_blas and problem.suits_blas()
-        after = None if epilogue is None else f"gemm{i}_epilogue"
-        for packed in (True, False) if source is not None else (False,):
-            code = gemm.emit(problem.nominal(), f"gemm{i}", after, self.request.tools, packed=packed, has_blas=has_blas,
-                             run_time=problem.run_time(epilogue is not None))  # fmt: skip
-            if code is None:
-                continue
-            if not packed:
-                return _Product(problem, code, epilogue=epilogue)
-            assert source is not None
-            self.packs.append(A.Pack(code.pack_symbol, source, code.packed_bytes))
-            return _Product(problem, code, plan.packed_buffer(len(self.packs) - 1), epilogue)
-        return _Product(problem)
+    def _packable(self, i: int, s: loops.Contract, start: Size, plan: A.ArtifactPlan) -> str:
+        """The name of operand b in panels, if it is a weight that is the same in every call: a parameter or a lifted tensor."""
+        if not self.request.packing or start != 0 or s.axes.batch or not isinstance(s.b, ir.Load):
+            return ""
+        layout = self.program.buffers[s.b.buffer].layout
+        if is_symbolic(*layout.shape, *layout.strides) or self._weight(s.b, plan) < 0:
+            return ""
+        return f"{s.b.buffer} packed for step {i}"
 
-    def _packable(self, d: ir.Matmul, plan: A.ArtifactPlan) -> int | None:
-        """The buffer of a weight that is the same in every call: a parameter or a lifted tensor."""
-        if not self.request.packing or d.b.offset != 0 or d.b.layout.shape[0] != 1:
-            return None
-        if is_symbolic(*d.b.layout.shape, *d.b.layout.strides):
-            return None
+    def _weight(self, v: ir.Value, plan: A.ArtifactPlan) -> int:
+        """The plan's buffer of a parameter or a lifted tensor, or -1."""
+        assert isinstance(v, ir.Load)
         inputs, constants = list(self.program.inputs), [n for n, _ in self.program.constants]
-        if d.b.buffer in inputs and inputs.index(d.b.buffer) in self.parameters:
-            return plan.input_buffer(inputs.index(d.b.buffer))
-        if d.b.buffer in constants:
-            return plan.constant_buffer(constants.index(d.b.buffer))
-        return None
+        if v.buffer in inputs and inputs.index(v.buffer) in self.parameters:
+            return plan.input_buffer(inputs.index(v.buffer))
+        return plan.constant_buffer(constants.index(v.buffer)) if v.buffer in constants else -1
+
+    def _element(self, packed: str) -> dtype:
+        """The dtype of the elements of a packed weight."""
+        return self.program.buffers[packed.split()[0]].layout.dtype
 
     # ---- steps ----
 
@@ -348,23 +364,28 @@ class _Compiler:
         """The code of a scheduled kernel that computes these buffers."""
         if not kernel.body:
             return _Code()
-        if SCHEDULE.enabled:
-            SCHEDULE.log(f"{'+'.join(b.name for b in computed)}: {loop_steps.to_text(steps)}")
-        if LOOPS.enabled:
-            LOOPS.log(f"{'+'.join(b.name for b in computed)}:\n{kernel}")
-        title = "; ".join(f"{b.name}: {b.source.title or 'copy'}" for b in computed)
-        return self._code(prefix, print_kernel(kernel, self.places, self.request.knobs.parallel_ns, title))
+        self._log_loops(kernel, steps, computed)
+        printed = print_kernel(kernel, self.places, self.request.knobs.parallel_ns, _title(computed))
+        return self._call(printed, self.functions.add(prefix, printed.text, printed.title))
 
-    def _code(self, prefix: str, k: Kernel) -> _Code:
-        call = k.call.replace(NAME, self.functions.add(prefix, k.text, k.title))
+    def _log_loops(self, kernel: loops.Kernel, steps: loop_steps.Schedule, computed: Sequence[ir.Buffer]) -> None:
+        names = "+".join(b.name for b in computed)
+        if SCHEDULE.enabled:
+            SCHEDULE.log(f"{names}: {loop_steps.to_text(steps)}")
+        if LOOPS.enabled:
+            LOOPS.log(f"{names}:\n{kernel}")
+
+    def _call(self, k: Kernel, name: str) -> _Code:
+        """The statement that runs a printed kernel, whose function is `name`."""
+        call = k.call.replace(NAME, name)
         if k.pointers is not None:
             call = f"{{ {arguments(k.pointers)} {call} }}"
         return _Code("", [f"/* {comment(k.title)} */\n  {call}"], cost_ns=k.cost_ns, symbolic_ps=k.symbolic_ps)
 
     def _single(self, i: int, b: ir.Buffer) -> _Code:
         d = b.definition
-        if isinstance(d, ir.Matmul):
-            return self._matmul(i, b, d)
+        if isinstance(d, ir.Contraction):
+            return self._product(i, b)
         if isinstance(d, ir.Scan):
             return self._scan(b)
         assert isinstance(d, ir.Scatter)
@@ -397,29 +418,25 @@ class _Compiler:
             return f"(bufs[{p.entry}] + {p.offset_bytes + inside})"
         return f"(bufs[{p.entry}] + {p.offset} + {size_source(inside)})"
 
-    def _matmul(self, i: int, b: ir.Buffer, d: ir.Matmul) -> _Code:
-        made = self.products[i]
-        problem, code = made.problem, made.code
-        batch, m, n, k, of = problem.batch, problem.m, problem.n, problem.k, b.layout.dtype
-        t, a_at, b_at, c_at = TYPE[of], self._pointer(d.a.buffer, d.a.offset), self._pointer(d.b.buffer, d.b.offset), self._pointer(b.name)
-        cost = _cost(product((2, batch, m, n, k)), 0.01)
-        if 0 in (batch, m, n, k):
-            return _Code("", [f"__builtin_memset({c_at}, 0, {b.layout.nbytes});"] if b.layout.nbytes else [])
-        if code is not None:
-            b_at = b_at if made.packed is None else f"bufs[{made.packed}]"
-            self.units.setdefault(code.unit.name, code.unit)
-            if code.note:
-                self.notes.append(code.note)
-            call = f"gemm{i}((const {t}*){a_at}, (const {t}*){b_at}, ({t}*){c_at}, 0, "
-            if made.epilogue is None:
-                return _Code(code.text, [call + "bufs, rt);"], None, *cost)
-            stores = "; ".join(f"{s.buffer.name}: {s.buffer.source.title}" for s in made.epilogue.stores)
-            text, pointers = print_epilogue(made.epilogue, self.places, self.memory)
-            name = self.functions.add("after", text, f"{b.name}: {b.source.title}; {stores}")
-            call = f"/* {comment(stores)} */\n  {{ {arguments(pointers)} {call}args, rt); }}"
-            return _Code(code.text.replace(f"gemm{i}_epilogue", name), [call], None, *cost)
-        call = f"{{ GemmCall g = {{{problem.blas_fields(d.alpha)}, {a_at}, {b_at}, {c_at}}}; rt->gemm(rt, &g, rt->threads); }}"
-        return _Code("", [call], None, *cost)
+    def _product(self, i: int, b: ir.Buffer) -> _Code:
+        kernel, steps = self.kernels[i]
+        after = [j for j, at in self.absorbed.items() if at == i]
+        members = [b, *(m for j in after for m in self._members(j))]
+        core = self.cores.get(i)
+        if core is None:
+            return self._loops("k", kernel, steps, members)
+        self._log_loops(kernel, steps, members)
+        if core.code is not None:
+            self.units.setdefault(core.code.unit.name, core.code.unit)
+            self.notes.append(f"{b.name}: {core.code.note}")
+        printed = print_contraction(kernel, core, self.places, _title(members))
+        name = self.functions.add("gemm", printed.text, printed.title) if printed.text else ""
+        self.pack_symbols[i] = f"{name}_pack"
+        return self._call(printed, name)
+
+    def _members(self, i: int) -> list[ir.Buffer]:
+        step = self.made.steps[i]
+        return step.members if isinstance(step, Nest) else [step.member]
 
     # ---- scans, scatters, writes ----
 
@@ -460,6 +477,10 @@ class _Compiler:
             texts.append(self.sizes.function(plan.derived))
         calls = codes_segments(codes, checked)
         return spread(head, texts, calls, compile_workers(), lambda text: forms_used(text, start, vector_functions))
+
+
+def _title(computed: Sequence[ir.Buffer]) -> str:
+    return "; ".join(f"{b.name}: {b.source.title or 'copy'}" for b in computed)
 
 
 def _extern_results(program: ir.Program) -> dict[str, dict[int, ir.Buffer]]:

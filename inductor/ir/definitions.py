@@ -28,7 +28,9 @@ Definitions (the computation of a buffer's elements)
                                             the scanned dim r0 is the last of the buffer's memory order
     Scatter(ranges, target, index, indirect, value, mode)
                                             takes over the memory of `target`, then out[index] = value, or += it
-    Matmul(a, b, ...)                       a template: batched product of two Refs
+    Contraction(ranges, reduced, roles, a, b)
+                                            out[i...] = sum over r... of a * b: a product; `roles` says which axes are
+                                            rows (of a), columns (of b) or batch (of both)
     Extern(op, args, ...)                   the eager kernel of an op, called from Python
 
 Definitions index their buffer by `ranges` in the order of `Buffer.order`, the dims from outermost to innermost in memory, so a
@@ -41,7 +43,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from eager.base.dtypes import dtype
 from fxir.expr import rules as E
@@ -254,6 +256,9 @@ class Ref:
 # -- definitions ---------------------------------------------------------------------------------------------------
 
 
+Role: TypeAlias = Literal["batch", "row", "column"]
+
+
 class _Definition:
     """The facts of a definition that several stages read, each computed once. Only definitions by loops have `operands`."""
 
@@ -367,16 +372,25 @@ class Scatter(_Definition):
 
 
 @dataclass(frozen=True)
-class Matmul(_Definition):
-    """out[b, i, j] = alpha * sum_k a[b, i, k] * b[b, k, j]. a: (b, m, k), b: (b, k, n); batch strides may be 0."""
+class Contraction(_Definition):
+    """out[i...] = sum over all r in `reduced` of a * b: a matrix product, or a convolution where `a` reads windows of an image.
 
-    a: Ref
-    b: Ref
-    alpha: float = 1.0
+    roles: of each axis of `ranges`. A "row" occurs in `a`, a "column" in `b`, and a "batch" axis in both; the reduced axes, the
+    depth, occur in both. The sum is in the dtype of the operands, float32 or float64.
+    """
+
+    ranges: tuple[Size, ...]
+    reduced: tuple[Size, ...]
+    roles: tuple[Role, ...]
+    a: Value
+    b: Value
 
     @cached_property
-    def reads(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((self.a.buffer, self.b.buffer)))
+    def operands(self) -> tuple[Value, ...]:
+        return (self.a, self.b)
+
+    def _sizes(self) -> tuple[Size, ...]:
+        return (*self.ranges, *self.reduced)
 
 
 @dataclass(frozen=True)
@@ -405,7 +419,7 @@ def refs_of(args: Any) -> list[Ref]:
     return [r for a in args for r in refs_of(a)] if isinstance(args, tuple | list) else []
 
 
-Definition = Pointwise | Reduction | Scan | Scatter | Matmul | Extern
+Definition = Pointwise | Reduction | Scan | Scatter | Contraction | Extern
 
 
 @dataclass(frozen=True, slots=True)
@@ -541,8 +555,9 @@ def print_definition(b: Buffer) -> str:
             verb = "+=" if d.mode == "add" else "="
             bound = "".join(f", {s}={v}" for s, v in d.indirect)
             text = f"{d.target} with [{d.index}{bound}] {verb} {d.value!r} over {list(d.ranges)}"
-        case Matmul():
-            text = f"matmul({d.a}, {d.b})" + ("" if d.alpha == 1.0 else f" * {d.alpha}")
+        case Contraction():
+            axes = ", ".join(f"{role} i{k} < {n}" for k, (n, role) in enumerate(zip(d.ranges, d.roles, strict=True)))
+            text = f"contraction of {axes} over {', '.join(f'r{k} < {n}' for k, n in enumerate(d.reduced))}: {d.a!r} * {d.b!r}"
         case Extern():
             text = f"extern {d.op}({', '.join(map(str, d.args))})[{d.output}]"
     return f"{b.name}: {b.layout} = {text}"
@@ -571,6 +586,8 @@ def with_value(definition: Definition, rewrite: Callable[[Value], Value]) -> Def
             return Reduction(definition.ranges, definition.reduced, definition.kind, rewrite(definition.value))
         case Scan():
             return Scan(definition.ranges, definition.length, definition.kind, rewrite(definition.value))
+        case Contraction():
+            return Contraction(definition.ranges, definition.reduced, definition.roles, rewrite(definition.a), rewrite(definition.b))
         case Scatter():
             bound = tuple((s, rewrite(v)) for s, v in definition.indirect)
             return Scatter(definition.ranges, definition.target, definition.index, bound, rewrite(definition.value),

@@ -15,22 +15,26 @@ from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, ceildiv, plain
 from inductor.loops.combine import COMBINES
+from inductor.loops.contractions import expand, follow, share
 from inductor.loops.dependence import Access, accesses, carried, conflicts, private_part, separates
 from inductor.loops.narrow import narrow
 from inductor.loops.reductions import in_columns, in_lanes, in_stages
 from inductor.loops.refusal import Refusal, Refused
 from inductor.loops.steps import (
     Columns,
-    Contract,
     Cut,
     Distribute,
+    Expand,
+    Follow,
     FuseAxes,
     Join,
     Lanes,
+    Localise,
     Mark,
     Partials,
     Reorder,
     Schedule,
+    Share,
     Split,
     Stages,
     Step,
@@ -69,10 +73,19 @@ def apply(kernel: Kernel, schedule: Schedule) -> Kernel | Refusal:
     """The kernel after every step of the schedule, or the first refusal."""
     for step in schedule:
         try:
-            kernel = _contract(kernel, step) if isinstance(step, Contract) else kernel._replace(body=_perform(kernel.body, step))
+            kernel = _performed(kernel, step)
         except Refused as refused:
             return Refusal(step, str(refused))
     return kernel
+
+
+def _performed(kernel: Kernel, step: Step) -> Kernel:
+    match step:
+        case Localise():
+            return _localise(kernel, step)
+        case Share():
+            return share(kernel, step.product, step.result)
+    return kernel._replace(body=_perform(kernel.body, step))
 
 
 def _perform(body: Block, step: Step) -> Block:
@@ -101,6 +114,10 @@ def _perform(body: Block, step: Step) -> Block:
             return _columns(body, step)
         case Stages():
             return _stages(body, step)
+        case Follow():
+            return follow(body, step.product, step.axis)
+        case Expand():
+            return expand(body, step.product)
     raise TypeError(f"apply: {step!r} is not a step")
 
 
@@ -411,7 +428,7 @@ def _stages(body: Block, step: Stages) -> Block:
 
 
 # -- memory --------------------------------------------------------------------------------------------------------
-def _contract(kernel: Kernel, step: Contract) -> Kernel:
+def _localise(kernel: Kernel, step: Localise) -> Kernel:
     """Each element of the buffers belongs to one iteration, so every iteration may have private memory for its elements."""
     loop = _loop(kernel.body, step.axis) if step.axis else None
     inside = kernel.body if loop is None else loop.body

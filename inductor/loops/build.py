@@ -18,7 +18,9 @@ from inductor.loops.combine import COMBINES, lift
 from inductor.loops.tree import (
     Accumulate,
     Allocate,
+    Axes,
     Block,
+    Contract,
     Kernel,
     Local,
     Place,
@@ -87,22 +89,9 @@ def _loops(b: ir.Buffer, rows: int) -> Block:
             return _scan(b, d)
         case ir.Scatter():
             return _scatter(b, d)
-        case ir.Matmul():
-            return _reduction(b, matmul(d), rows)
-    raise TypeError(f"build: {b.name} is {type(d).__name__}; allowed: Pointwise, Reduction, Scan, Scatter, Matmul")
-
-
-def matmul(d: ir.Matmul) -> ir.Reduction:
-    """The product as a reduction over its inner dim; `alpha` scales each term."""
-    n_batch, m, k = d.a.shape
-    n = d.b.shape[2]
-    i, j, batch, r = ir.axis(1, m), ir.axis(2, n), ir.axis(0, n_batch), ir.reduced_axis(0, k)
-    of = d.a.dtype
-    left, right = ir.load(d.a.buffer, d.a.at((batch, i, r)), of), ir.load(d.b.buffer, d.b.at((batch, r, j)), of)
-    value: ir.Value = ir.make_op("mul", (left, right), of)
-    if d.alpha != 1.0:
-        value = ir.make_op("mul", (value, ir.const(d.alpha, of)), of)
-    return ir.Reduction((n_batch, m, n), (k,), "sum", value)
+        case ir.Contraction():
+            return _contraction(b, d)
+    raise TypeError(f"build: {b.name} is {type(d).__name__}; allowed: Pointwise, Reduction, Scan, Scatter, Contraction")
 
 
 def _axes(name: str, letter: str, sizes: Sequence[Size], rows: int = 0) -> tuple[list[E.Expr], dict[E.Expr, E.IntLike]]:
@@ -195,6 +184,32 @@ def _scan(b: ir.Buffer, d: ir.Scan) -> Block:
     result = ir.cast(ir.load(locals_[0].name, 0, locals_[0].dtype), b.layout.dtype)
     step: tuple[Statement, ...] = (Accumulate(places, combine, states), Store(Place(b.name, at), result))
     return _nest(axes, d.ranges, _within(locals_, (*begin, *_nest(along, (d.length,), step))))
+
+
+def _contraction(b: ir.Buffer, d: ir.Contraction) -> Block:
+    axes, rename = _axes(b.name, "i", d.ranges)
+    depth, rename_depth = _axes(b.name, "r", d.reduced)
+    by_role: dict[str, list[tuple[E.Sym, Size]]] = {"batch": [], "row": [], "column": [], "depth": []}
+    roles = (*d.roles, *("depth" for _ in d.reduced))
+    for axis, n, role in zip((*axes, *depth), (*d.ranges, *d.reduced), roles, strict=True):
+        if isinstance(axis, E.Sym):
+            by_role[role].append((axis, n))
+    a, b_ = (at_point(v, rename | rename_depth) for v in (d.a, d.b))
+    place = Place(b.name, ir.linear_position(d.ranges, axes))
+    return (Contract(place, Axes(*map(tuple, by_role.values())), a, b_),)
+
+
+def expanded(s: Contract) -> Block:
+    """The contraction as plain loops over its axes, with a sum for each element."""
+    name, of = s.place.name, s.a.dtype
+    locals_, places, begin = _state(name, _combine("sum", of), of)
+    loop = _nest(*_split(s.axes.depth), (Accumulate(places, _combine("sum", of), (ir.make_op("mul", (s.a, s.b), of),)),))
+    total = ir.cast(ir.load(locals_[0].name, 0, locals_[0].dtype), of)
+    return _nest(*_split(s.axes.result), _within(locals_, (*begin, *loop, Store(s.place, total), *s.body)))
+
+
+def _split(axes: Sequence[tuple[E.Sym, Size]]) -> tuple[list[E.Expr], list[Size]]:
+    return [a for a, _ in axes], [n for _, n in axes]
 
 
 def _scatter(b: ir.Buffer, d: ir.Scatter) -> Block:

@@ -22,12 +22,13 @@ from inductor.loops.tree import (
     Accumulate,
     Allocate,
     Block,
+    Contract,
     Fold,
     Guard,
     Loop,
     Place,
     Statement,
-    Store,
+    places_of,
     values_of,
 )
 
@@ -58,17 +59,18 @@ def accesses(block: Block) -> tuple[Access, ...]:
                 found += [a._replace(limits=(*limits, *a.limits)) for a in accesses(s.body)]
             case Allocate():
                 found += [a for a in accesses(s.body) if a.place.name != s.local.name]
+            case Contract():
+                result, depth = (frozenset(a for a, _ in axes) for axes in (s.axes.result, s.axes.depth))
+                found += [a._replace(inner=result if a.writes else result | depth) for a in _own(s)]
+                found += [a._replace(inner=a.inner | result) for a in accesses(s.body)]
             case _:
                 found += _own(s)
     return tuple(found)
 
 
 def _own(s: Statement) -> list[Access]:
-    """The accesses of a statement without a body."""
-    places = s.places if isinstance(s, Accumulate | Fold) else (s.place,) if isinstance(s, Store) else ()
-    values = s.values if isinstance(s, Accumulate) else (s.value,) if isinstance(s, Store) else ()
-    if any(p.indirect for p in places):
-        values = values_of(s)
+    """The accesses of a statement apart from its body."""
+    places, values = places_of(s), values_of(s)
     loads = dict.fromkeys([x for v in values for x in ir.loads_in(v)])
     found = [Access(Place(x.buffer, x.index, x.indirect), False) for x in loads]
     if isinstance(s, Fold):

@@ -6,7 +6,8 @@ A local begins with values that no program stores, so a read of uninitialised me
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import Any, Final
 
@@ -16,12 +17,14 @@ from eager.base.dtypes import dtype
 from eager.optable.loop_api import ArrayLoop
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
+from inductor.ir.sizes import Size
 from inductor.loops.combine import COMBINES, folded
 from inductor.loops.tree import (
     UNORDERED,
     Accumulate,
     Allocate,
     Block,
+    Contract,
     Fold,
     Guard,
     Kernel,
@@ -85,6 +88,31 @@ class _Interpreter:
                 self.accumulate(s)
             case Fold():
                 self.fold(s)
+            case Contract():
+                self.contract(s)
+
+    def contract(self, s: Contract) -> None:
+        """The sums first, then the body: the elements of each in any order."""
+        for _ in self._points(s.axes.result):
+            total = np.zeros((), np.float64 if s.place.name in self.memory and self.memory[s.place.name].dtype.kind == "f" else np.int64)
+            for _ in self._points(s.axes.depth, is_ordered=True):
+                a, b = self.values((s.a, s.b))
+                total = total + a * b.astype(total.dtype)
+            self.write(s.place, total.astype(self.memory[s.place.name].dtype))
+        if s.body:
+            for _ in self._points(s.axes.result):
+                self.block(s.body)
+
+    def _points(self, axes: Sequence[tuple[E.Sym, Size]], is_ordered: bool = False) -> Iterator[None]:
+        """Each combination of the values of axes in turn, while the axes have these values."""
+        points = list(itertools.product(*(range(self.size(n)) for _, n in axes)))
+        if not is_ordered:
+            self.order.shuffle(points)
+        for point in points:
+            self.axes.update({s: i for (s, _), i in zip(axes, point, strict=True)})
+            yield
+        for s, _ in axes:
+            self.axes.pop(s, None)
 
     def _iterations(self, loop: Loop) -> Sequence[int]:
         n = self.size(loop.extent)

@@ -104,19 +104,41 @@ class Stages(NamedTuple):
     size: int
 
 
-class Contract(NamedTuple):
+class Localise(NamedTuple):
     """Turns temporary buffers into locals of each iteration of a loop: rows, or registers. axis "": of the whole kernel."""
 
     buffers: tuple[str, ...]
     axis: str
 
 
-Step: TypeAlias = Split | Cut | Reorder | FuseAxes | Mark | Distribute | Join | Lanes | Partials | Columns | Stages | Contract
+class Follow(NamedTuple):
+    """Runs a later nest of pointwise loops, whose outermost loop is `axis`, on each finished block of the contraction `product`."""
+
+    product: str
+    axis: str
+
+
+class Share(NamedTuple):
+    """Computes the contraction `product` in the memory of `result`, which its body stores."""
+
+    product: str
+    result: str
+
+
+class Expand(NamedTuple):
+    """Turns the contraction `product` into plain loops with a sum for each element."""
+
+    product: str
+
+
+LoopStep: TypeAlias = Split | Cut | Reorder | FuseAxes | Mark | Distribute | Join | Lanes | Partials | Columns | Stages | Localise
+Step: TypeAlias = LoopStep | Follow | Share | Expand
 Schedule: TypeAlias = tuple[Step, ...]
 
 _NAMES: Final[dict[str, Any]] = {
     "split": Split, "cut": Cut, "reorder": Reorder, "fuse_axes": FuseAxes, "mark": Mark, "distribute": Distribute, "join": Join,
-    "lanes": Lanes, "partials": Partials, "columns": Columns, "stages": Stages, "contract": Contract,
+    "lanes": Lanes, "partials": Partials, "columns": Columns, "stages": Stages, "localise": Localise, "follow": Follow, "share": Share,
+    "expand": Expand,
 }  # fmt: skip
 _WORD_OF: Final = {cls: name for name, cls in _NAMES.items()}
 

@@ -9,6 +9,7 @@ Statements compute values of `inductor.ir.definitions`; a load of a local is an 
     Store(place, value)                      place = value
     Accumulate(places, combine, values)      places = combine(places, values), see `inductor.loops.combine`
     Fold(places, combine, parts)             places = combine(places, every element of the locals `parts`)
+    Contract(place, axes, a, b, body)        place = the sum over the depth of a * b, for every batch, row and column; then the body
 
 A tree is immutable, and a statement is equal to itself alone, so that facts about it are remembered. Axis names and local names are
 unique in a kernel, so a schedule refers to loops by name.
@@ -131,8 +132,47 @@ class Loop:
     body: Block
 
 
-Statement: TypeAlias = Store | Accumulate | Fold | Guard | Allocate | Loop
+Role: TypeAlias = tuple[tuple[E.Sym, Size], ...]  # axes and their extents, outermost first
+
+
+class Axes(NamedTuple):
+    """The axes of a contraction by role."""
+
+    batch: Role
+    rows: Role
+    columns: Role
+    depth: Role
+
+    @property
+    def result(self) -> Role:
+        """The axes of the result."""
+        return (*self.batch, *self.rows, *self.columns)
+
+    def __str__(self) -> str:
+        named = (("batch", self.batch), ("rows", self.rows), ("columns", self.columns), ("depth", self.depth))
+        return "; ".join(f"{role} {', '.join(f'{s} < {n}' for s, n in of)}" for role, of in named if of)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contract:
+    """place = sum over `axes.depth` of a * b, for all values of the other axes.
+
+    a: over batch, rows and depth. b: over batch, depth and columns. place: over batch, rows and columns, another element for each.
+    body: runs for each element after its sum is complete. It may read the place at this element alone, and the elements have no order.
+    A target computes blocks of the sum with its matrix unit and runs the body while a block is near.
+    """
+
+    place: Place
+    axes: Axes
+    a: ir.Value
+    b: ir.Value
+    body: Block = ()
+
+
+Statement: TypeAlias = Store | Accumulate | Fold | Guard | Allocate | Loop | Contract
 Block: TypeAlias = tuple[Statement, ...]
+Holder: TypeAlias = Guard | Allocate | Loop | Contract  # a statement with a body
+HOLDERS: Final = (Guard, Allocate, Loop, Contract)
 
 
 class Kernel(NamedTuple):
@@ -181,10 +221,10 @@ def raised(block: Block) -> Block:
 
 def body_of(s: Statement) -> Block:
     """The statements inside `s`."""
-    return s.body if isinstance(s, Loop | Guard | Allocate) else ()
+    return s.body if isinstance(s, HOLDERS) else ()
 
 
-def with_body(s: Loop | Guard | Allocate, body: Block) -> Loop | Guard | Allocate:
+def with_body(s: Holder, body: Block) -> Holder:
     """`s` around another body."""
     return replace(s, body=body)
 
@@ -195,7 +235,7 @@ def walk(block: Block) -> tuple[Statement, ...]:
     found: list[Statement] = []
     for s in block:
         found.append(s)
-        if isinstance(s, Loop | Guard | Allocate):
+        if isinstance(s, HOLDERS):
             found += walk(s.body)
     return tuple(found)
 
@@ -206,16 +246,27 @@ def loops_of(block: Block) -> dict[str, Loop]:
     return {s.axis.name: s for s in walk(block) if isinstance(s, Loop)}
 
 
+def axes_of(s: Statement) -> Role:
+    """The axes that `s` itself runs through, with their extents."""
+    if isinstance(s, Loop):
+        return ((s.axis, s.extent),)
+    return (*s.axes.result, *s.axes.depth) if isinstance(s, Contract) else ()
+
+
 @lru_cache(maxsize=REMEMBERED)
 def places_of(s: Statement) -> tuple[Place, ...]:
     """The places that `s` itself writes."""
-    return (s.place,) if isinstance(s, Store) else s.places if isinstance(s, Accumulate | Fold) else ()
+    if isinstance(s, Store | Contract):
+        return (s.place,)
+    return s.places if isinstance(s, Accumulate | Fold) else ()
 
 
 @lru_cache(maxsize=REMEMBERED)
 def values_of(s: Statement) -> tuple[ir.Value, ...]:
-    """The values that `s` itself computes: stored values and gathered positions."""
+    """The values that `s` itself computes: stored values, operands and gathered positions."""
     found: tuple[ir.Value, ...] = (s.value,) if isinstance(s, Store) else s.values if isinstance(s, Accumulate) else ()
+    if isinstance(s, Contract):
+        found = (s.a, s.b)
     for p in places_of(s):
         for _, v in p.indirect:
             found = (*found, v)
@@ -238,7 +289,7 @@ def rewrite(block: Block, change: Callable[[Statement], Block | None]) -> Block:
         new = change(s)
         if new is not None:
             out.extend(new)
-        elif isinstance(s, Loop | Guard | Allocate):
+        elif isinstance(s, HOLDERS):
             body = rewrite(s.body, change)
             out.append(s if body is s.body else with_body(s, body))
         else:
@@ -272,8 +323,13 @@ def substitute(block: Block, mapping: Mapping[E.Expr, E.IntLike]) -> Block:
             case Allocate():
                 return Allocate(memory(s.local), many(s.body))
             case Loop():
-                extent = s.extent if isinstance(s.extent, int) else E.substitute(s.extent, mapping)
-                return Loop(s.axis, extent, s.kind, many(s.body))
+                return Loop(s.axis, size(s.extent), s.kind, many(s.body))
+            case Contract():
+                axes = Axes(*(tuple((a, size(n)) for a, n in role) for role in s.axes))
+                return Contract(place(s.place), axes, at_point(s.a, mapping), at_point(s.b, mapping), many(s.body))
+
+    def size(n: Size) -> Size:
+        return n if isinstance(n, int) else E.substitute(n, mapping)
 
     def many(b: Block) -> Block:
         return tuple(map(one, b))
@@ -283,7 +339,7 @@ def substitute(block: Block, mapping: Mapping[E.Expr, E.IntLike]) -> Block:
 
 def rename(block: Block, suffix: str) -> Block:
     """A copy of the block whose loops and locals have new names."""
-    axes: dict[E.Expr, E.IntLike] = {s.axis: ir.counter(f"{s.axis.name}{suffix}", s.extent) for s in walk(block) if isinstance(s, Loop)}
+    axes: dict[E.Expr, E.IntLike] = {a: ir.counter(f"{a.name}{suffix}", n) for s in walk(block) for a, n in axes_of(s)}
     locals_ = {s.local.name for s in walk(block) if isinstance(s, Allocate)}
     block = rename_memory(substitute(block, axes), {n: (f"{n}{suffix}", E.as_expr(0)) for n in locals_})
 
@@ -299,6 +355,10 @@ def rename(block: Block, suffix: str) -> Block:
                 return (Allocate(s.local._replace(name=f"{s.local.name}{suffix}"), many(s.body)),)
             case Guard():
                 return (Guard(s.condition, many(s.body)),)
+            case Contract():
+                roles = [[(E.as_expr(axes[a]), n) for a, n in role] for role in s.axes]
+                left = Axes(*(tuple((a, n) for a, n in role if isinstance(a, E.Sym)) for role in roles))
+                return (Contract(s.place, left, s.a, s.b, many(s.body)),)
         return (s,)
 
     return many(block)
@@ -309,7 +369,7 @@ def replace_statement(block: Block, old: Statement, new: Block) -> Block:
     for k, s in enumerate(block):
         if s is old:
             return (*block[:k], *new, *block[k + 1 :])
-        if isinstance(s, Loop | Guard | Allocate):
+        if isinstance(s, HOLDERS):
             body = replace_statement(s.body, old, new)
             if body is not s.body:
                 return (*block[:k], with_body(s, body), *block[k + 1 :])
@@ -343,6 +403,8 @@ def rename_memory(block: Block, names: Mapping[str, tuple[str, E.Expr]]) -> Bloc
             case Fold():  # reads whole locals, which `names` may rename but not move
                 parts = tuple(x._replace(name=names[x.name][0]) if x.name in names else x for x in s.parts)
                 return Fold(tuple(map(place, s.places)), s.combine, parts, s.dtype)
+            case Contract():
+                return Contract(place(s.place), s.axes, value(s.a), value(s.b), tuple(map(one, s.body)))
         return with_body(s, tuple(map(one, s.body)))
 
     return tuple(map(one, block))
@@ -372,4 +434,6 @@ def _lines(block: Iterable[Statement], depth: int) -> Iterator[str]:
             case Fold():
                 left, right = ", ".join(map(str, s.places)), ", ".join(f"all {x.name}" for x in s.parts)
                 yield f"{pad}{left} {s.combine}= {right}"
+            case Contract():
+                yield f"{pad}contract {s.axes}: {s.place} = sum of {s.a!r} * {s.b!r}{', then' if s.body else ''}"
         yield from _lines(body_of(s), depth + 1)

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from eager.base import dtypes
-from eager.base.dtypes import Category
 from eager.base.spec import TensorSpec
 from eager.optable.creation import in_dtype
 from eager.optable.views import slice_bounds
@@ -167,45 +166,6 @@ def _triangle(keep_low: bool) -> Rule:
 
 RULES["tril"] = _triangle(True)
 RULES["triu"] = _triangle(False)
-
-
-# ---- products ----
-
-
-def _product(b: Builder, spec: TensorSpec, x: ir.Ref, other: ir.Ref) -> ir.Ref:
-    """Batched product of 3-d Refs, computed in float32 for half precision."""
-    compute = dtypes.float32 if spec.dtype.itemsize == 2 else spec.dtype
-
-    def operand(r: ir.Ref) -> ir.Ref:
-        return r if r.dtype is compute else b.copy(r, ir.row_major(r.shape, compute))
-
-    shape = (x.shape[0], x.shape[1], other.shape[2])
-    made = b.define(ir.row_major(shape, compute), ir.Matmul(operand(x), operand(other)))
-    return made if spec.dtype is compute else b.copy(made, ir.row_major(shape, spec.dtype))
-
-
-def _can_multiply(spec: TensorSpec) -> bool:
-    return spec.dtype.category is Category.FLOAT
-
-
-def lower_bmm(b: Builder, spec: TensorSpec, x: ir.Ref, other: ir.Ref) -> ir.Ref | None:
-    return _product(b, spec, x, other) if _can_multiply(spec) else None
-
-
-def lower_mm(b: Builder, spec: TensorSpec, x: ir.Ref, other: ir.Ref) -> ir.Ref | None:
-    if not _can_multiply(spec):
-        return None
-
-    def batched(r: ir.Ref) -> ir.Ref:
-        layout = r.layout
-        return ir.Ref(r.buffer, ir.Layout((1, *layout.shape), (0, *layout.strides), layout.dtype), r.offset)
-
-    made = _product(b, spec, batched(x), batched(other))
-    return ir.Ref(made.buffer, layout_of(spec), made.offset)
-
-
-RULES["mm"] = lower_mm
-RULES["bmm"] = lower_bmm
 
 
 # ---- scans ----

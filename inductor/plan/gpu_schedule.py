@@ -15,7 +15,7 @@ from inductor.base.target import SM_90, Target
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import nominal
 from inductor.loops.reductions import most
-from inductor.loops.steps import Contract, Mark, Partials, Reorder, Schedule, Split, Stages
+from inductor.loops.steps import Localise, Mark, Partials, Reorder, Schedule, Split, Stages
 from inductor.loops.tiles import tiles_of
 from inductor.loops.tree import Accumulate, Kernel, Kind, Loop, Store, values_of, walk
 from inductor.plan.scheduler import (
@@ -54,7 +54,7 @@ def schedule_gpu(kernel: Kernel, target: Target = SM_90) -> tuple[Kernel, Schedu
         s = _Scheduler(kernel, [], target, kept)
         join_all(s)
         if len([x for x in s.kernel.body if isinstance(x, Loop)]) != 1:
-            _contract(s, "")
+            _localise(s, "")
         for name in [x.axis.name for x in loops_in(s.kernel.body)]:
             _root(s, name)
         arrays = frozenset(name for name, axis in tiles_of(s.kernel.body).items() if axis is None)
@@ -84,7 +84,7 @@ def _pointwise(s: _Scheduler, axes: list[str]) -> None:
     """One axis in blocks; two where a load runs along one and the store along the other."""
     merge_axes(s, axes)
     chain = chain_of(loop_made_of(s.kernel, axes[0]))
-    _contract(s, chain[0].axis.name)
+    _localise(s, chain[0].axis.name)
     chain = chain_of(find_loop(s.kernel, chain[0].axis.name))
     names = [x.axis.name for x in chain]
     if len(chain) > 1 and _crosses(chain[-2], chain[-1]):
@@ -160,10 +160,10 @@ def _rows(s: _Scheduler, axes: list[str]) -> None:
     """Outer loops around reductions or scans: rows over the grid, several at once where a row is short."""
     row = fuse_axes(s, axes)
     if row != ".".join(axes):  # the others stay outside
-        _contract(s, row)
+        _localise(s, row)
         _inner(s, chain_of(find_loop(s.kernel, row))[-1].axis.name, row)
         return
-    _contract(s, row)
+    _localise(s, row)
     inside = [x.axis.name for x in loops_in(find_loop(s.kernel, row).body)]
     widths = [_inner(s, name, row) for name in inside]
     width = max(widths, default=1)
@@ -278,10 +278,10 @@ def _is_ordered(chain: list[Loop]) -> bool:
 
 
 # -- locals --------------------------------------------------------------------------------------------------------
-def _contract(s: _Scheduler, row: str) -> None:
+def _localise(s: _Scheduler, row: str) -> None:
     """Make each temporary buffer a local of the innermost loop that holds all its uses, or of a loop around that one.
 
     row: the outermost of these loops; "" is the whole kernel.
     """
     for buffer in sorted(s.kernel.temporary - s.kept):
-        any(s.attempt(Contract((buffer,), outer)) for outer in reversed(path_to(s, buffer, row)) if outer)
+        any(s.attempt(Localise((buffer,), outer)) for outer in reversed(path_to(s, buffer, row)) if outer)

@@ -1,27 +1,31 @@
 """The schedule that a kernel has by default, chosen by rules: no kernel is run.
 
-`schedule_step` is for groups of definitions, `schedule_rows` for scans, `schedule_scatter` for scatters. Each tries steps in order.
-A step that `inductor.loops.apply` refuses is left out, so that the result is always legal.
+`schedule_step` is for groups of definitions, `schedule_product` for contractions, `schedule_rows` for scans, `schedule_scatter` for
+scatters. Each tries steps in order. A step that `inductor.loops.apply` refuses is left out, so that the result is always legal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import product
+from inductor.loops.apply import Refusal, apply
 from inductor.loops.build import build
 from inductor.loops.steps import (
     Columns,
-    Contract,
     Cut,
+    Expand,
+    Follow,
     Lanes,
+    Localise,
     Mark,
     Reorder,
     Schedule,
+    Share,
     Split,
     Stages,
 )
@@ -66,6 +70,43 @@ def schedule_step(step: Nest, dtypes: Mapping[str, dtype], stored: Collection[st
     return schedule_pointwise(kernel) if is_pointwise else schedule_nest(kernel, step.column)
 
 
+def schedule_product(product: ir.Buffer, after: Sequence[ir.Buffer], dtypes: Mapping[str, dtype], stored: Collection[str],
+                     homes: Mapping[str, str] | None = None) -> tuple[Kernel, Schedule] | Refusal:  # fmt: skip
+    """A contraction, followed on each of its blocks by the loops of `after`. For the other arguments see `schedule_step`.
+
+    Result: a refusal if these loops cannot follow the contraction block by block.
+    """
+    members = [product, *after]
+    names = {m.name for m in members}
+    memory = {n: dtypes[n] for m in members for n in m.reads if n not in names}
+    same = {given: name for name, given in (homes or {}).items() if name in names}
+    s = Scheduler(build(members, memory, names - set(stored), (), same), [])
+    join_all(s)
+    loops = [x for x in s.kernel.body if isinstance(x, Loop)]
+    for loop in loops:
+        axes = [x.axis.name for x in chain_of(loop)]
+        merge_axes(s, axes)
+        _localise(s, chain_of(loop_made_of(s.kernel, axes[0]))[-1].axis.name, [product.name])
+        step = Follow(product.name, loop_made_of(s.kernel, axes[0]).axis.name)
+        found = apply(s.kernel, (step,))
+        if isinstance(found, Refusal):
+            return found
+        s.attempt(step)
+    if len(s.kernel.body) != 1:
+        return Refusal(Follow(product.name, ""), "only pointwise loops can follow a product block by block")
+    any(s.attempt(Share(product.name, x.name)) for x in after)
+    return s.kernel, tuple(s.steps)
+
+
+def expand_product(kernel: Kernel, product: str) -> tuple[Kernel, Schedule]:
+    """A contraction as plain loops, scheduled as a reduction: for operands that no core takes."""
+    step = Expand(product)
+    made = apply(kernel, (step,))
+    assert not isinstance(made, Refusal)
+    made, steps = schedule_nest(made, is_column=False)
+    return made, (step, *steps)
+
+
 def schedule_pointwise(kernel: Kernel) -> tuple[Kernel, Schedule]:
     """Loops without reductions: joined where possible, with few axes, the innermost one vectorised and the others parallel.
 
@@ -77,7 +118,7 @@ def schedule_pointwise(kernel: Kernel) -> tuple[Kernel, Schedule]:
     for name in roots:
         _shape(s, name)
     if not roots:  # buffers of one element
-        _contract(s, "")
+        _localise(s, "")
     return s.kernel, tuple(s.steps)
 
 
@@ -90,7 +131,7 @@ def schedule_nest(kernel: Kernel, is_column: bool) -> tuple[Kernel, Schedule]:
     if not is_column:
         join_all(s)
         if len(s.kernel.body) > 1 or not isinstance(s.kernel.body[0], Loop):  # no row
-            _contract(s, "")
+            _localise(s, "")
     for loop in loops_in(s.kernel.body):
         if is_column:
             _columns(s, loop.axis.name)
@@ -107,24 +148,24 @@ def _rows(s: Scheduler, name: str) -> None:
     if not any(isinstance(x, Loop) for x in walk(find_loop(s.kernel, chain[-1]).body)) and len(chain) > 1:
         chain.pop()  # no reduction: the innermost loop is the loop of a row
     row = fuse_axes(s, chain)
-    _contract(s, row)
+    _localise(s, row)
     for loop in loops_in(find_loop(s.kernel, row).body):
         _inner(s, loop.axis.name)
     s.attempt(Mark(row, "parallel"))
 
 
-def _contract(s: Scheduler, row: str) -> None:
+def _localise(s: Scheduler, row: str, apart: Collection[str] = ()) -> None:
     """Make each temporary buffer a local of the innermost loop that holds all its uses, or of a loop around that one.
 
-    row: the outermost of these loops; "" is the whole kernel.
+    row: the outermost of these loops; "" is the whole kernel. apart: temporary buffers that stay.
     """
     groups: dict[str, list[str]] = {}
-    for buffer in sorted(s.kernel.temporary):
+    for buffer in sorted(s.kernel.temporary.difference(apart)):
         groups.setdefault(path_to(s, buffer, row)[-1], []).append(buffer)
     for axis, buffers in groups.items():
-        if not s.attempt(Contract(tuple(buffers), axis)):
+        if not s.attempt(Localise(tuple(buffers), axis)):
             for buffer in buffers:
-                any(s.attempt(Contract((buffer,), outer)) for outer in reversed(path_to(s, buffer, row)))
+                any(s.attempt(Localise((buffer,), outer)) for outer in reversed(path_to(s, buffer, row)))
 
 
 def _inner(s: Scheduler, name: str) -> None:
@@ -217,7 +258,7 @@ def _shape(s: Scheduler, name: str) -> None:
     """Merge the axes of one loop nest, make its locals and mark its loops."""
     merge_axes(s, [x.axis.name for x in chain_of(find_loop(s.kernel, name))])
     chain = chain_of(loop_made_of(s.kernel, name))
-    _contract(s, chain[0].axis.name)
+    _localise(s, chain[0].axis.name)
     outer, inner = [x.axis.name for x in chain[:-1]], chain[-1].axis.name
     if outer:
         tiles = _tile(s, chain[-2], chain[-1])
@@ -279,4 +320,12 @@ def _pieces(s: Scheduler, axis: str) -> Iterator[str]:
         yield f"{name}_i" if size and s.attempt(Split(name, size)) else name
 
 
-__all__ = ["schedule_nest", "schedule_pointwise", "schedule_rows", "schedule_scatter", "schedule_step"]
+__all__ = [
+    "expand_product",
+    "schedule_nest",
+    "schedule_pointwise",
+    "schedule_product",
+    "schedule_rows",
+    "schedule_scatter",
+    "schedule_step",
+]

@@ -19,19 +19,22 @@ from inductor.loops.apply import Refusal, apply
 from inductor.loops.build import build
 from inductor.loops.steps import (
     Columns,
-    Contract,
     Distribute,
+    Expand,
+    Follow,
     FuseAxes,
     Join,
     Lanes,
+    Localise,
     Mark,
     Partials,
     Reorder,
+    Share,
     Split,
     Stages,
     Step,
 )
-from inductor.loops.tree import Accumulate, Allocate, Block, Guard, Kernel, Loop, body_of, loops_of
+from inductor.loops.tree import Accumulate, Allocate, Block, Contract, Guard, Kernel, Loop, body_of, loops_of, walk
 
 F32, I64 = dtypes.float32, dtypes.int64
 
@@ -109,7 +112,7 @@ def _count(shape: Sequence[Size], symbols: dict[E.Sym, int]) -> int:
 def _buffer(draw: st.DrawFn, name: str, sources: Sequence[tuple[str, tuple[Size, ...]]], sizes: dict[str, int]) -> ir.Buffer:
     shape = draw(st.sampled_from(sources))[1]
     axes = [ir.axis(k, n) for k, n in enumerate(shape)]
-    kind = draw(st.sampled_from(["pointwise", "pointwise", "reduction", "reduction", "scan", "scatter"]))
+    kind = draw(st.sampled_from(["pointwise", "pointwise", "reduction", "reduction", "scan", "scatter", "contraction"]))
     if kind == "pointwise" or not shape:
         order = draw(st.permutations(range(len(shape))))
         made = tuple(shape[d] for d in order)
@@ -122,7 +125,26 @@ def _buffer(draw: st.DrawFn, name: str, sources: Sequence[tuple[str, tuple[Size,
         point = [*axes[:-1], ir.reduced_axis(0, length)]
         d = ir.Scan(ranges, length, draw(st.sampled_from(["sum", "max"])), _value(draw, shape, point, sources))
         return ir.Buffer(name, ir.row_major(shape, F32), d)
+    if kind == "contraction":
+        return _contraction(draw, name, shape, sources)
     return _reduction(draw, name, shape, sources)
+
+
+def _contraction(draw: st.DrawFn, name: str, shape: tuple[Size, ...], sources: Sequence[tuple[str, tuple[Size, ...]]]) -> ir.Buffer:
+    """Sums of products, whose operands read the sources at the axes that their roles allow."""
+    roles = [draw(st.sampled_from(["batch", "row", "column", "depth"])) for _ in shape]
+    counts = {"result": 0, "depth": 0}
+    point = []
+    for n, role in zip(shape, roles, strict=True):
+        which = "depth" if role == "depth" else "result"
+        point.append((ir.reduced_axis if role == "depth" else ir.axis)(counts[which], n))
+        counts[which] += 1
+    a, b = ([E.as_expr(0) if role == other else e for e, role in zip(point, roles, strict=True)] for other in ("column", "row"))
+    kept = tuple(n for n, role in zip(shape, roles, strict=True) if role != "depth")
+    depth = tuple(n for n, role in zip(shape, roles, strict=True) if role == "depth")
+    of = tuple(role for role in roles if role != "depth")
+    d = ir.Contraction(kept, depth, of, _load(draw, shape, a, sources), _load(draw, shape, b, sources))
+    return ir.Buffer(name, ir.row_major(kept, F32), d)
 
 
 def _reduction(draw: st.DrawFn, name: str, shape: tuple[Size, ...], sources: Sequence[tuple[str, tuple[Size, ...]]]) -> ir.Buffer:
@@ -136,6 +158,29 @@ def _reduction(draw: st.DrawFn, name: str, shape: tuple[Size, ...], sources: Seq
     kind = draw(st.sampled_from(["sum", "max", "min", "argmax"]))
     d = ir.Reduction(tuple(kept), tuple(reduced), kind, _value(draw, shape, point, sources))
     return ir.Buffer(name, ir.row_major(tuple(kept), I64 if kind == "argmax" else F32), d)
+
+
+@st.composite
+def products(draw: st.DrawFn) -> tuple[Program, tuple[Step, ...]]:
+    """A contraction and pointwise loops that read each of its elements once, in any order; and the steps that fuse them."""
+    symbols: dict[E.Sym, int] = {}
+    shape = _shape(draw, symbols)
+    sizes = {"k0": 12, "t": 5, "x0": _count(shape, symbols)}
+    first = _contraction(draw, "b0", shape, [("x0", shape)])
+    made = first.layout.shape
+    sizes["b0"] = _count(made, symbols)
+    order = draw(st.permutations(range(len(made))))
+    ranges = tuple(made[d] for d in order)
+    point = [ir.axis(order.index(d), n) for d, n in enumerate(made)]
+    read = ir.load("b0", ir.linear_position(made, point), F32)
+    other = _load(draw, made, point, [("x0", shape)])
+    value = ir.make_op(draw(st.sampled_from(["add", "sub", "mul", "maximum"])), (read, draw(st.sampled_from([other, read]))), F32)
+    second = ir.Buffer("b1", ir.row_major(ranges, F32), ir.Pointwise(ranges, value))
+    sizes["b1"] = sizes["b0"]
+    program = Program((first, second), sizes, symbols, frozenset({"b0"} if draw(st.booleans()) else ()))
+    loops = [s for s in program.kernel().body if isinstance(s, Loop)]
+    steps = (*(Follow("b0", x.axis.name) for x in loops), *((Share("b0", "b1"),) if draw(st.booleans()) else ()))
+    return program, steps
 
 
 def _scatter(draw: st.DrawFn, name: str, shape: tuple[Size, ...], axes: list[E.Expr],
@@ -171,15 +216,15 @@ def _load(draw: st.DrawFn, shape: Sequence[Size], point: Sequence[E.Expr], sourc
 
 
 @st.composite
-def scheduled(draw: st.DrawFn, kernel: Kernel, steps: int = 6) -> tuple[Kernel, tuple[Step, ...], int]:
-    """A kernel after up to `steps` random steps: the kernel, the steps that were legal, and how many were refused."""
+def scheduled(draw: st.DrawFn, kernel: Kernel, steps: int = 6, first: Sequence[Step] = ()) -> tuple[Kernel, tuple[Step, ...], int]:
+    """A kernel after the steps `first` and up to `steps` random ones: the kernel, the steps that were legal, and how many were refused."""
     done: list[Step] = []
     refused = 0
-    for _ in range(draw(st.integers(1, steps))):
-        candidates = [*fitting_steps(kernel.body), *_contractions(kernel)]
+    for k in range(draw(st.integers(1, steps)) + len(first)):
+        candidates = [*fitting_steps(kernel.body), *_localisations(kernel), *_steps_of_contractions(kernel)]
         if not candidates:
             break
-        step = draw(st.sampled_from(candidates))
+        step = first[k] if k < len(first) else draw(st.sampled_from(candidates))
         found = apply(kernel, (step,))
         if isinstance(found, Refusal):
             refused += 1
@@ -189,9 +234,27 @@ def scheduled(draw: st.DrawFn, kernel: Kernel, steps: int = 6) -> tuple[Kernel, 
     return kernel, tuple(done), refused
 
 
-def _contractions(kernel: Kernel) -> Iterator[Step]:
+def _localisations(kernel: Kernel) -> Iterator[Step]:
     for name in sorted(kernel.temporary):
-        yield from (Contract((name,), axis) for axis in loops_of(kernel.body))
+        yield from (Localise((name,), axis) for axis in loops_of(kernel.body))
+
+
+def _steps_of_contractions(kernel: Kernel) -> Iterator[Step]:
+    for k, s in enumerate(kernel.body):
+        if isinstance(s, Contract):
+            yield Expand(s.place.name)
+            yield from [Share(s.place.name, name) for name in kernel.dtypes] * 2
+            yield from [Follow(s.place.name, x.axis.name) for x in kernel.body[k + 1 :] if isinstance(x, Loop)] * 8
+
+
+def without_contractions(kernel: Kernel) -> Kernel:
+    """The kernel with its contractions as plain loops."""
+    for s in walk(kernel.body):
+        if isinstance(s, Contract):
+            made = apply(kernel, (Expand(s.place.name),))
+            assert not isinstance(made, Refusal)
+            return without_contractions(made)
+    return kernel
 
 
 def fitting_steps(block: Block) -> Iterator[Step]:

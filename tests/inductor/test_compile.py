@@ -156,12 +156,12 @@ def test_elements_of_a_row_that_are_read_at_constant_places() -> None:
 
 
 def test_a_result_that_cannot_be_local_has_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No buffer is made local to a row, as if every contraction were refused."""
+    """No buffer is made local to a row, as if every localisation were refused."""
 
     def refuse(kernel: Any, step: Any) -> Any:
         raise Refused("no local memory")
 
-    monkeypatch.setattr("inductor.loops.apply._contract", refuse)
+    monkeypatch.setattr("inductor.loops.apply._localise", refuse)
     for fn in (lambda x: torch.softmax(x, -1), lambda x: F.layer_norm(x, x.shape[1:]) + x.sum(0), lambda x: (x * 2).sum().exp() + x):
         x = torch.randn(21, 37)
         torch.testing.assert_close(torch.compile(fn, fullgraph=True)(x), fn(x), rtol=1e-5, atol=1e-5)

@@ -14,7 +14,7 @@ from inductor.loops.apply import ROW_BYTES, Refusal, apply
 from inductor.loops.build import build
 from inductor.loops.combine import COMBINES, lift
 from inductor.loops.interpret import Unfilled, interpret
-from inductor.loops.steps import Contract, Join, Mark, from_text, to_text
+from inductor.loops.steps import Join, Localise, Mark, from_text, to_text
 from inductor.loops.tree import Allocate, Kernel, Local, Loop, Place, Store
 
 F32, I64 = dtypes.float32, dtypes.int64
@@ -37,7 +37,7 @@ def centred() -> Kernel:
 
 
 def test_a_row_and_its_result_stay_in_registers_and_vectors_have_a_tail() -> None:
-    steps = from_text("join(m_i0, y_i0); contract(m, m_i0); split(y_i1, 4, peel); mark(y_i1_i, vector); mark(m_i0, parallel)")
+    steps = from_text("join(m_i0, y_i0); localise(m, m_i0); split(y_i1, 4, peel); mark(y_i1_i, vector); mark(m_i0, parallel)")
     assert str(apply(centred(), steps)) == """\
 parallel for m_i0 < 6:
   with register m: float32[1]:
@@ -124,9 +124,9 @@ REFUSED = {
     "a vector of loops": (centred, "mark(m_i0, vector)", "a vector loop holds no other loop"),
     "parallel in parallel": (centred, "mark(y_i1, parallel); mark(y_i0, parallel)", "holds no other parallel loop"),
     "lanes of a scan": (running, "lanes(s_r0, 2, 16)", "the loop reads the running result"),
-    "memory that is read later": (centred, "contract(y, y_i0)", "y is read after the kernel"),
-    "memory of two loops": (centred, "contract(m, m_i0)", "m is used outside of m_i0"),
-    "memory of all iterations": (centred, "join(m_i0, y_i0); contract(m, y_i1)", "m is used outside of y_i1"),
+    "memory that is read later": (centred, "localise(y, y_i0)", "y is read after the kernel"),
+    "memory of two loops": (centred, "localise(m, m_i0)", "m is used outside of m_i0"),
+    "memory of all iterations": (centred, "join(m_i0, y_i0); localise(m, y_i1)", "m is used outside of y_i1"),
     "a tail of all": (centred, "split(m_i0, 7, peel)", "no whole block of 7"),
     "one statement": (centred, "distribute(y_i1)", "the body of y_i1 is one statement"),
 }
@@ -225,5 +225,5 @@ def test_a_row_that_fills_the_nearest_cache_is_not_made_local() -> None:
         ir.Buffer("t", ir.row_major(ranges, F32), ir.Pointwise(ranges, ir.load("x", ir.own_position(ranges), F32))),
         ir.Buffer("y", ir.row_major(ranges, F32), ir.Pointwise(ranges, ir.load("t", ir.own_position(ranges), F32))),
     ]
-    found = apply(build(buffers, {"x": F32}, ["t"]), (Join("t_i0", "y_i0"), Contract(("t",), "t_i0")))
+    found = apply(build(buffers, {"x": F32}, ["t"]), (Join("t_i0", "y_i0"), Localise(("t",), "t_i0")))
     assert isinstance(found, Refusal) and f"allowed: up to {ROW_BYTES // 4}" in str(found)

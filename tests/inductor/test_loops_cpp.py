@@ -22,7 +22,7 @@ from inductor.cpp.vector_math import forms_used
 from inductor.loops.interpret import interpret
 from inductor.loops.steps import to_text
 from inductor.loops.tree import Kernel
-from tests.inductor.loop_programs import Program, programs, scheduled
+from tests.inductor.loop_programs import Program, programs, scheduled, without_contractions
 
 CASES = int(os.environ.get("FRAMEJIT_TEST_LOOP_CASES", "300"))
 IS_SEARCH = "FRAMEJIT_TEST_LOOP_CASES" in os.environ  # new cases in every run; else the same cases
@@ -53,7 +53,7 @@ def cases(draw: st.DrawFn) -> tuple[Program, Kernel, str]:
     """A program, its loops after a random legal schedule, and the schedule as text."""
     program = draw(programs())
     kernel, steps, _ = draw(scheduled(program.kernel()))
-    return program, kernel, to_text(steps)
+    return program, without_contractions(kernel), to_text(steps)
 
 
 def compiled(kernels: list[tuple[Program, Kernel, str]]) -> ctypes.CDLL:

@@ -18,18 +18,20 @@ from fxir.ir.graph import Graph
 from inductor.base.target import SM_90, Target
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, at_least, plain
+from inductor.ir.values import replace_loads
+from inductor.loops.apply import Refusal
 from inductor.loops.build import build
 from inductor.loops.build import copy as copy_loops
+from inductor.loops.steps import Schedule as LoopSchedule
 from inductor.loops.steps import to_text
 from inductor.loops.tree import Kernel
 from inductor.lowering import lower
 from inductor.plan.gpu_schedule import schedule_gpu
+from inductor.plan.heuristics import schedule_product
 from inductor.plan.memory import lifetimes, plan_arena
-from inductor.plan.schedule import Nest, Schedule, Single, schedule
+from inductor.plan.schedule import FUSION, Nest, Schedule, Single, schedule
 from inductor.triton.kernel import CHECKS_POINTER, TritonKernel
 from inductor.triton.loops import print_kernel
-
-CHECK_BYTES = 16  # of each index check: two int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,25 @@ def lower_to_cuda(graph: Graph, target: Target = SM_90) -> CudaPlan:
 
     Raises: NeedsStatic if a stage needs a symbol as an int; Unprintable for a kernel without a Triton form.
     """
-    return _Planner(schedule(lower(graph)), target).plan()
+    return _Planner(schedule(_with_casts(lower(graph))), target).plan()
+
+
+def _with_casts(program: ir.Program) -> ir.Program:
+    """The program whose contractions read what their operands are converted from: a tile is converted in registers, or not at all."""
+
+    def source(x: ir.Load) -> ir.Value | None:
+        d = program.buffers[x.buffer].definition
+        if not isinstance(d, ir.Pointwise) or not isinstance(d.value, ir.Op) or d.value.name != "cast":
+            return None
+        return ir.producer_at(d, x) if isinstance(d.value.args[0], ir.Load) else None
+
+    buffers = {}
+    for name, b in program.buffers.items():
+        if isinstance(b.definition, ir.Contraction):
+            a, right = (replace_loads(v, source) for v in b.definition.operands)
+            b = replace(b, definition=replace(b.definition, a=a, b=right))
+        buffers[name] = b
+    return replace(program, buffers=buffers)
 
 
 class _Planner:
@@ -129,6 +149,7 @@ class _Planner:
         self.sizes: dict[str, Size] = {}  # bytes of scratch, by name
         self.given = {*self.program.inputs, *(n for n, _ in self.program.constants)}
         self.outside = self._outside()
+        self.absorbed: dict[int, int] = {}  # nests that run on the blocks of a product -> its step
         self.taken = self._taken()
 
     def _outside(self) -> dict[int, set[str]]:
@@ -168,15 +189,20 @@ class _Planner:
         calls: set[str] = set()
         for i, step in enumerate(self.made.steps):
             member = step.member if isinstance(step, Single) else None
+            if i in self.absorbed:
+                continue
+            if member is not None and isinstance(member.definition, ir.Contraction):
+                steps += self._product(i, member)
+                continue
             if member is not None and isinstance(member.definition, ir.Extern):
                 if member.definition.call not in calls:
                     calls.add(member.definition.call)
                     steps.append(self._call(member.definition))
                 continue
-            steps += self._launches(i, _members(step), self._loops(i, step))
+            steps += self._launches(_members(step), self._loops(i, step))
         for w in self.program.writes:
             target = self.program.buffers[w.input]
-            steps += self._launches(-1, [replace(target, name=w.input)], copy_loops(target, w.value))
+            steps += self._launches([replace(target, definition=None)], copy_loops(target, w.value))
         memory, arena = self._memory(steps)
         kernels = tuple(k for _, k in self.kernels.values())
         outputs = self._held(self.program.outputs)
@@ -192,10 +218,39 @@ class _Planner:
         is_pointwise = all(isinstance(m.definition, ir.Pointwise) and m.definition.ranges == step.rows for m in members)
         return build(members, memory, names - self.outside[i], () if is_pointwise or step.column else step.rows)
 
-    def _launches(self, i: int, members: Sequence[ir.Buffer], plain_loops: Kernel) -> list[Step]:
-        """The launches of a kernel, and the copy of the memory that a scatter takes over."""
-        kernel, schedule_steps = schedule_gpu(plain_loops, self.target)
-        scattered = [(m.definition.target, m.name) for m in members if i >= 0 and isinstance(m.definition, ir.Scatter)]
+    def _product(self, i: int, product: ir.Buffer) -> list[Step]:
+        """The launches of a contraction, with the first nest that reads it on each of its blocks, if the nest can run there."""
+        j = self._follower(i, product)
+        if j >= 0:
+            after = _members(self.made.steps[j])
+            readers = {b.name for b in self.program.buffers.values() if product.name in b.reads}
+            needed = self.outside[j] | ({product.name} if self._leaves(product.name) or not readers <= {m.name for m in after} else set())
+            found = schedule_product(product, after, self.dtypes, needed)
+            if not isinstance(found, Refusal):
+                self.absorbed[j] = i
+                return self._launches([product, *after], found[0], found[1])
+            FUSION.log(f"{product.name} into {', '.join(m.name for m in after)}: {found.reason}")
+        return self._launches([product], self._loops(i, Single(product)))
+
+    def _follower(self, i: int, product: ir.Buffer) -> int:
+        """The first nest that reads the product, if all its other inputs exist by then; else -1."""
+        made_at = {m.name: k for k, step in enumerate(self.made.steps) for m in _members(step)}
+        for j in range(i + 1, len(self.made.steps)):
+            members = _members(self.made.steps[j])
+            reads = {n for m in members for n in m.reads} - {m.name for m in members}
+            if isinstance(self.made.steps[j], Nest) and product.name in reads and j not in self.absorbed:
+                return j if all(made_at.get(n, -1) <= i for n in reads) else -1
+        return -1
+
+    def _leaves(self, name: str) -> bool:
+        """Whether a buffer leaves the graph."""
+        leaving = {r.buffer for r in self.program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in self.program.writes}
+        return name in leaving
+
+    def _launches(self, members: Sequence[ir.Buffer], loops: Kernel, done: LoopSchedule = ()) -> list[Step]:
+        """The launches of a kernel, and the copy of the memory that a scatter takes over. done: the steps that made the loops."""
+        kernel, schedule_steps = schedule_gpu(loops, self.target)
+        scattered = [(m.definition.target, m.name) for m in members if isinstance(m.definition, ir.Scatter)]
         before: list[Step] = [Copy(self._holder(target), self._holder(n)) for target, n in scattered if target not in self.taken]
         title = "; ".join(f"{m.name}: {m.source.title or 'copy'}" for m in members)
         printed = print_kernel(kernel, "kernel")
@@ -204,7 +259,7 @@ class _Planner:
         for x in printed.scratch:
             self.sizes[x.name] = plain(x.size * x.dtype.itemsize)
             self.dtypes[x.name] = x.dtype
-        text = to_text(schedule_steps)
+        text = to_text((*done, *schedule_steps))
         kernels = [k for k in printed.kernels if k.pointers]
         return [*before, *(Launch(self._number(k), tuple(map(self._holder, k.pointers)), title, text) for k in kernels)]
 

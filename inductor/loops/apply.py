@@ -14,6 +14,7 @@ from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, ceildiv, plain
+from inductor.loops.blocks import in_blocks
 from inductor.loops.combine import COMBINES
 from inductor.loops.contractions import expand, follow, share
 from inductor.loops.dependence import Access, accesses, carried, conflicts, private_part, separates
@@ -21,6 +22,7 @@ from inductor.loops.narrow import narrow
 from inductor.loops.reductions import in_columns, in_lanes, in_stages
 from inductor.loops.refusal import Refusal, Refused
 from inductor.loops.steps import (
+    Blocks,
     Columns,
     Cut,
     Distribute,
@@ -116,6 +118,8 @@ def _perform(body: Block, step: Step) -> Block:
             return _stages(body, step)
         case Follow():
             return follow(body, step.product, step.axis)
+        case Blocks():
+            return in_blocks(body, step.product, step.rows, step.columns, step.depth)
         case Expand():
             return expand(body, step.product)
     raise TypeError(f"apply: {step!r} is not a step")

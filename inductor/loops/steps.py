@@ -125,6 +125,18 @@ class Share(NamedTuple):
     result: str
 
 
+class Blocks(NamedTuple):
+    """Computes the contraction `product` by programs over blocks of `rows` x `columns` elements, adding up `depth` at a time.
+
+    The blocks are powers of two.
+    """
+
+    product: str
+    rows: int
+    columns: int
+    depth: int
+
+
 class Expand(NamedTuple):
     """Turns the contraction `product` into plain loops with a sum for each element."""
 
@@ -132,13 +144,13 @@ class Expand(NamedTuple):
 
 
 LoopStep: TypeAlias = Split | Cut | Reorder | FuseAxes | Mark | Distribute | Join | Lanes | Partials | Columns | Stages | Localise
-Step: TypeAlias = LoopStep | Follow | Share | Expand
+Step: TypeAlias = LoopStep | Follow | Share | Blocks | Expand
 Schedule: TypeAlias = tuple[Step, ...]
 
 _NAMES: Final[dict[str, Any]] = {
     "split": Split, "cut": Cut, "reorder": Reorder, "fuse_axes": FuseAxes, "mark": Mark, "distribute": Distribute, "join": Join,
     "lanes": Lanes, "partials": Partials, "columns": Columns, "stages": Stages, "localise": Localise, "follow": Follow, "share": Share,
-    "expand": Expand,
+    "blocks": Blocks, "expand": Expand,
 }  # fmt: skip
 _WORD_OF: Final = {cls: name for name, cls in _NAMES.items()}
 

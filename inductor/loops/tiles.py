@@ -22,6 +22,7 @@ from inductor.loops.tree import (
     Accumulate,
     Allocate,
     Block,
+    Contract,
     Fold,
     Guard,
     Kind,
@@ -31,6 +32,8 @@ from inductor.loops.tree import (
     Statement,
     Store,
     allocated,
+    axes_of,
+    body_of,
     places_of,
     repeat,
     rewrite,
@@ -62,6 +65,8 @@ def objection(body: Block, loop: Loop, kind: Kind) -> str:
     if kind == "grid" and loop not in _outermost(body):
         return f"{loop.axis.name} is inside of loops that are not over programs"
     if kind != "grid":
+        if any(isinstance(s, Contract) for s in walk(loop.body)):
+            return f"{loop.axis.name} holds a contraction, which is computed in tiles"
         inside = [s for s in walk(loop.body) if isinstance(s, Loop)]
         if any(s.kind == "grid" for s in inside):
             return "a tile holds no loop over programs"
@@ -136,17 +141,20 @@ def _scan_objection(loop: Loop) -> str:
 
 
 def rank_of(block: Block) -> int:
-    """The most tile loops around one another."""
-    inside = [rank_of(s.body) + (isinstance(s, Loop) and s.kind in TILE_KINDS) for s in block if isinstance(s, Loop | Guard | Allocate)]
-    folds = [1 for s in block if isinstance(s, Fold)]  # over the elements of a tile
-    return max([*inside, *folds], default=0)
+    """The most tile axes around one another. A contraction has two; a fold is over one."""
+
+    def own(s: Statement) -> int:
+        if isinstance(s, Contract):
+            return 2
+        return int(isinstance(s, Fold) or (isinstance(s, Loop) and s.kind in TILE_KINDS))
+
+    return max([rank_of(body_of(s)) + own(s) for s in block], default=0)
 
 
 def expressions_of(block: Block) -> Iterator[E.Expr]:
     """Every index expression of a block."""
     for s in walk(block):
-        if isinstance(s, Loop):
-            yield E.as_expr(s.extent)
+        yield from (E.as_expr(n) for _, n in axes_of(s))
         for p in places_of(s):
             yield p.index
         yield from ir.expressions_in((s.condition,) if isinstance(s, Guard) else values_of(s))
@@ -260,6 +268,7 @@ def _uses(block: Block, loops: tuple[Loop, ...]) -> Iterator[tuple[str, E.Expr, 
             case Guard() | Allocate():
                 yield from _uses(s.body, loops)
             case _:
+                yield from _uses(body_of(s), loops)  # of a contraction
                 for p in places_of(s):
                     yield p.name, p.index, loops
                 for v in values_of(s):

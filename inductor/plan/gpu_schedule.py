@@ -13,11 +13,11 @@ from typing import Final
 from fxir.expr import rules as E
 from inductor.base.target import SM_90, Target
 from inductor.ir import definitions as ir
-from inductor.ir.sizes import nominal
+from inductor.ir.sizes import nominal, product
 from inductor.loops.reductions import most
-from inductor.loops.steps import Localise, Mark, Partials, Reorder, Schedule, Split, Stages
+from inductor.loops.steps import Blocks, Expand, Localise, Mark, Partials, Reorder, Schedule, Split, Stages
 from inductor.loops.tiles import tiles_of
-from inductor.loops.tree import Accumulate, Kernel, Kind, Loop, Store, values_of, walk
+from inductor.loops.tree import Accumulate, Contract, Kernel, Kind, Loop, Store, values_of, walk
 from inductor.plan.scheduler import (
     Scheduler,
     chain_of,
@@ -35,6 +35,8 @@ SQUARE: Final = 32  # rows and columns of a tile of two axes
 ROW: Final = 4096  # most elements of a reduced row that a program holds at once
 REDUCED: Final = 2048  # elements of the partial results of a longer row
 COLUMNS: Final = 32  # rows of a program whose elements lie side by side in memory: a cache line of float32
+LEAST_PRODUCT: Final = 16  # rows, columns and depth of a product of tiles
+DEPTH_BYTES: Final = 128  # of a row of a block of an operand
 STAGE: Final = 1 << 15  # elements of one block of a reduction of everything
 FAR: Final = 16  # elements between two that are not in one cache line
 
@@ -52,10 +54,11 @@ def schedule_gpu(kernel: Kernel, target: Target = SM_90) -> tuple[Kernel, Schedu
     kept: frozenset[str] = frozenset()
     while True:
         s = _Scheduler(kernel, [], target, kept)
+        _products(s)
         join_all(s)
         if len([x for x in s.kernel.body if isinstance(x, Loop)]) != 1:
             _localise(s, "")
-        for name in [x.axis.name for x in loops_in(s.kernel.body)]:
+        for name in [x.axis.name for x in loops_in(s.kernel.body) if x.kind != "grid"]:
             _root(s, name)
         arrays = frozenset(name for name, axis in tiles_of(s.kernel.body).items() if axis is None)
         if not arrays:
@@ -63,6 +66,32 @@ def schedule_gpu(kernel: Kernel, target: Target = SM_90) -> tuple[Kernel, Schedu
         kept |= arrays & kernel.temporary
         if not arrays & kernel.temporary:
             raise AssertionError(f"gpu_schedule: {', '.join(sorted(arrays))} are no tiles and no buffers")
+
+
+def _products(s: _Scheduler) -> None:
+    """Contractions in blocks; those with few rows or columns as reductions."""
+    for x in [x for x in s.kernel.body if isinstance(x, Contract)]:
+        name = x.place.name
+        rows, columns, depth = (nominal(product(n for _, n in role)) for role in (x.axes.rows, x.axes.columns, x.axes.depth))
+        groups = nominal(product(n for _, n in x.axes.batch))
+        size = _block_of_product(s.target, x.a, groups, rows, columns)
+        deep = max(LEAST_PRODUCT, min(DEPTH_BYTES // _itemsize(x.a), 1 << max(depth - 1, 1).bit_length()))
+        if min(rows, columns) < LEAST_PRODUCT or not s.attempt(Blocks(name, *size, deep)):
+            s.attempt(Expand(name))
+
+
+def _block_of_product(target: Target, operand: ir.Value, groups: int, rows: int, columns: int) -> tuple[int, int]:
+    """Rows and columns of a block: as many as registers hold, fewer where the programs would be too few for the target."""
+    most_elements = 128 if _itemsize(operand) == 2 and target.matrix_unit else 64
+    m, n = (max(LEAST_PRODUCT, min(most_elements, 1 << (k - 1).bit_length())) for k in (rows, columns))
+    while max(m, n) > 2 * LEAST_PRODUCT and groups * -(-rows // m) * -(-columns // n) < target.cores:
+        m, n = (m // 2, n) if m >= n else (m, n // 2)
+    return m, n
+
+
+def _itemsize(operand: ir.Value) -> int:
+    """Bytes of an element in memory of an operand of a contraction."""
+    return max((x.dtype.itemsize for x in ir.loads_in(operand)), default=4)
 
 
 def _root(s: _Scheduler, name: str) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from eager.base import settings
 from inductor.triton.kernel import TritonKernel
 from inductor.triton.values import SIGNATURE
 
@@ -63,7 +64,7 @@ def jit_function(kernel: TritonKernel) -> Any:
 
 
 def compile_kernel(kernel: TritonKernel, capability: int = 90) -> Cubin:
-    """Machine code for sm_<capability>. Pointers are assumed to be 16-byte aligned, like all memory of the allocator.
+    """Machine code for sm_<capability>, which Triton keeps in the folder "triton" of the artifact folder. Pointers are assumed to be 16-byte aligned, like all memory of the allocator.
 
     Raises: TritonUnavailable; any error of Triton's compiler for a faulty kernel. Checks that the code's parameters are the
     pointers, the sizes and Triton's two hidden pointers, in this order.
@@ -77,7 +78,9 @@ def compile_kernel(kernel: TritonKernel, capability: int = 90) -> Cubin:
     aligned = {(k,): [["tt.divisibility", 16]] for k, t in enumerate(types) if t.startswith("*")}
     source = compiler.ASTSource(fn, signature, {}, aligned)
     options = {"num_warps": kernel.num_warps, "num_stages": kernel.num_stages, "enable_fp_fusion": True}
-    made = triton.compile(source, target=target, options=options)
+    with triton.knobs.cache.scope():
+        triton.knobs.cache.dir = str(settings.current().cache.dir / "triton")
+        made = triton.compile(source, target=target, options=options)
     ptx = made.asm["ptx"]
     parameters = re.findall(r"\.param \.(\w+)", ptx.split(".entry")[1].split(")")[0])
     expected = len(types) + 2

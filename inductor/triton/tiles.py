@@ -15,6 +15,8 @@ Shape: TypeAlias = tuple[int, ...]  # of a tile; () is a scalar
 Mask: TypeAlias = tuple[str, Shape]  # the name of a bool value, and its shape
 WARP: Final = 32
 ELEMENTS_OF_A_THREAD: Final = 8  # of the largest tile
+DOT_ELEMENTS: Final = 32  # the same, where the tile is a product
+LEAST_DOT_WARPS: Final = 4  # that one instruction of a matrix unit takes
 MOST_WARPS: Final = 8
 
 
@@ -53,10 +55,10 @@ def all_of(masks: Sequence[Mask]) -> str:
     return " & ".join(m[0] for m in masks) if len(masks) < 2 else f"({' & '.join(m[0] for m in masks)})"
 
 
-def warps(elements: int) -> int:
+def warps(elements: int, has_dot: bool) -> int:
     """Warps of a program whose largest tile has this number of elements."""
-    wanted = max(elements // (WARP * ELEMENTS_OF_A_THREAD), 1)
-    return min(1 << (wanted.bit_length() - 1), MOST_WARPS)
+    wanted = elements // (WARP * (DOT_ELEMENTS if has_dot else ELEMENTS_OF_A_THREAD))
+    return max(min(1 << (max(wanted, 1).bit_length() - 1), MOST_WARPS), LEAST_DOT_WARPS if has_dot else 1)
 
 
 def reach(e: E.Expr) -> float:

@@ -18,6 +18,7 @@ from inductor.ir.sizes import Size, plain
 from inductor.loops.apply import Refusal, apply
 from inductor.loops.build import build
 from inductor.loops.steps import (
+    Blocks,
     Columns,
     Distribute,
     Expand,
@@ -243,6 +244,7 @@ def _steps_of_contractions(kernel: Kernel) -> Iterator[Step]:
     for k, s in enumerate(kernel.body):
         if isinstance(s, Contract):
             yield Expand(s.place.name)
+            yield from (Blocks(s.place.name, 2, 4, 2), Blocks(s.place.name, 4, 1, 4))
             yield from [Share(s.place.name, name) for name in kernel.dtypes] * 2
             yield from [Follow(s.place.name, x.axis.name) for x in kernel.body[k + 1 :] if isinstance(x, Loop)] * 8
 

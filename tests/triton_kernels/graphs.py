@@ -58,6 +58,15 @@ GRAPHS: Final[dict[str, tuple[Callable[..., object], Callable[[], Inputs], Calla
     "added by index": (_added, lambda: (_normal(30, 12), _positions(30, 50)), lambda: (_normal(700, 64), _positions(700, 50))),
     "other elements": (lambda x: (x.exp().flip(1) / x.exp().sum(1, keepdim=True),), lambda: (_normal(4, 30),),
                        lambda: (_normal(64, 9000),)),
+    "linear and gelu": (lambda x, w, b: (F.gelu(F.linear(x, w, b)),), lambda: (_normal(40, 50), _normal(33, 50), _normal(33)),
+                        lambda: (_normal(512, 1024), _normal(768, 1024), _normal(768))),
+    "half precision linear": (lambda x, w, b: (F.relu(F.linear(x, w, b)),),
+                              lambda: (_normal(40, 50).bfloat16(), _normal(33, 50).bfloat16(), _normal(33).bfloat16()),
+                              lambda: (_normal(2048, 1024).bfloat16(), _normal(4096, 1024).bfloat16(), _normal(4096).bfloat16())),
+    "batched product": (lambda x, y: (x @ y * 0.5,), lambda: (_normal(3, 20, 17), _normal(3, 17, 30)),
+                        lambda: (_normal(12, 256, 64), _normal(12, 64, 256))),
+    "product with one row": (lambda x, w: (x @ w,), lambda: (_normal(1, 40), _normal(40, 50)),
+                             lambda: (_normal(1, 1024), _normal(1024, 4096))),
     "integers": (lambda x: (x // 3, x % -7, x << 3), lambda: (_positions(100, 64) - 30,), lambda: (_positions(4096, 64),)),
 }  # fmt: skip
 

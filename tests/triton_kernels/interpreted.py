@@ -1,17 +1,18 @@
 """Checks that run in Triton's interpreter, as a separate program: TRITON_INTERPRET=1 must be set before triton is imported.
 
-    TRITON_INTERPRET=1 python -m tests.triton_kernels.interpreted law|ops|graphs [cases]
+    TRITON_INTERPRET=1 python -m tests.triton_kernels.interpreted law|contractions|ops|graphs [cases]
 
 Prints one JSON line: for each check its failures as texts, and counts.
 """
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -25,13 +26,19 @@ from eager.base.fake import DataDependentError
 from eager.optable.registry import Kind
 from eager.optable.samples import samples_of
 from eager.optable.table import OPS
+from fxir.expr import rules as E
+from fxir.expr.printing import to_python
 from fxir.trace.trace import trace
 from inductor.driver.cuda import Call, lower_to_cuda
-from inductor.loops.interpret import interpret
-from inductor.loops.steps import to_text
+from inductor.ir import definitions as ir
+from inductor.ir.sizes import Size
+from inductor.loops.apply import Refusal, apply
+from inductor.loops.interpret import interpret, operate
+from inductor.loops.steps import Blocks, Follow, Share, to_text
+from inductor.loops.tree import Kernel, Loop
 from inductor.plan.gpu_schedule import schedule_gpu
 from inductor.triton.loops import print_kernel
-from tests.inductor.loop_programs import Program, programs
+from tests.inductor.loop_programs import F32, Program, programs
 from tests.ops.conftest import TOLERANCE
 from tests.triton_kernels import interpreter, run_plan
 from tests.triton_kernels.graphs import GRAPHS, on_cuda
@@ -60,6 +67,90 @@ def law(cases: int) -> dict[str, Any]:
             assert np.array_equal(expected[name], found[name]), f"{name} differs as printed\n{kernel}\n{source}"
 
     return {"failures": _caught(agree), **counts}
+
+
+@st.composite
+def tile_products(draw: st.DrawFn) -> tuple[Program, Kernel]:
+    """A product of matrices in some order of their axes, and loops that follow it; and its loops in blocks."""
+    symbols: dict[E.Sym, int] = {}
+    sizes: list[Size] = [draw(st.integers(1, 2)), *(draw(st.integers(2, 40)) for _ in range(3)), draw(st.integers(1, 3))]
+    for k in (1, 2, 3):
+        if draw(st.integers(0, 4)) == 0:
+            n, symbols[n] = E.sym(f"n{k}", 2, 1 << 20), sizes[k]
+            sizes[k] = n
+    groups, m, n, k, taps = sizes
+    axes = {"z": ir.axis(0, groups), "m": ir.axis(1, m), "n": ir.axis(2, n), "k": ir.reduced_axis(0, k), "t": ir.reduced_axis(1, taps)}
+    extent = dict(zip("zmnkt", (groups, m, n, k, taps), strict=True))
+
+    def operand(name: str, letters: str) -> tuple[ir.Value, int]:
+        order = draw(st.permutations(letters))
+        shape = [extent[x] for x in order]
+        read = ir.load(name, ir.linear_position(shape, [axes[x] for x in order]), F32)
+        value = ir.make_op("add", (read, read), F32) if draw(st.integers(0, 3)) == 0 else read
+        return value, _count(shape, symbols)
+
+    (left, n_left), (right, n_right) = operand("x0", "zmkt"), operand("x1", "zkt" + "n" if draw(st.booleans()) else "nkt")
+    shape = (groups, m, n)
+    first = ir.Buffer("b0", ir.row_major(shape, F32), ir.Contraction(shape, (k, taps), ("batch", "row", "column"), left, right))
+    point = [ir.axis(d, size) for d, size in enumerate(shape)]
+    read, bias = ir.load("b0", ir.linear_position(shape, point), F32), ir.load("x2", point[2], F32)
+    value = ir.make_op(draw(st.sampled_from(["add", "maximum", "mul"])), (read, bias), F32)
+    second = ir.Buffer("b1", ir.row_major(shape, F32), ir.Pointwise(shape, value))
+    counts = {"x0": n_left, "x1": n_right, "x2": _count((n,), symbols), "b0": _count(shape, symbols), "b1": _count(shape, symbols)}
+    program = Program((first, second), counts, symbols, frozenset({"b0"} if draw(st.booleans()) else ()))
+    kernel = program.kernel()
+    block = tuple(draw(st.sampled_from((16, 32))) for _ in range(3))
+    outermost = next((x.axis.name for x in kernel.body if isinstance(x, Loop)), "")
+    for step in (Follow("b0", outermost), Share("b0", "b1"), *(Blocks(name, *block) for name in ("b0", "b1"))):
+        found = apply(kernel, (step,))
+        kernel = kernel if isinstance(found, Refusal) else found
+    return program, kernel
+
+
+def _count(shape: Sequence[Size], symbols: dict[E.Sym, int]) -> int:
+    return math.prod(n if isinstance(n, int) else E.evaluate(n, symbols) for n in shape)
+
+
+def contractions(cases: int) -> dict[str, Any]:
+    """Products of tiles, with the loops that follow them, give what the plain loops give."""
+    counts: Counter[str] = Counter()
+
+    @given(made=tile_products(), seed=st.integers(0, 1 << 16))
+    @settings(max_examples=cases, deadline=None, derandomize=not IS_SEARCH, suppress_health_check=list(HealthCheck), database=None)
+    def agree(made: tuple[Program, Kernel], seed: int) -> None:
+        program, kernel = made
+        printed = print_kernel(kernel, "kernel")
+        source = "\n".join(k.source for k in printed.kernels)
+        assert "tl.dot" in source
+        expected, found = program.memory(seed), program.memory(seed)
+        _by_numpy(program, expected)
+        interpreter.run(printed, found, program.symbols)
+        counts["cases"] += 1
+        for name in expected.keys() - program.temporary:
+            assert np.array_equal(expected[name], found[name]), f"{name} differs as printed\n{kernel}\n{source}"
+
+    return {"failures": _caught(agree), **counts}
+
+
+def _by_numpy(program: Program, memory: dict[str, np.ndarray]) -> None:
+    """The product and its follower, from the definitions: every value at every point at once."""
+    first, second = program.buffers
+    d = first.definition
+    assert isinstance(d, ir.Contraction) and isinstance(second.definition, ir.Pointwise)
+    sizes = [n if isinstance(n, int) else E.evaluate(n, program.symbols) for n in (*d.ranges, *d.reduced)]
+    grids = np.meshgrid(*map(np.arange, sizes), indexing="ij")
+    names = [*(f"i{k}" for k in range(3)), *(f"r{k}" for k in range(2))]
+    at = {**{s.name: v for s, v in program.symbols.items()}, **dict(zip(names, grids, strict=True))}
+    memory["b0"][:] = (_array(d.a, memory, at) * _array(d.b, memory, at)).sum((3, 4)).ravel()
+    point = {**at, **{f"i{k}": grids[k][:, :, :, 0, 0] for k in range(3)}}
+    memory["b1"][:] = _array(second.definition.value, memory, point).ravel()
+
+
+def _array(v: ir.Value, memory: dict[str, np.ndarray], at: dict[str, Any]) -> Any:
+    if isinstance(v, ir.Load):
+        return memory[v.buffer][eval(to_python(v.index), {"min": min}, at)]
+    assert isinstance(v, ir.Op)
+    return operate(v.name, [_array(a, memory, at) for a in v.args], v.dtype)
 
 
 def ops(cases: int) -> dict[str, Any]:
@@ -132,7 +223,7 @@ def graphs(cases: int) -> dict[str, Any]:
     failures = []
     for name, (fn, small, _) in GRAPHS.items():
         inputs = list(small())
-        tolerance = torch.bfloat16 if name == "half precision" else torch.float32
+        tolerance = torch.bfloat16 if "half" in name else torch.float32
         try:
             plan = lower_to_cuda(trace(fn, [on_cuda(t) for t in inputs]))
             for a, e in zip(run_plan.run(plan, inputs), fn(*inputs), strict=True):
@@ -163,7 +254,7 @@ def _caught(check: Any) -> list[str]:
 
 def main() -> None:
     interpreter.patch()
-    check = {"law": law, "ops": ops, "graphs": graphs}[sys.argv[1]]
+    check = {"law": law, "contractions": contractions, "ops": ops, "graphs": graphs}[sys.argv[1]]
     print(json.dumps(check(int(sys.argv[2]) if len(sys.argv) > 2 else 1)))
 
 

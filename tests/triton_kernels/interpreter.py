@@ -127,6 +127,13 @@ def _scan(self, inputs):
     return [self.to_tensor(a, x.dtype) for a, x in zip(arrays, inputs, strict=True)]
 
 
+def _dot(self, a, b, total, precision, limit):
+    """Products of half precision numbers are exact in float32; the interpreter multiplies their bits."""
+    left, right = (x.data.view(ml_dtypes.bfloat16) if x.dtype.scalar == tl.bfloat16 else x.data for x in (a, b))
+    made = np.matmul(left.astype(total.data.dtype), right.astype(total.data.dtype))
+    return interpreter.TensorHandle(made + total.data, total.dtype.scalar)
+
+
 def _splat(self, to, x):
     return interpreter.TensorHandle(np.full(to.shape, x.data.item(), dtype=x.data.dtype), to.scalar)
 
@@ -157,6 +164,7 @@ def patch():
 
     interpreter._convert_float = rounding
     interpreter.InterpreterBuilder.create_splat = _splat
+    interpreter.InterpreterBuilder.create_dot = _dot
     interpreter.ReduceOps.generic_reduce = _reduce
     interpreter.ScanOps.generic_scan = _scan
     tensor_methods = interpreter._patch_lang_tensor

@@ -60,6 +60,17 @@ def test_a_transposed_operand_is_read_in_tiles_of_two_axes():
     assert "[:, None]" in source and "[None, :]" in source
 
 
+def test_a_linear_layer_is_one_kernel_of_products_of_tiles():
+    fn, _, large = GRAPHS["half precision linear"]
+    (kernel,) = plan_of(fn, large()).kernels
+    assert kernel.source.count("tl.dot") == 1 and kernel.source.count("tl.store") == 1
+    assert "input_precision='ieee'" in kernel.source and kernel.num_stages == 3
+
+
+def test_a_product_with_one_row_is_a_reduction():
+    assert "tl.dot" not in sources("product with one row")[0]
+
+
 def test_a_running_sum_is_a_scan_with_a_carry():
     (source,) = sources("running sum")
     assert "tl.associative_scan" in source and "for " in source

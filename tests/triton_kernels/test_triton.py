@@ -20,6 +20,7 @@ from .graphs import GRAPHS, plan_of  # noqa: E402
 pytestmark = pytest.mark.gpu
 CASES = os.environ.get("FRAMEJIT_TEST_LOOP_CASES", "")
 TARGETS = {80: SM_80, 90: SM_90}
+HALF = "half precision linear"
 ALIGNED = ("pointwise", "bias and gelu", "half precision")
 
 
@@ -39,6 +40,12 @@ def test_printed_loops_give_what_the_loop_interpreter_gives():
     assert found["cases"] >= 80
 
 
+def test_products_of_tiles_give_what_their_definitions_say():
+    found = interpreted("contractions", CASES or "30")
+    assert not found["failures"], found["failures"][0]
+    assert found["cases"] >= 30
+
+
 def test_every_op_with_loops_gives_what_its_eager_kernel_gives():
     found = interpreted("ops", "100" if CASES else "1")
     assert not found["failures"], f"{len(found['failures'])} differ; the first:\n{found['failures'][0]}"
@@ -53,16 +60,20 @@ def test_typical_graphs_give_what_eager_code_gives():
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("capability", TARGETS)
 def test_machine_code_spills_nothing(name, capability):
-    if capability == 80 and name not in ("softmax", "pointwise", "gather") and not CASES:
+    if capability == 80 and name not in ("softmax", "pointwise", "gather", HALF) and not CASES:
         pytest.skip("a sample is compiled for sm_80; FRAMEJIT_TEST_LOOP_CASES compiles all")
     fn, _, large = GRAPHS[name]
     target = TARGETS[capability]
-    for kernel in plan_of(fn, large(), target).kernels:
+    kernels = plan_of(fn, large(), target).kernels
+    for kernel in kernels:
         cubin = compile_kernel(kernel, capability)
         used = resources(cubin)
         assert used.local_bytes == 0, f"{kernel.name} of {name} spills: {used}\n{kernel.source}"
         assert cubin.shared_bytes <= target.shared_bytes
+        found = instructions(cubin) if name in (*ALIGNED, HALF) else []
+        if name == HALF:
+            unit, copy = ("HGMMA", "LDGSTS") if capability == 90 else ("HMMA", "LDGSTS")
+            assert all(any(i.startswith(word) for i in found) for word in (unit, copy)), f"no {unit} or {copy}: {sorted(set(found))}"
         if name in ALIGNED:
-            found = instructions(cubin)
             assert any(i.startswith("LDG") and i.endswith(".128") for i in found), f"no 16-byte loads: {sorted(set(found))}"
             assert any(i.startswith("STG") and i.endswith(".128") for i in found), f"no 16-byte stores: {sorted(set(found))}"

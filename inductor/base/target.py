@@ -1,6 +1,6 @@
 """Targets: the numbers of a processor that schedules depend on.
 
-A pass that needs to know where its code will run asks a record, never a name, so that one more target is one more record.
+A pass reads a record, never a name, so that one more target is one more record.
 """
 
 from __future__ import annotations

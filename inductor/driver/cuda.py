@@ -1,7 +1,7 @@
 """A graph on CUDA tensors as a plan: kernels with their launch parameters, calls of eager kernels, and memory. Nothing is launched.
 
-The stages are those of the CPU until kernels are scheduled: graph -> loop program -> kernels; then each kernel's loops are scheduled
-over programs and tiles (`inductor.plan.gpu_schedule`) and printed as Triton. A plan prints, so that it can be read and tested without
+The first stages serve every target: graph -> loop program -> kernels. Each kernel's loops are then scheduled over programs and tiles
+(`inductor.plan.gpu_schedule`) and printed as Triton. A plan prints, so that it can be read and tested without
 a GPU.
 """
 
@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
+from eager.base import logs
 from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from fxir.ir.graph import Graph
@@ -29,9 +30,11 @@ from inductor.lowering import lower
 from inductor.plan.gpu_schedule import schedule_gpu
 from inductor.plan.heuristics import schedule_product
 from inductor.plan.memory import lifetimes, plan_arena
-from inductor.plan.schedule import FUSION, Nest, Schedule, Single, schedule
+from inductor.plan.schedule import FUSION, SCHEDULE, Nest, Schedule, Single, schedule
 from inductor.triton.kernel import CHECKS_POINTER, TritonKernel
 from inductor.triton.loops import print_kernel
+
+LOOPS: Final = logs.artifact("loops")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,7 @@ def lower_to_cuda(graph: Graph, target: Target = SM_90) -> CudaPlan:
 
 
 def _with_casts(program: ir.Program) -> ir.Program:
-    """The program whose contractions read what their operands are converted from: a tile is converted in registers, or not at all."""
+    """The program whose contractions read what their operands are converted from: a tile is converted in registers if the matrix unit needs it."""
 
     def source(x: ir.Load) -> ir.Value | None:
         d = program.buffers[x.buffer].definition
@@ -260,6 +263,10 @@ class _Planner:
             self.sizes[x.name] = plain(x.size * x.dtype.itemsize)
             self.dtypes[x.name] = x.dtype
         text = to_text((*done, *schedule_steps))
+        if SCHEDULE.enabled:
+            SCHEDULE.log(f"{'+'.join(m.name for m in members)}: {text}")
+        if LOOPS.enabled:
+            LOOPS.log(f"{'+'.join(m.name for m in members)}:\n{kernel}")
         kernels = [k for k in printed.kernels if k.pointers]
         return [*before, *(Launch(self._number(k), tuple(map(self._holder, k.pointers)), title, text) for k in kernels)]
 

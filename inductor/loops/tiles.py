@@ -1,6 +1,6 @@
 """Tiles: loops whose iterations are the elements along the axes of a tile, and the memory that such tiles hold.
 
-On a target without threads of its own control, a program computes whole tiles, statement after statement. A "lanes" or "scan" loop
+On a GPU a program computes whole tiles, statement after statement. A "lanes" or "scan" loop
 is one axis of these tiles; the axes are numbered from the outermost such loop inwards. A local array whose elements are the
 iterations of such a loop is a tile in registers.
 """

@@ -1,7 +1,7 @@
 """The schedule that a kernel has on a GPU by default, chosen by rules: no kernel is run.
 
 Programs run over a grid; each computes tiles. Outer loops become one loop over the grid, and inner loops become axes of tiles,
-in blocks where they are long. Every rule tries steps in order, and leaves out those that `inductor.loops.apply` refuses. A loop that
+in blocks where they are long. Every rule tries steps in order, and leaves out the steps that `inductor.loops.apply` refuses. A loop that
 no rule can spread stays a loop of one program, so the result is always legal.
 """
 
@@ -65,7 +65,7 @@ def schedule_gpu(kernel: Kernel, target: Target = SM_90) -> tuple[Kernel, Schedu
             return s.kernel, tuple(s.steps)
         kept |= arrays & kernel.temporary
         if not arrays & kernel.temporary:
-            raise AssertionError(f"gpu_schedule: {', '.join(sorted(arrays))} are no tiles and no buffers")
+            raise AssertionError(f"gpu_schedule: {', '.join(sorted(arrays))} are neither tiles nor buffers")
 
 
 def _products(s: _Scheduler) -> None:

@@ -1,4 +1,4 @@
-"""A kernel under a scheduler: the steps so far, and the questions that rules ask of its loops.
+"""A kernel under a scheduler: the steps so far, and the facts of its loops that rules depend on.
 
 The rules themselves are in `inductor.plan.heuristics` for CPUs and in `inductor.plan.gpu_schedule` for GPUs.
 """

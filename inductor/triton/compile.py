@@ -64,8 +64,9 @@ def jit_function(kernel: TritonKernel) -> Any:
 
 
 def compile_kernel(kernel: TritonKernel, capability: int = 90) -> Cubin:
-    """Machine code for sm_<capability>, which Triton keeps in the folder "triton" of the artifact folder. Pointers are assumed to be 16-byte aligned, like all memory of the allocator.
+    """Machine code for sm_<capability>, which Triton keeps in the folder "triton" of the artifact folder.
 
+    Pointers are assumed to be 16-byte aligned, like all memory of the allocator: a caller copies an input that is not.
     Raises: TritonUnavailable; any error of Triton's compiler for a faulty kernel. Checks that the code's parameters are the
     pointers, the sizes and Triton's two hidden pointers, in this order.
     """
@@ -90,7 +91,7 @@ def compile_kernel(kernel: TritonKernel, capability: int = 90) -> Cubin:
 
 
 def _dump(cubin: Cubin, tool: str, *options: str) -> str:
-    """What a CUDA tool that comes with Triton prints of machine code."""
+    """The output of a CUDA tool that comes with Triton, for machine code."""
     path = Path(str(load_triton().__file__)).parent / "backends" / "nvidia" / "bin" / tool
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin.code)

@@ -23,8 +23,8 @@ class Scope:
     """A loop or guard that is being printed. lines: of the Python block around it. masks: names and shapes, all of which hold.
 
     written: memory that its statements write. blocks: whether the lines are a separate Python block. values: known in it alone.
-    loop, dim: the loop, and the axis of tiles that it is. opened: the tile loops in it so far, by extent: a later one with the extent of an
-    earlier one goes on with its counter, its mask and its values.
+    loop, dim: the loop, and the axis of tiles that it is. opened: the tile loops in it so far, by extent: a later one with the
+    extent of an earlier one continues with its counter, its mask and its values.
     """
 
     lines: list[str]
@@ -274,7 +274,7 @@ class Emitter:
         return f"tl.where({inside}, {at}, 0)", shape
 
     def hold(self, text: str, scope: int = -1) -> str:
-        """A new name for an expression, in the innermost scope or in another one."""
+        """A new name for an expression, in the innermost scope or in `scope`."""
         name = self.name()
         self.scopes[scope].lines.append(f"{name} = {text}")
         return name

@@ -1,4 +1,4 @@
-"""Triton functions that printed kernels call, by name: a kernel's source holds those that it uses.
+"""Triton functions that printed kernels call, by name: a kernel's source holds the functions that it uses.
 
 Integers: division by zero gives 0, as in numpy, and the lowest integer divided by -1 wraps. Names that end in `_u` take unsigned
 integers, names that end in `_f` floats.

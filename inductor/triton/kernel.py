@@ -41,7 +41,7 @@ class TritonKernel:
 
     @property
     def code(self) -> tuple[object, ...]:
-        """What kernels of other buffers may share: everything but names of the kernel and of its arguments."""
+        """The parts that kernels over other buffers may share: everything but names of the kernel and of its arguments."""
         return (self.before, self.parameters, self.body, self.sizes, self.dtypes, self.grid, self.num_warps, self.num_stages)
 
 

@@ -472,7 +472,7 @@ class _Function:
         return Known(name, shape, len(self.out.scopes) - 1)
 
     def is_dead(self, s: Contract) -> bool:
-        """Whether nothing but the body reads the result, or the body stores another value in its place."""
+        """Whether nothing but the body reads the result, or the body overwrites it."""
         again = [x for x in s.body if isinstance(x, Store) and x.place.name == s.place.name and x.place.index is s.place.index]
         return bool(again) or s.place.name in self.private
 

@@ -46,7 +46,7 @@ _FLOATING: Final = {
     "isnan": "({0} != {0})", "isinf": "(tl.abs({0}) == float('inf'))", "isfinite": "(tl.abs({0}) < float('inf'))",
     "div": "{0} / {1}", "sqrt": "tl.sqrt({0})",
 }  # fmt: skip
-_FLOAT32: Final = {  # what the plain forms round less well
+_FLOAT32: Final = {  # the plain forms round less well
     "div": "tl.div_rn({0}, {1})", "sqrt": "tl.sqrt_rn({0})", "truncdiv": "libdevice.trunc(tl.div_rn({0}, {1}))",
     "floordiv": "fj_floordiv_f({0}, {1}, tl.div_rn({0}, {1}))", "signbit": "({0}.to(tl.int32, bitcast=True) < 0)",
 }  # fmt: skip

@@ -2,8 +2,7 @@
 
 The interpreter has no libdevice, truncates float32 to bfloat16, spreads the result of a comparison of scalars as a number of the
 type that was compared, and runs reductions with a given function one element at a time: `patch` replaces these parts. Functions of
-libdevice are those of the reference kernels, so agreement in their values says that the right function is called, not how a GPU
-rounds.
+libdevice are replaced by the reference kernels, so agreement says that the right function is called, not how a GPU rounds.
 """
 import ml_dtypes
 import numpy as np

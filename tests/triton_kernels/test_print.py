@@ -1,4 +1,4 @@
-"""The Triton text of loops, without Triton: it parses, has the schedule's form, and says what it cannot express."""
+"""The Triton text of loops, without Triton: it parses, has the schedule's form, and a refusal states its reason."""
 import ast
 import re
 

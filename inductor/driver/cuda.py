@@ -127,7 +127,7 @@ def lower_to_cuda(graph: Graph, target: Target = SM_90) -> CudaPlan:
 
 
 def _with_casts(program: ir.Program) -> ir.Program:
-    """The program whose contractions read what their operands are converted from: a tile is converted in registers if the matrix unit needs it."""
+    """The program whose contractions convert their operands while they read them, if the matrix unit needs a conversion."""
 
     def source(x: ir.Load) -> ir.Value | None:
         d = program.buffers[x.buffer].definition

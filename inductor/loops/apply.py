@@ -19,6 +19,7 @@ from inductor.loops.combine import COMBINES
 from inductor.loops.contractions import expand, follow, share
 from inductor.loops.dependence import Access, accesses, carried, conflicts, private_part, separates
 from inductor.loops.narrow import narrow
+from inductor.loops.parts import in_parts
 from inductor.loops.reductions import in_columns, in_lanes, in_stages
 from inductor.loops.refusal import Refusal, Refused
 from inductor.loops.steps import (
@@ -34,6 +35,7 @@ from inductor.loops.steps import (
     Localise,
     Mark,
     Partials,
+    Parts,
     Reorder,
     Schedule,
     Share,
@@ -112,6 +114,8 @@ def _perform(body: Block, step: Step) -> Block:
         case Partials():
             loop = _loop(body, step.axis)
             return replace_statement(body, loop, in_partials(body, loop, step.width))
+        case Parts():
+            return in_parts(body, _loop(body, step.axis), step.size)
         case Columns():
             return _columns(body, step)
         case Stages():

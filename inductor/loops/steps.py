@@ -86,6 +86,16 @@ class Partials(NamedTuple):
     width: int
 
 
+class Parts(NamedTuple):
+    """Reduces in two stages: parts of `size` iterations of the loop `axis`, each by itself, then the results of the parts in order.
+
+    The loop is inside of one loop over rows, or of none.
+    """
+
+    axis: str
+    size: int
+
+
 class Columns(NamedTuple):
     """Reduces `width` columns at once: each iteration of the loop `axis` is a column, and the reduced loops run over rows of them.
 
@@ -143,14 +153,14 @@ class Expand(NamedTuple):
     product: str
 
 
-LoopStep: TypeAlias = Split | Cut | Reorder | FuseAxes | Mark | Distribute | Join | Lanes | Partials | Columns | Stages | Localise
+LoopStep: TypeAlias = Split | Cut | Reorder | FuseAxes | Mark | Distribute | Join | Lanes | Partials | Parts | Columns | Stages | Localise
 Step: TypeAlias = LoopStep | Follow | Share | Blocks | Expand
 Schedule: TypeAlias = tuple[Step, ...]
 
 _NAMES: Final[dict[str, Any]] = {
     "split": Split, "cut": Cut, "reorder": Reorder, "fuse_axes": FuseAxes, "mark": Mark, "distribute": Distribute, "join": Join,
-    "lanes": Lanes, "partials": Partials, "columns": Columns, "stages": Stages, "localise": Localise, "follow": Follow, "share": Share,
-    "blocks": Blocks, "expand": Expand,
+    "lanes": Lanes, "partials": Partials, "parts": Parts, "columns": Columns, "stages": Stages, "localise": Localise, "follow": Follow,
+    "share": Share, "blocks": Blocks, "expand": Expand,
 }  # fmt: skip
 _WORD_OF: Final = {cls: name for name, cls in _NAMES.items()}
 

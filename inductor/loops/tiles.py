@@ -167,7 +167,7 @@ def in_partials(body: Block, loop: Loop, width: int) -> Block:
     Raises: Refused.
     """
     name = loop.axis.name
-    found = _accumulations(loop)
+    found = fixed_accumulations(loop)
     blocks = ceildiv(loop.extent, width)
     outer, inner = ir.counter(f"{name}_o", blocks), ir.counter(f"{name}_l", width)
     last = ir.counter(f"{name}_f", width)
@@ -192,7 +192,7 @@ def in_partials(body: Block, loop: Loop, width: int) -> Block:
     return allocated([x for tile in partials for x in tile], parts)
 
 
-def _accumulations(loop: Loop) -> list[Accumulate]:
+def fixed_accumulations(loop: Loop) -> list[Accumulate]:
     """The accumulations of an innermost loop, each into fixed places. Raises: Refused."""
     inside = walk(loop.body)
     found = [s for s in inside if isinstance(s, Accumulate)]
@@ -280,6 +280,6 @@ def _uses(block: Block, loops: tuple[Loop, ...]) -> Iterator[tuple[str, E.Expr, 
 
 
 __all__ = [
-    "ATOMIC", "ELEMENTS", "TILE_KINDS", "colliding", "expressions_of", "in_partials", "is_fixed", "objection", "rank_of", "tile_size",
-    "tiles_of",
+    "ATOMIC", "ELEMENTS", "TILE_KINDS", "colliding", "expressions_of", "fixed_accumulations", "in_partials", "is_fixed", "objection",
+    "rank_of", "tile_size", "tiles_of",
 ]  # fmt: skip

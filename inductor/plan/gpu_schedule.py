@@ -15,7 +15,7 @@ from inductor.base.target import SM_90, Target
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import nominal, product
 from inductor.loops.reductions import most
-from inductor.loops.steps import Blocks, Expand, Localise, Mark, Partials, Reorder, Schedule, Split, Stages
+from inductor.loops.steps import Blocks, Expand, Localise, Mark, Partials, Parts, Reorder, Schedule, Split, Stages
 from inductor.loops.tiles import tiles_of
 from inductor.loops.tree import Accumulate, Contract, Kernel, Kind, Loop, Store, values_of, walk
 from inductor.plan.scheduler import (
@@ -188,6 +188,8 @@ def _crosses(outer: Loop, inner: Loop) -> bool:
 def _rows(s: _Scheduler, axes: list[str]) -> None:
     """Outer loops around reductions or scans: rows over the grid, several at once where a row is short."""
     row = fuse_axes(s, axes)
+    if row == ".".join(axes) and _split_few_rows(s, row):
+        return
     if row != ".".join(axes):  # the others stay outside
         _localise(s, row)
         _inner(s, chain_of(find_loop(s.kernel, row))[-1].axis.name, row)
@@ -208,6 +210,40 @@ def _rows(s: _Scheduler, axes: list[str]) -> None:
         return
 
 
+def _split_few_rows(s: _Scheduler, row: str) -> bool:
+    """Few rows of many elements in parts, so that every core has a program."""
+    loop = find_loop(s.kernel, row)
+    reduced = loops_in(loop.body)
+    if len(reduced) != 1:
+        return False
+    is_column = _is_column(loop)
+    programs = -(-nominal(loop.extent) // (COLUMNS if is_column else 1))
+    before = s.mark()
+    axis = fuse_axes(s, [x.axis.name for x in chain_of(reduced[0])])
+    elements = nominal(find_loop(s.kernel, axis).extent)
+    parts = min(s.target.cores // programs, elements // (ROW // (COLUMNS if is_column else 1)))
+    size = -(-elements // max(parts, 1))
+    if parts < 2 or not s.attempt(Parts(axis, 1 << (size - 1).bit_length())):
+        s.undo(before)
+        return False
+    _part_rows(s, f"{axis}_p", f"{row}_p")
+    _rows(s, [row])
+    return True
+
+
+def _part_rows(s: _Scheduler, part: str, row: str) -> None:
+    """The rows of one part: blocks of them and the parts over the grid."""
+    (inside,) = (x.axis.name for x in loops_in(find_loop(s.kernel, row).body))
+    is_column = _is_column(find_loop(s.kernel, row))
+    _inner(s, inside, row)
+    outer = row
+    if is_column and s.attempt(Split(row, COLUMNS)):
+        s.attempt(Mark(f"{row}_i", "lanes"))
+        outer = f"{row}_o"
+    s.attempt(Mark(part, "grid"))
+    s.attempt(Mark(outer, "grid"))
+
+
 def _inner(s: _Scheduler, name: str, row: str) -> int:
     """A loop of a row as an axis of tiles. Result: the elements of the tiles, 0 if the row has to be the only one of a program."""
     axes = [x.axis.name for x in chain_of(find_loop(s.kernel, name))]
@@ -223,11 +259,12 @@ def _inner(s: _Scheduler, name: str, row: str) -> int:
         return 0
     is_scan = _is_running(loop)
     kind: Kind = "scan" if is_scan else "lanes"
-    limit = min(ROW, BLOCK) if is_scan else ROW
+    is_column = _is_column(find_loop(s.kernel, row))
+    limit = min(ROW, BLOCK) if is_scan else ROW // (COLUMNS if is_column else 1)
     width = most(loop.extent)
     if width <= limit and s.attempt(Mark(name, kind)):
         return 1 << max(width - 1, 0).bit_length()
-    columns = REDUCED // COLUMNS if _is_column(find_loop(s.kernel, row)) else REDUCED
+    columns = REDUCED // COLUMNS if is_column else REDUCED
     if not is_scan and any(isinstance(x, Accumulate) for x in walk(loop.body)) and s.attempt(Partials(name, columns)):
         return columns
     block = BLOCK if is_scan or columns == REDUCED else columns

@@ -29,6 +29,7 @@ from inductor.loops.steps import (
     Localise,
     Mark,
     Partials,
+    Parts,
     Reorder,
     Share,
     Split,
@@ -285,5 +286,5 @@ def _steps_of(loop: Loop) -> Iterator[Step]:
         yield from both * 2
     elif isinstance(first, Accumulate):
         lanes: list[Step] = [Lanes(name, 2, 2), Lanes(name, 3, 1), Lanes(name, 2, 100), Stages(name, 2), Stages(name, 3), Partials(name, 2),
-                             Partials(name, 4)]  # fmt: skip
+                             Partials(name, 4), Parts(name, 2), Parts(name, 3)]  # fmt: skip
         yield from lanes * 3

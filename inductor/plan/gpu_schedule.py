@@ -15,7 +15,7 @@ from inductor.base.target import SM_90, Target
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import nominal, product
 from inductor.loops.reductions import most
-from inductor.loops.steps import Blocks, Expand, Localise, Mark, Partials, Parts, Reorder, Schedule, Split, Stages
+from inductor.loops.steps import Blocks, Expand, Localise, Mark, Partials, Parts, Reorder, Schedule, Split
 from inductor.loops.tiles import tiles_of
 from inductor.loops.tree import Accumulate, Contract, Kernel, Kind, Loop, Store, values_of, walk
 from inductor.plan.scheduler import (
@@ -36,8 +36,9 @@ ROW: Final = 4096  # most elements of a reduced row that a program holds at once
 REDUCED: Final = 2048  # elements of the partial results of a longer row
 COLUMNS: Final = 32  # rows of a program whose elements lie side by side in memory: a cache line of float32
 LEAST_PRODUCT: Final = 16  # rows, columns and depth of a product of tiles
+MATRIX_BYTES: Final = 4  # of the widest number that tiles are multiplied in
 DEPTH_BYTES: Final = 128  # of a row of a block of an operand
-STAGE: Final = 1 << 15  # elements of one block of a reduction of everything
+PART: Final = 1 << 15  # elements of one part of a reduction of everything
 FAR: Final = 16  # elements between two that are not in one cache line
 
 
@@ -69,14 +70,14 @@ def schedule_gpu(kernel: Kernel, target: Target = SM_90) -> tuple[Kernel, Schedu
 
 
 def _products(s: _Scheduler) -> None:
-    """Contractions in blocks; those with few rows or columns as reductions."""
+    """Contractions in blocks; those with few rows or columns, and of float64, as reductions."""
     for x in [x for x in s.kernel.body if isinstance(x, Contract)]:
         name = x.place.name
         rows, columns, depth = (nominal(product(n for _, n in role)) for role in (x.axes.rows, x.axes.columns, x.axes.depth))
         groups = nominal(product(n for _, n in x.axes.batch))
         size = _block_of_product(s.target, x.a, groups, rows, columns)
         deep = max(LEAST_PRODUCT, min(DEPTH_BYTES // _itemsize(x.a), 1 << max(depth - 1, 1).bit_length()))
-        if min(rows, columns) < LEAST_PRODUCT or not s.attempt(Blocks(name, *size, deep)):
+        if min(rows, columns) < LEAST_PRODUCT or x.a.dtype.itemsize > MATRIX_BYTES or not s.attempt(Blocks(name, *size, deep)):
             s.attempt(Expand(name))
 
 
@@ -295,20 +296,14 @@ def _is_column(row: Loop) -> bool:
 
 
 def _everything(s: _Scheduler, axes: list[str]) -> None:
-    """A reduction without rows: in two stages if it is long."""
+    """A reduction without rows: in parts if it is long."""
     whole = fuse_axes(s, axes)
-    if whole == ".".join(axes):
-        loop = find_loop(s.kernel, whole)
-        inner = f"{whole}_i_s"
-        if nominal(loop.extent) > STAGE and s.attempt(Stages(whole, STAGE)):
-            if any(x.axis.name == inner for x in walk(s.kernel.body) if isinstance(x, Loop)):
-                _inner(s, inner, inner)
-            s.attempt(Mark(f"{whole}_s", "grid"))
-            last = f"{whole}_m"
-            if any(x.axis.name == last for x in walk(s.kernel.body) if isinstance(x, Loop)):
-                _inner(s, last, last)
-            return
+    if nominal(find_loop(s.kernel, whole).extent) <= PART or not s.attempt(Parts(whole, PART)):
         _inner(s, whole, whole)
+        return
+    for name in (f"{whole}_h_p", f"{whole}_q"):  # the elements of a part, and the parts
+        _inner(s, name, name)
+    s.attempt(Mark(f"{whole}_p", "grid"))
 
 
 # -- writes where data says ----------------------------------------------------------------------------------------

@@ -486,7 +486,7 @@ def _operands(s: Contract) -> tuple[ir.Value, ir.Value, dtype]:
     a, b = halves
     if a is not None and b is not None and a.dtype is b.dtype:
         return a, b, a.dtype
-    if s.a.dtype not in (dtypes.float32, dtypes.float64):
+    if s.a.dtype is not dtypes.float32:
         raise Unprintable(f"triton: there is no product of tiles of {s.a.dtype.name}")
     return s.a, s.b, s.a.dtype
 

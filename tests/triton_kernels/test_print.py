@@ -6,7 +6,10 @@ import pytest
 
 from eager.base import dtypes
 from inductor.ir import definitions as ir
+from inductor.loops.apply import apply
 from inductor.loops.build import build
+from inductor.loops.steps import Blocks
+from inductor.loops.tree import Kernel
 from inductor.plan.gpu_schedule import schedule_gpu
 from inductor.triton.loops import print_kernel
 from inductor.triton.values import Unprintable
@@ -69,6 +72,24 @@ def test_a_linear_layer_is_one_kernel_of_products_of_tiles():
 
 def test_a_product_with_one_row_is_a_reduction():
     assert "tl.dot" not in sources("product with one row")[0]
+
+
+def test_a_product_of_float64_is_a_reduction():
+    fn, _, large = GRAPHS["batched product"]
+    (kernel,) = plan_of(fn, tuple(t.double() for t in large())).kernels
+    assert "tl.dot" not in kernel.source and "tl.sum" in kernel.source
+
+
+def test_tiles_of_float64_are_refused():
+    ranges = (32, 32)
+    a, b = (ir.load(n, ir.linear_position(ranges, at), dtypes.float64)
+            for n, at in (("x", (ir.axis(0, 32), ir.reduced_axis(0, 32))), ("y", (ir.reduced_axis(0, 32), ir.axis(1, 32)))))  # fmt: skip
+    d = ir.Contraction(ranges, (32,), ("row", "column"), a, b)
+    plain = build([ir.Buffer("z", ir.row_major(ranges, dtypes.float64), d)], {"x": dtypes.float64, "y": dtypes.float64})
+    made = apply(plain, (Blocks("z", 16, 16, 16),))
+    assert isinstance(made, Kernel)
+    with pytest.raises(Unprintable, match="no product of tiles of float64"):
+        print_kernel(made, "kernel")
 
 
 def test_a_running_sum_is_a_scan_with_a_carry():

@@ -21,7 +21,7 @@ import numpy as np
 
 import eager
 from benchmarks.harness import Figure, call_us
-from eager.base.fake import fake_like
+from eager.base.spec import fake_like
 from fxir.base.options import CompileOptions, GraphKind
 from fxir.trace.trace import trace
 from inductor.driver.backend import compile_graph

@@ -24,8 +24,7 @@ from eager._tensor.tensor import Tensor
 from eager.autograd.function import Function
 from eager.base.device import device
 from eager.base.dtypes import dtype
-from eager.base.fake import fake
-from eager.base.spec import TensorSpec, spec_of
+from eager.base.spec import TensorSpec, fake, spec_of
 from eager.dispatch import calls
 from eager.optable.declaration import Rules
 from eager.optable.registry import Kind

@@ -21,7 +21,7 @@ from eager.startup import absent_names, first_use
 
 # Public name -> the module that defines it. `eager.startup.torch_names` has the modules.
 _PUBLIC = {
-    "CodeGen": "ir.node_sequence", "Graph": "ir.graph", "GraphModule": "ir.graph_module", "Interpreter": "ir.interpreter",
+    "CodeGen": "ir.node_sequence", "Graph": "ir.graph", "GraphModule": "ir.graph_module", "Interpreter": "ir.graph_module",
     "Node": "ir.node", "PH": "torchfx.tracer", "Proxy": "torchfx.proxy", "Tracer": "torchfx.tracer", "Transformer": "torchfx.transformer",
     "has_side_effect": "ir.leaves", "map_arg": "ir.node", "replace_pattern": "torchfx.subgraph_rewriter",
     "symbolic_trace": "torchfx.tracer", "wrap": "ir.leaves",

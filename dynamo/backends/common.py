@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from eager import _native
-from eager.base.fake import fake
+from eager.base.spec import fake
 from fxir.base.options import CompileOptions, GraphKind
 from fxir.ir.graph import Graph
 from fxir.ir.graph_module import GraphModule

@@ -15,7 +15,7 @@ from dynamo.builtins.registry import Args, Kwargs
 from dynamo.policy.callees import ANSWERS
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.constant import NONE, Constant, is_none
+from dynamo.values.base import NONE, Constant, is_none
 from dynamo.values.objects import BuiltinMethod, ClassValue
 from dynamo.values.protocols import Machine, Raised, Value
 from dynamo.values.sequences import ListValue, TupleValue
@@ -24,8 +24,7 @@ from dynamo.values.writer import Writer
 from eager import Tensor
 from eager.autograd.function import ONCE, Function, FunctionCtx, attach_outputs, once_differentiable
 from eager.base import thread_state
-from eager.base.fake import fake
-from eager.base.spec import spec_of
+from eager.base.spec import fake, spec_of
 from eager.tape import engine
 from eager.tape.node import Node, edge_of
 from fxir.ir.graph_module import GraphModule

@@ -15,9 +15,8 @@ from dynamo.builtins.registry import Args, Kwargs, Row, answers, of_symbolic, on
 from dynamo.policy.callees import ANSWERS
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import type_name
+from dynamo.values.base import FALSE, NONE, Constant, is_none, type_name
 from dynamo.values.builtin_subclasses import SCALAR_BASES, ContainerObject, container_base, new_container
-from dynamo.values.constant import FALSE, NONE, Constant, is_none
 from dynamo.values.functions import CellValue, PartialValue
 from dynamo.values.getters import GETTERS, GetterValue
 from dynamo.values.iterators import (

@@ -17,7 +17,7 @@ from dynamo.builtins.registry import Args, Kwargs
 from dynamo.policy.callees import ANSWERS
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.constant import Constant
+from dynamo.values.base import Constant
 from dynamo.values.functions import FunctionValue
 from dynamo.values.mappings import DictValue
 from dynamo.values.objects import BuiltinValue, ClassValue, UserObject

@@ -13,7 +13,7 @@ from dynamo.builtins.registry import Args, Kwargs, Row, answers, on_constants, p
 from dynamo.policy.callees import ANSWERS
 from dynamo.recording.data_dependent import assert_condition
 from dynamo.report import causes
-from dynamo.values.constant import FALSE, TRUE, Constant
+from dynamo.values.base import FALSE, TRUE, Constant
 from dynamo.values.protocols import Machine, Value
 from dynamo.values.sequences import TupleValue
 from dynamo.values.tensor import TensorValue

@@ -34,9 +34,8 @@ from dynamo.python.attributes import attribute_name
 from dynamo.python.operators import BINARY, COMPARE, INPLACE, UNARY
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import type_name
+from dynamo.values.base import FALSE, NONE, TRUE, Constant, is_none, type_name
 from dynamo.values.builtin_subclasses import ContainerObject, value_of_scalar
-from dynamo.values.constant import FALSE, NONE, TRUE, Constant, is_none
 from dynamo.values.iterators import CallIterator
 from dynamo.values.objects import BuiltinMethod, ClassValue, Giving, UserObject
 from dynamo.values.protocols import Machine, Raised, Value

@@ -16,7 +16,7 @@ from dynamo.builtins.registry import ONE, ZERO, Args, Kwargs, answers
 from dynamo.policy.callees import ANSWERS
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.constant import NONE, is_none
+from dynamo.values.base import NONE, is_none
 from dynamo.values.iterators import HostIterator
 from dynamo.values.protocols import Machine, Value
 from dynamo.values.sequences import TupleValue

@@ -12,8 +12,8 @@ from typing import Any, Final, TypeAlias
 from dynamo.policy.callees import ANSWER_RULES, ANSWERS
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
+from dynamo.values.base import NONE, Constant
 from dynamo.values.builtin_subclasses import value_of_scalar
-from dynamo.values.constant import NONE, Constant
 from dynamo.values.protocols import Machine, NotConstant, Value
 from dynamo.values.symbolic import SymbolicValue, SymIntValue
 from dynamo.values.tensor import TensorValue

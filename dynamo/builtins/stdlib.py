@@ -26,8 +26,8 @@ from dynamo.guards.sources import AttrSource, ConstSource, DictAttrSource, DictI
 from dynamo.policy.callees import ANSWERS
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
+from dynamo.values.base import NONE, Constant
 from dynamo.values.builtin_subclasses import ContainerObject
-from dynamo.values.constant import NONE, Constant
 from dynamo.values.functions import BoundMethod, FunctionValue
 from dynamo.values.objects import UserObject
 from dynamo.values.protocols import Machine, Value

@@ -19,7 +19,7 @@ from dynamo.policy.callees import ANSWER_RULES, ANSWERS
 from dynamo.recording.nested_graphs import InGraph
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.constant import Constant, is_none
+from dynamo.values.base import Constant, is_none
 from dynamo.values.mappings import DictValue
 from dynamo.values.objects import UserObject
 from dynamo.values.protocols import Machine, Value

@@ -18,7 +18,7 @@ from typing import Final
 from bytecode import ConcreteBytecode
 
 from dynamo._native import localsplus_kinds, localsplus_names
-from eager.base.tracebacks import handler_offset
+from eager.base.tracebacks import OUR_DIRS, handler_offset
 
 CO_GENERATOR_LIKE: Final = 0x20 | 0x80 | 0x200  # CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
 CO_VARARGS: Final = 0x04
@@ -104,11 +104,12 @@ class Decoded:
         self.slots: tuple[str, ...] = localsplus_names(code)
         self.kinds: bytes = localsplus_kinds(code)
         concrete = ConcreteBytecode.from_code(code, extended_arg=True)
-        end = handler_offset(code)  # functions of this library are decoded without the handler that filters tracebacks
+        # Functions of this library are decoded without the handler that filters tracebacks.
+        end = handler_offset(code) if code.co_filename.startswith(OUR_DIRS) else len(code.co_code)
         raw = [ins for ins in _raw_instructions(code, concrete) if ins[0] < end]
         self._index_of = {offset: i for i, (offset, *_) in enumerate(raw)}
         self.instructions: tuple[Instruction, ...] = tuple(self._link(i, raw) for i in range(len(raw)))
-        self.handlers: tuple[Handler, ...] = tuple(self._handlers(concrete))
+        self.handlers: tuple[Handler, ...] = tuple(self._handlers(concrete, end))
         self._starts = [h.start for h in self.handlers]
         self._live: list[int] | None = None
 
@@ -126,9 +127,9 @@ class Decoded:
             offset += 2
         return self._index_of[offset]
 
-    def _handlers(self, concrete: ConcreteBytecode) -> Iterator[Handler]:
+    def _handlers(self, concrete: ConcreteBytecode, end: int) -> Iterator[Handler]:
         for entry in concrete.exception_table:
-            if entry.target * 2 >= handler_offset(self.code):
+            if entry.target * 2 >= end:
                 continue
             yield Handler(
                 self._index_of_target(entry.start_offset * 2),

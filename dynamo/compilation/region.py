@@ -1,7 +1,7 @@
 """Compiled regions: the compiled code of one call of `compile()`, and the reaction to a call that no compiled variant matches.
 
 Owns the regions and their sites, the recompile limit, restarts of a capture, the stance, and the reports of recompilations and of
-errors of the compiler. `site` describes where compiled code can start; `attempt` compiles one variant.
+errors of the compiler. `attempt` compiles one variant of a site.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from threading import Lock
 from types import CodeType, FunctionType
@@ -18,8 +19,17 @@ from weakref import WeakSet
 from dynamo import _native
 from dynamo.bytecode.decode import CO_GENERATOR_LIKE
 from dynamo.bytecode.tracebacks import forget_frames
-from dynamo.compilation.attempt import COMPONENT, Attempt
-from dynamo.compilation.site import ContinuationRoot, FunctionRoot, Layout, Root, Site, Statistics, argument_names
+from dynamo.compilation.attempt import (
+    COMPONENT,
+    Attempt,
+    ContinuationRoot,
+    FunctionRoot,
+    Layout,
+    Root,
+    Site,
+    Statistics,
+    argument_names,
+)
 from dynamo.frames.capture import Capture, Limits
 from dynamo.frames.frame import Frame
 from dynamo.guards.explain import explain_failure
@@ -43,7 +53,7 @@ from eager import Tensor
 from eager.base import logs, thread_state
 from eager.base import settings as _settings
 from eager.nn import Module
-from eager.tape.state import saved_hooks_off
+from eager.tape.state import per_thread, saved_hooks_off
 from fxir.backends import Backend
 from fxir.base.gc_pause import full_collections_postponed
 from fxir.base.options import CompileOptions
@@ -182,7 +192,8 @@ class CompiledRegion:
             if name is not None:
                 return self._over_limit(site, name, settings)
             site.attempts += 1
-            with logs.frame(frame_id), saved_hooks_off(), full_collections_postponed():
+            no_hooks = saved_hooks_off() if per_thread.saved_hooks else nullcontext()
+            with logs.frame(frame_id), no_hooks, full_collections_postponed():
                 return self._attempt(site, root, slots, add)
         except CaptureError:
             raise

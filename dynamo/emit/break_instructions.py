@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 from dynamo.bytecode.decode import VERSION, Instruction
 from dynamo.emit.plan import Operand, Outcome, Performed
 from dynamo.emit.writer import CodeGen
-from dynamo.frames.opcodes.access import comparison
+from dynamo.frames.opcodes.access import cell_at, comparison
 from dynamo.frames.opcodes.calls import split_names
 from dynamo.frames.opcodes.flow import for_exit
-from dynamo.frames.opcodes.stack import cell_at
 from dynamo.values.base import NULL, Lazy, Value
 from dynamo.values.functions import BoundMethod
 from dynamo.values.objects import BuiltinMethod

@@ -22,8 +22,7 @@ from dynamo.guards.sources import Source
 from dynamo.python.finalizers import leads_to, value_end_is_visible
 from dynamo.report import causes
 from dynamo.report.errors import GiveUp, Restart
-from dynamo.values.base import NULL, Value
-from dynamo.values.constant import NONE, Constant, is_plain_literal
+from dynamo.values.base import NONE, NULL, Constant, Value, is_plain_literal
 from dynamo.values.objects import ExceptionValue, Passed, TracebackValue, UserObject
 from dynamo.values.symbolic import SymbolicText, SymbolicValue
 from dynamo.values.writer import Captured, Writer

@@ -47,9 +47,8 @@ from dynamo.python.iteration import Iteration
 from dynamo.python.operators import Operators
 from dynamo.recording.data_dependent import DataDependence
 from dynamo.recording.gathered_items import GatheredItems
-from dynamo.recording.modes import Modes
 from dynamo.recording.nested_graphs import NestedGraphs
-from dynamo.recording.recorder import Recorder
+from dynamo.recording.recorder import Modes, Recorder
 from dynamo.recording.symbolic_inputs import SymbolicInputs
 from dynamo.report import causes
 from dynamo.report.causes import BreakRecord, Cause
@@ -207,7 +206,7 @@ class Capture:
             return None
         ins, depth = running[-1].ins, len(running)
         if ins is not self._origin_at or depth != self._origin_depth:
-            stack = tuple((f.code.co_filename, f.line, f.code.co_qualname) for f in running)
+            stack = tuple((f.code.co_filename, f.ins.line, f.code.co_qualname) for f in running)
             theirs = next((f for f in reversed(running) if not f.code.co_filename.startswith(_OWN_DIRS)), None)
             self._origin_at, self._origin_depth = ins, depth
             self._origin = self._shown_origin(stack) if theirs is None else theirs.origin(stack)

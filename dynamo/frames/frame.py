@@ -21,14 +21,13 @@ from dynamo.recording.recorder import Recorder
 from dynamo.report import causes
 from dynamo.report.causes import Cause
 from dynamo.report.errors import Restart, Unsupported
-from dynamo.values.base import NULL, Lazy
-from dynamo.values.constant import Constant
+from dynamo.values.base import NULL, Constant, Lazy
 from dynamo.values.functions import FunctionValue, GeneratorValue, bind, unbound
 from dynamo.values.protocols import Machine, NotConstant, Raised, Value
 from dynamo.world.side_effects import Effects
 from eager.base import logs
 from fxir.base.origin import Origin
-from fxir.symbols.unbacked import GuardOnDataDependentSymNode
+from fxir.symbols.shapes import GuardOnDataDependentSymNode
 
 TRACE_BYTECODE: Final = logs.artifact("trace_bytecode")
 TRACE_SOURCE: Final = logs.artifact("trace_source")

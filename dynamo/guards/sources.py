@@ -48,9 +48,10 @@ class GuardProgram(Protocol):
 
 
 class Source:
-    """Base class. A root has no parent."""
+    """Base class. A root has no parent. is_constant_rooted: the path starts at an object that the compiled entry holds."""
 
     __slots__ = ()
+    is_constant_rooted: bool = False
 
     @property
     def name(self) -> str:
@@ -60,15 +61,7 @@ class Source:
     @property
     def root(self) -> Source:
         """The start of the path."""
-        source = self
-        while isinstance(source, ChildSource):
-            source = source.parent
-        return source
-
-    @property
-    def is_constant_rooted(self) -> bool:
-        """Whether the path starts at an object that the compiled entry holds."""
-        return isinstance(self.root, ConstSource)
+        return self
 
     def fetch(self, builder: GuardProgram) -> int:
         """Emit the instructions that fetch the object in a guard program; return the slot that holds the object."""
@@ -112,6 +105,7 @@ class ConstSource(Source):
     value: Any
     label: str
     of_module: bool = False
+    is_constant_rooted = True
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ConstSource) and other.value is self.value
@@ -183,11 +177,13 @@ class LiveSource(Source):
 class ChildSource(Source):
     """An object reached from `parent` by `key`. Subclasses give the guard instruction and the expression."""
 
-    __slots__ = ("_hash", "key", "parent")
+    __slots__ = ("_hash", "is_constant_rooted", "key", "parent", "root")
 
     def __init__(self, parent: Source, key: Any) -> None:
         self.parent: Source = parent
         self.key = key
+        self.root: Source = parent.root
+        self.is_constant_rooted: bool = parent.is_constant_rooted
         self._hash = hash((type(self), parent, _key_identity(key)))
 
     def __eq__(self, other: object) -> bool:
@@ -312,7 +308,7 @@ class DictItemSource(ChildSource):
     def name(self) -> str:
         if isinstance(self.parent, ConstSource) and self.parent.label == "globals":
             return str(self.key)
-        return f"{self.parent.name}[{text(self.key)}]"
+        return f"{self.parent.name}[{repr(self.key) if type(self.key) is str else text(self.key)}]"
 
     def fetch(self, builder: GuardProgram) -> int:
         return builder.emit_fetch("dict_item", builder.slot(self.parent), self.key)

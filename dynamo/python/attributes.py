@@ -21,9 +21,8 @@ from dynamo.guards.sources import (
 from dynamo.python.classes import ABSENT, OWN_GETATTRIBUTE, is_data_descriptor
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import Lazy, type_name
+from dynamo.values.base import NONE, TRUE, Constant, Lazy, type_name
 from dynamo.values.builtin_subclasses import ContainerObject
-from dynamo.values.constant import NONE, TRUE, Constant
 from dynamo.values.functions import BoundMethod
 from dynamo.values.mappings import DictValue
 from dynamo.values.objects import (

@@ -17,9 +17,8 @@ from dynamo.policy.callees import Action, Callee
 from dynamo.python.attributes import namespace_held
 from dynamo.report import causes
 from dynamo.report.errors import GiveUp, Unsupported
-from dynamo.values.base import Opaque
+from dynamo.values.base import Constant, Opaque
 from dynamo.values.builtin_subclasses import SCALAR_BASES, ContainerObject, text_of_scalar, value_of_scalar
-from dynamo.values.constant import Constant
 from dynamo.values.functions import FunctionValue
 from dynamo.values.iterators import Iterator
 from dynamo.values.mappings import DictValue, DictView, SetValue

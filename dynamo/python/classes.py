@@ -28,9 +28,8 @@ from dynamo.policy import callees
 from dynamo.recording.temporary_modules import make_module
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import Opaque, type_name
+from dynamo.values.base import NONE, Constant, Opaque, is_none, type_name
 from dynamo.values.builtin_subclasses import CONTAINER_BASES, ContainerObject, container_base, new_container
-from dynamo.values.constant import NONE, Constant, is_none
 from dynamo.values.functions import BoundMethod
 from dynamo.values.objects import DELETED, BuiltinMethod, ClassValue, PythonModule, SuperValue, UserObject
 from dynamo.values.protocols import Machine, Value

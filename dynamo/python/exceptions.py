@@ -10,14 +10,14 @@ from typing import Any, Final, NoReturn
 
 from dynamo.report import causes
 from dynamo.report.errors import InternalCaptureError, Steering, Unsupported
-from dynamo.values.constant import NONE, Constant
+from dynamo.values.base import NONE, Constant
 from dynamo.values.objects import ClassValue, ExceptionValue, Passed, UserObject
 from dynamo.values.protocols import Frame, Machine, Raised, Value
 from dynamo.values.sequences import TupleValue
 from dynamo.world.wrap import is_exception_class
 from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt
-from fxir.symbols.unbacked import GuardOnDataDependentSymNode
+from fxir.symbols.shapes import GuardOnDataDependentSymNode
 
 _INTERNAL = (Steering, InternalCaptureError, GuardOnDataDependentSymNode)
 # A filter of warnings that concerns calls made by this package alone, in any thread.

@@ -18,8 +18,7 @@ from weakref import ProxyTypes, ReferenceType, getweakrefcount
 
 from dynamo.guards.sources import CellContentsSource, DictItemSource, ItemSource, SlotSource, is_a
 from dynamo.python.attributes import namespace_held
-from dynamo.values.base import Lazy, Opaque
-from dynamo.values.constant import Constant
+from dynamo.values.base import Constant, Lazy, Opaque
 from dynamo.values.functions import CellValue, GeneratorValue
 from dynamo.values.objects import ExceptionValue, TracebackValue
 from dynamo.values.protocols import Frame, Value

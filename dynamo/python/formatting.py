@@ -13,8 +13,8 @@ from typing import Any
 
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
+from dynamo.values.base import Constant
 from dynamo.values.builtin_subclasses import ContainerObject
-from dynamo.values.constant import Constant
 from dynamo.values.mappings import DictValue
 from dynamo.values.objects import ClassValue, Giving, UserObject
 from dynamo.values.protocols import Machine, NotConstant, Value

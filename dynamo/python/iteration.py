@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.constant import Constant, is_none
+from dynamo.values.base import Constant, is_none
 from dynamo.values.iterators import DictIterator, RangeIterator, ReversedIterator, SequenceIterator, TextIterator
 from dynamo.values.mappings import DictValue, SetValue, constants_of
 from dynamo.values.protocols import Machine, NotConstant, Value

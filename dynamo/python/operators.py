@@ -19,9 +19,8 @@ import numpy as np
 from dynamo.guards.sources import module_of
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import Opaque
+from dynamo.values.base import CONSTANT_TYPES, NONE, Constant, Opaque
 from dynamo.values.builtin_subclasses import ContainerObject, container_base, text_of_scalar, value_of_scalar
-from dynamo.values.constant import CONSTANT_TYPES, NONE, Constant
 from dynamo.values.functions import CellValue, FunctionValue
 from dynamo.values.iterators import (
     Iterator,
@@ -36,7 +35,7 @@ from dynamo.values.tensor import TensorValue
 from dynamo.values.trees import to_host
 from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt
-from fxir.symbols.unbacked import GuardOnDataDependentSymNode
+from fxir.symbols.shapes import GuardOnDataDependentSymNode
 
 # operator function -> (method, reflected method)
 BINARY: Final[dict[Any, tuple[str, str]]] = {

@@ -1,7 +1,7 @@
 """Numbers and sizes that depend on data: `item()`, `nonzero()`, masks.
 
 With `config.capture_scalar_outputs` (or `fullgraph`) and `config.capture_dynamic_output_shape_ops` they become unbacked
-symbols (`fxir.symbols.unbacked`) and the graph continues; otherwise it breaks. The capture assumes that such a size is
+symbols (`fxir.symbols.shapes`) and the graph continues; otherwise it breaks. The capture assumes that such a size is
 at least 2, like the sizes of inputs: a call with a smaller size runs uncompiled.
 """
 

@@ -14,7 +14,7 @@ from typing import Final
 import eager
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.constant import NONE, Constant
+from dynamo.values.base import NONE, Constant
 from dynamo.values.protocols import Machine, Value
 from dynamo.values.sequences import SliceValue, TupleValue
 from dynamo.values.symbolic import SymIntValue

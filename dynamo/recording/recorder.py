@@ -1,11 +1,15 @@
-"""Tensors under capture: inputs become placeholders, calls become nodes, and both run on fakes."""
+"""Tensors under capture: inputs become placeholders, calls become nodes, and both run on fakes.
+
+Owns `Modes` too: the program's modes of gradients, inference and autocast, whose switches are nodes, and regions that forbid uncaptured
+calls of compiled functions.
+"""
 
 from __future__ import annotations
 
 import operator
 import types
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any, Final
 
 import numpy as np
@@ -18,10 +22,10 @@ from dynamo.recording.failing_calls import is_handled
 from dynamo.recording.op_errors import error_in_eager
 from dynamo.report import causes
 from dynamo.report.errors import CaptureError, Steering, Unsupported, describe
+from dynamo.values.base import CONSTANT_TYPES, Constant
 from dynamo.values.builtin_subclasses import value_of_scalar
-from dynamo.values.constant import CONSTANT_TYPES, Constant
 from dynamo.values.mappings import DictValue
-from dynamo.values.protocols import Machine, NotConstant, Raised, Value
+from dynamo.values.protocols import DataDependence, Machine, NotConstant, Raised, Value
 from dynamo.values.sequences import ListValue, RangeValue, SliceValue, TupleValue
 from dynamo.values.symbolic import SymbolicValue
 from dynamo.values.tensor import TensorValue
@@ -29,9 +33,9 @@ from dynamo.values.trees import walk_tree
 from dynamo.world.array_memory import share_memory
 from dynamo.world.wrap import is_named_tuple, refuse_fakes
 from eager import Tensor
-from eager.base import dtypes, logs
-from eager.base.fake import DataDependentError, fake, fake_like
-from eager.base.spec import TensorSpec, spec_of
+from eager import _native as eager_native
+from eager.base import dtypes, logs, thread_state
+from eager.base.spec import DataDependentError, TensorSpec, fake, fake_like, spec_of
 from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt
 from eager.dispatch.calls import Mode
@@ -42,6 +46,85 @@ from eager.tape.node import attach
 from fxir.ir.node import Node, NodeInfo
 from fxir.symbols.shapes import plain
 
+
+# -- the modes of the program ---------------------------------------------------------------------------------------
+class Modes:
+    """Owns the modes of the captured program at the captured instruction, and the modes at the beginning.
+
+    grad: gradients are recorded. autocast: number of the settings. forbidden: calls of compiled functions that are not
+    captured raise. switches_inference: the program switches inference mode. ambient: the thread's state word at the
+    beginning.
+    """
+
+    def __init__(self, cap: Machine) -> None:
+        self.cap = cap
+        self.grad = self.initial_grad = eager_native.grad_enabled()
+        self.inference = self.initial_inference = eager_native.inference_mode()
+        self.autocast = self.initial_autocast = thread_state.autocast_number()
+        self.forbidden = self.initial_forbidden = causes.FORBIDDEN.value
+        self.switches_inference = False
+        self.ambient = thread_state.word()
+
+    def set_grad(self, on: bool) -> bool:
+        """Switch the recording of gradients; return the former setting."""
+        before = self.grad
+        self.cap.effects.change(None)
+        node = self.cap.graphs.graph.call_function(eager_native.set_grad_enabled, (on,), info=NodeInfo(None, self.cap.origin))
+        self.cap.recorder.effect_nodes.add(node)
+        eager_native.set_grad_enabled(on)
+        self.grad = on
+        return before
+
+    def set_inference(self, on: bool) -> bool:
+        """Switch inference mode; return the former setting.
+
+        The graph runs outside of the mode; each output becomes an inference tensor if its fake is one.
+        """
+        before = self.inference
+        self.cap.effects.change(None)
+        self.cap.graphs.refuse_later("switches inference mode")
+        self.switches_inference = self.switches_inference or on != before
+        eager_native.set_inference_mode(on)
+        self.inference = on
+        return before
+
+    def switch_autocast(self, number: int) -> int:
+        """Open or close a block of autocast; return the number of the former settings."""
+        before = self.autocast
+        self.cap.effects.change(None)
+        node = self.cap.graphs.graph.call_function(thread_state.switch_autocast, (number,), info=NodeInfo(None, self.cap.origin))
+        self.cap.recorder.effect_nodes.add(node)
+        thread_state.switch_autocast(number)
+        self.autocast = number
+        return before
+
+    @contextmanager
+    def entered(self, grad: bool, autocast: int | None = None) -> Iterator[None]:
+        """A context for code that runs with other modes, in the capture and in the thread.
+
+        autocast: None for the present settings.
+        """
+        before = self.grad, self.autocast
+        self._enter(grad, self.autocast if autocast is None else autocast)
+        try:
+            yield
+        finally:
+            self._enter(*before)
+
+    def _enter(self, grad: bool, autocast: int) -> None:
+        self.grad, self.autocast = grad, autocast
+        eager_native.set_grad_enabled(grad)
+        thread_state.switch_autocast(autocast)
+
+    def leave(self) -> None:
+        """Restore the modes of the thread at the beginning of the capture."""
+        eager_native.set_grad_enabled(self.initial_grad)
+        eager_native.set_inference_mode(self.initial_inference)
+        if thread_state.autocast_number() != self.initial_autocast:
+            thread_state.switch_autocast(self.initial_autocast)
+
+
+# -- calls ----------------------------------------------------------------------------------------------------------
 DEFAULT_DTYPE: Final = DictItemSource(ConstSource(vars(dtypes), "eager.base.dtypes"), "_default")
 # operator function -> the methods of Tensor that it runs
 _OPERATOR_METHODS: Final[dict[Any, tuple[str, ...]]] = {
@@ -61,23 +144,24 @@ class FakeMode(Mode):
 
     effectful: bool = False
     fallible: bool = False
-    # fresh: makes a data-dependent size (see `DataDependence`); None: such an op raises. made: a size was made. The
-    # results of equal calls have equal sizes: `_sizes` holds their specs, by op and arguments.
-    fresh: Callable[[Any], Any] | None = None
+    # made: a data-dependent size was made. The results of equal calls have equal sizes: `_sizes` holds their specs, by op and arguments.
     made: bool = False
 
-    def __init__(self) -> None:
+    def __init__(self, data: DataDependence | None = None) -> None:
+        """data: makes data-dependent sizes; without it, an op that returns one raises."""
         super().__init__()
+        self._data = data
         self._sizes: dict[Any, tuple[Any, Any]] = {}
 
     def _data_dependent(self, op: Op, args: tuple[Any, ...]) -> Any:
-        if self.fresh is None:
+        fresh = None if self._data is None else self._data.fresh_size()
+        if fresh is None:
             raise DataDependentError(f"{op.name}: the shape of its result depends on the data")
         assert op.dynamic_output is not None
         self.made = True
         key = op.name, tuple((id(a), a._version) if isinstance(a, Tensor) else a for a in args)
         if key not in self._sizes:
-            self._sizes[key] = args, op.dynamic_output(self.fresh, *args)
+            self._sizes[key] = args, op.dynamic_output(fresh, *args)
         return _fakes(self._sizes[key][1])
 
     def dispatch(self, op: Op, args: tuple[Any, ...]) -> Any:
@@ -134,7 +218,7 @@ class Recorder:
         self.cap = cap
         self.inputs: list[TensorValue] = []
         self.fakes: dict[int, TensorValue] = {}
-        self.mode = FakeMode()
+        self.mode = FakeMode(cap.data)
         self._shapes = cap.symbols.shapes
         self.written: list[TensorValue] = []
         self.became: list[TensorValue] = []
@@ -226,7 +310,6 @@ class Recorder:
         used = list(walk_tree(given, Tensor))
         before = [t._version for t in used]
         self.mode.effectful = self.mode.made = self.mode.fallible = False
-        self.mode.fresh = self.cap.data.fresh_size()
         try:
             result = self._run(run, *given, who=str(getattr(target, "__name__", target)))
         except (Raised, Unsupported) as error:

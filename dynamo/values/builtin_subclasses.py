@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 from dynamo.guards.sources import Source, module_of, type_attribute
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.constant import NONE, Constant
+from dynamo.values.base import NONE, Constant
 from dynamo.values.mappings import DictValue, pairs_of
 from dynamo.values.objects import UserObject
 from dynamo.values.protocols import Machine, Value

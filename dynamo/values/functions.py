@@ -20,7 +20,7 @@ from dynamo.guards.sources import (
 )
 from dynamo.report import causes
 from dynamo.report.errors import BreakFound, Restart, Unsupported
-from dynamo.values.constant import NONE, Constant
+from dynamo.values.base import NONE, Constant
 from dynamo.values.iterators import Iterator
 from dynamo.values.mappings import DictValue
 from dynamo.values.protocols import Frame, Machine, Raised, Value

@@ -13,7 +13,7 @@ from typing import Any, Final
 from dynamo.guards.sources import Source
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.constant import Constant
+from dynamo.values.base import Constant
 from dynamo.values.mappings import DictValue, SetValue
 from dynamo.values.protocols import Machine, Value
 from dynamo.values.sequences import ListValue, TupleValue

@@ -16,8 +16,7 @@ from typing import Any, Final, TypeGuard
 from dynamo.guards.sources import Source
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import Lazy
-from dynamo.values.constant import NONE, Constant
+from dynamo.values.base import NONE, Constant, Lazy
 from dynamo.values.protocols import Machine, Value
 from dynamo.values.set_order import History, dict_keys
 from dynamo.values.writer import Writer

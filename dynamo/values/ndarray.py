@@ -16,7 +16,7 @@ import numpy as np
 from dynamo.guards.sources import Source
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.constant import Constant
+from dynamo.values.base import Constant
 from dynamo.values.objects import BuiltinMethod
 from dynamo.values.protocols import Machine, Value
 from dynamo.values.tensor import TensorValue

@@ -15,8 +15,7 @@ from dynamo.guards.sources import Source, type_attribute
 from dynamo.policy.callees import name_of
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import type_name
-from dynamo.values.constant import NONE, Constant
+from dynamo.values.base import NONE, Constant, type_name
 from dynamo.values.functions import BoundMethod
 from dynamo.values.protocols import Frame, Machine, Raised, Value
 from dynamo.values.sequences import TupleValue

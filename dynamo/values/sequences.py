@@ -16,8 +16,7 @@ from typing import Any, Final
 from dynamo.guards.sources import ConstSource, Source
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import type_name
-from dynamo.values.constant import CONSTANT_TYPES, NONE, Constant
+from dynamo.values.base import CONSTANT_TYPES, NONE, Constant, type_name
 from dynamo.values.protocols import Machine, NotConstant, Value
 from dynamo.values.writer import Writer
 from eager import Size

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from dynamo.guards.sources import Source
-from dynamo.values.constant import Constant
+from dynamo.values.base import Constant
 from dynamo.values.protocols import Machine, Value
 from dynamo.values.writer import Writer
 from eager.base.symfloat import SymFloat

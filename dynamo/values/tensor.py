@@ -8,7 +8,7 @@ from typing import Final
 from dynamo.guards.sources import AttrSource, Source
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.constant import NONE, Constant
+from dynamo.values.base import NONE, Constant
 from dynamo.values.protocols import Machine, Value
 from dynamo.values.writer import Writer
 from eager import Tensor

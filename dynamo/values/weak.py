@@ -6,7 +6,7 @@ import weakref
 from typing import Any
 
 from dynamo.guards.sources import Source, WeakSource
-from dynamo.values.constant import NONE
+from dynamo.values.base import NONE
 from dynamo.values.protocols import Machine, Value
 from dynamo.values.writer import Writer
 

@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from dynamo import _native
 from dynamo.guards.sources import ConstSource, ItemSource, IteratorOwnerSource, Source
-from dynamo.values.base import Opaque
-from dynamo.values.constant import Constant
+from dynamo.values.base import Constant, Opaque
 from dynamo.values.iterators import DictIterator, EnumerateIterator, RangeIterator, SequenceIterator, ZipIterator
 from dynamo.values.mappings import DICT_TYPES, DictValue
 from dynamo.values.protocols import Machine, Value

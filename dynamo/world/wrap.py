@@ -42,7 +42,7 @@ from dynamo.guards.sources import (
 from dynamo.policy import callees
 from dynamo.report import causes
 from dynamo.report.errors import GiveUp
-from dynamo.values.base import Lazy, Opaque
+from dynamo.values.base import CONSTANT_TYPES, NONE, Constant, Lazy, Opaque, guard_constant, told_by_equality
 from dynamo.values.builtin_subclasses import (
     SCALAR_BASES,
     ContainerObject,
@@ -51,7 +51,6 @@ from dynamo.values.builtin_subclasses import (
     is_made_in_c,
     plain_scalar,
 )
-from dynamo.values.constant import CONSTANT_TYPES, NONE, Constant, guard_constant, told_by_equality
 from dynamo.values.functions import BoundMethod, CellValue, FunctionValue, PartialValue
 from dynamo.values.getters import GETTERS, GetterValue
 from dynamo.values.mappings import DICT_TYPES, DictValue, DictView, ProxyValue, SetValue
@@ -379,7 +378,7 @@ def _watched(kind: str, source: Source, operands: tuple[Any, ...]) -> tuple[tupl
     """(containers to watch, whether the epoch matters) of a fact about a constant-rooted source."""
     if isinstance(source, ConstSource):
         value = source.value
-        if is_a(value, collections.OrderedDict) and kind == "dict_keys":
+        if kind == "dict_keys" and is_a(value, collections.OrderedDict):
             return None, False  # its order can change without a change of the dict
         if kind in ("len", "dict_keys", "dict_absent") and is_a(value, dict):
             return (value,), is_a(value, Registry)

@@ -15,11 +15,10 @@ from eager._tensor import text
 from eager.base import dtypes
 from eager.base.device import from_codes
 from eager.base.dtypes import dtype
-from eager.base.fake import FAKE_FLAG, refuse_data
 from eager.base.hooks import RemovableHandle, add_hook
 from eager.base.memory_format import layout, strided
 from eager.base.overriding import open_parameters
-from eager.base.spec import TensorSpec, spec_of
+from eager.base.spec import FAKE_FLAG, TensorSpec, refuse_data, spec_of
 from eager.base.symint import SymInt
 from eager.optable.memory import empty, from_array
 from eager.optable.table import OPS

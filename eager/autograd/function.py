@@ -10,7 +10,7 @@ from typing import Any
 from eager import _native
 from eager.base.spec import TensorSpec, broadcast_shapes, spec_of
 from eager.dispatch import calls
-from eager.optable.formulas import cast_to, sum_to
+from eager.optable.declaration import cast_to, sum_to
 from eager.optable.table import OPS
 from eager.tape import hooks
 from eager.tape.inplace import check_may_write, rebase

@@ -21,9 +21,10 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from threading import RLock
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 __all__ = ["Description", "Settings", "assign", "current", "describe", "reload", "scope"]
 
@@ -343,7 +344,9 @@ def _read(environ: Mapping[str, str]) -> Settings:
 
 
 _lock = RLock()
-_current: Settings = _read(os.environ)
+_in_force: list[Settings] = [_read(os.environ)]  # one item: the environment's settings, with every open `scope` on top
+# () -> the settings in force. Not a function of Python: every stage of a compilation calls it.
+current: Final[Callable[[], Settings]] = partial(_in_force.__getitem__, 0)
 
 
 def variables(prefixes: tuple[str, ...], names: Collection[str]) -> list[tuple[str, str]]:
@@ -358,17 +361,11 @@ def environment(prefixes: tuple[str, ...], without: tuple[str, ...]) -> dict[str
     return {k: v for k, v in sorted(os.environ.items()) if k.startswith(prefixes) and not k.startswith(without)}
 
 
-def current() -> Settings:
-    """The settings in force: the environment's at import time, with every open `scope` on top."""
-    return _current
-
-
 def reload() -> Settings:
     """Read the environment again, dropping what open scopes changed. For tests and notebooks."""
-    global _current
     with _lock:
-        _current = _read(os.environ)
-        return _current
+        _in_force[0] = _read(os.environ)
+        return _in_force[0]
 
 
 def _with_overrides(base: Settings, overrides: Mapping[str, Any]) -> Settings:
@@ -403,9 +400,8 @@ def assign(**overrides: Any) -> None:
 
     Raises: TypeError for an unknown name or a value of the wrong type, before anything changes.
     """
-    global _current
     with _lock:
-        _current = _with_overrides(_current, overrides)
+        _in_force[0] = _with_overrides(_in_force[0], overrides)
 
 
 @contextmanager
@@ -414,13 +410,11 @@ def scope(**overrides: Any) -> Iterator[Settings]:
 
     Raises: TypeError for an unknown name or a value of the wrong type, before anything changes.
     """
-    global _current
     with _lock:
-        before = _current
-        _current = _with_overrides(before, overrides)
-        inside = _current
+        before = _in_force[0]
+        inside = _in_force[0] = _with_overrides(before, overrides)
     try:
         yield inside
     finally:
         with _lock:
-            _current = before
+            _in_force[0] = before

@@ -8,6 +8,7 @@ The meta rule of each op names the law that its results follow, as torch's do:
 - `suggested_strides`: channels-last where the input suggests it, else row-major (pooling, padding, resizing, norms of images).
 - `contiguous_strides`: row-major for any layout of the input (reductions, products, lookups).
 """
+
 from __future__ import annotations
 
 import itertools
@@ -19,6 +20,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from eager import _native
 from eager.base.device import CPU, device
 from eager.base.dtypes import dtype
+from eager.base.symint import SymInt, hint_of
 
 # Makes a size that depends on data, at most the given size (None: unbounded).
 Fresh: TypeAlias = Callable[[Any], Any]
@@ -169,6 +171,23 @@ def _order_of_dims(shape: tuple[int, ...], operands: list[tuple[int, ...]]) -> l
             elif c < 0:
                 break
     return order
+
+
+def common_device(who: str, operands: Sequence[Any]) -> device:
+    """The device of a result: the inputs' common device, where 0-d CPU tensors do not count."""
+    result = operands[0].device
+    for x in operands[1:]:
+        d = x.device
+        if d is result:
+            continue
+        if result.type == "cpu" and all(o.ndim == 0 for o in operands if o.device is result):
+            result = d
+        elif not (d.type == "cpu" and x.ndim == 0):
+            raise RuntimeError(
+                f"Expected all tensors to be on the same device, but found at least two devices, {result} and {d}! "
+                f"(when calling {who})"
+            )
+    return result
 
 
 def elementwise_strides(shape: tuple[int, ...], inputs: Sequence[SpecLike], *, number: bool = False) -> tuple[int, ...]:
@@ -341,3 +360,41 @@ def normalize_dims(dims: Any, ndim: int) -> tuple[int, ...]:
         if a == b:
             raise RuntimeError(f"dim {a} appears multiple times in the list of dims")
     return tuple(d for d in result if d < ndim)
+
+
+# -- fake tensors ---------------------------------------------------------------------------------------------------
+FAKE_FLAG = 1 << 33
+
+
+class DataDependentError(RuntimeError):
+    """Code read the data of a fake tensor, or the result shape of an op depends on data."""
+
+
+def fake(spec: TensorSpec, requires_grad: bool = False) -> Any:
+    """A fake tensor with this metadata, over a new storage. Sizes and strides may be SymInts."""
+    d = spec.device
+    # Nothing reads the length of memory that is not there, so symbolic sizes need not be decided about for it.
+    shape, strides = spec.shape, spec.strides
+    if SymInt in map(type, shape) or SymInt in map(type, strides):
+        shape, strides = tuple(map(hint_of, shape)), tuple(map(hint_of, strides))
+    span = 0 if 0 in shape else 1 + sum([(n - 1) * s for n, s in zip(shape, strides, strict=True)])
+    storage = _native.storage_fake(span * spec.dtype.itemsize, d.code, d.index or 0)
+    t = _native.new_tensor(None, storage, spec.dtype.code, spec.shape, spec.strides, 0, FAKE_FLAG)
+    if requires_grad:
+        t._requires_grad = True
+    return t
+
+
+def fake_like(t: SpecLike, requires_grad: bool | None = None) -> Any:
+    """A fake leaf with the metadata of `t` (storage offset dropped)."""
+    return fake(spec_of(t), getattr(t, "_requires_grad", False) if requires_grad is None else requires_grad)
+
+
+def refuse_data(t: Any, what: str) -> None:
+    """Raise for a tensor without data: RuntimeError or NotImplementedError on the meta device, else DataDependentError."""
+    if t.device.type == "meta":
+        if what == "item()":
+            raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    if t.is_fake:
+        raise DataDependentError(f"{what}: reads the value of a fake tensor, which has only metadata")

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from eager import _native
 
@@ -23,12 +24,14 @@ _values: dict[int, tuple[Any, Any, bool]] = {0: (None, None, False)}
 
 class _State(threading.local):
     autocast: Any = None
+    number: int = 0  # of `autocast`, see `number_of`
     device: Any = None
     interceptors: int = 0
 
 
 _state = _State()
 _autocasts: list[Hashable] = [None]  # every value that autocast had, by number
+_numbers: dict[Hashable, int] = {None: 0}
 _when_off: list[Callable[[], None]] = []
 
 
@@ -45,30 +48,34 @@ def device() -> Any:
 def set_autocast(value: Hashable) -> Any:
     """Set autocast. Returns: the former setting."""
     before, _state.autocast = _state.autocast, value
+    _state.number = number_of(value)
     _publish()
     return before
 
 
 def number_of(value: Hashable) -> int:
     """The number that stands for a value of autocast in this process; 0 for None."""
-    with _lock:
-        if value not in _autocasts:
-            _autocasts.append(value)
-        return _autocasts.index(value)
+    found = _numbers.get(value)
+    if found is None:
+        with _lock:
+            found = _numbers.setdefault(value, len(_autocasts))
+            if found == len(_autocasts):
+                _autocasts.append(value)
+    return found
 
 
-def autocast_number() -> int:
-    """The number of the autocast setting of this thread."""
-    return number_of(_state.autocast)
+# () -> the number of the autocast setting of this thread.
+autocast_number: Final[Callable[[], int]] = partial(getattr, _state, "number")
 
 
 def switch_autocast(number: int) -> int:
     """Open or close a block of autocast by number, which captured graphs can hold; returns the number before."""
-    before = set_autocast(_autocasts[number])
-    if number == 0 and before is not None:
+    before = autocast_number()
+    set_autocast(_autocasts[number])
+    if number == 0 and before:
         for call in _when_off:
             call()
-    return number_of(before)
+    return before
 
 
 def call_when_off(call: Callable[[], None]) -> None:

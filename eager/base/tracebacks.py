@@ -25,7 +25,7 @@ from eager.startup import absent_names
 from eager.startup.places import ROOT
 
 THEIRS, OURS, SUPPORT = range(3)  # whose code it is, as native/calls/traceback_filter.c numbers them
-_OUR_DIRS: Final = tuple(os.path.join(ROOT, package, "") for package in ("eager", "fxir", "dynamo", "inductor"))
+OUR_DIRS: Final = tuple(os.path.join(ROOT, package, "") for package in ("eager", "fxir", "dynamo", "inductor"))
 _CAPTURED_GRAPH: Final = "<CapturedGraph."  # begins the file names of graphs that run as Python code
 _STDLIB_DIR: Final = os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "")
 _CPYTHON_TESTS_DIR: Final = os.path.join(_STDLIB_DIR, "test", "")
@@ -36,7 +36,7 @@ _DEPENDENCIES: Final = frozenset({"numpy", "ml_dtypes", "bytecode", "rich", "cup
 @functools.lru_cache(maxsize=1024)
 def owner_of(filename: str) -> int:
     """The owner of the code in a file: THEIRS, OURS or SUPPORT. SUPPORT is the standard library and the dependencies."""
-    if filename.startswith((*_OUR_DIRS, _CAPTURED_GRAPH)):
+    if filename.startswith((*OUR_DIRS, _CAPTURED_GRAPH)):
         return OURS
     parts = filename.split(os.sep)
     site = next((i for i, part in enumerate(parts) if part in _SITE_DIRS), None)
@@ -107,7 +107,7 @@ _RESUME: Final = dis.opmap["RESUME"]
 _CALLED: Final = (
     "eager", "dynamo.api.compile", "dynamo.backends", "dynamo.compilation.export", "dynamo.compilation.module", "dynamo.functorch",
     "dynamo.testing", "dynamo.utils",
-    "fxir.ir._pytree", "fxir.torchfx.experimental", "fxir.export", "fxir.ir.graph", "fxir.ir.graph_module", "fxir.ir.interpreter",
+    "fxir.ir._pytree", "fxir.torchfx.experimental", "fxir.export", "fxir.ir.graph", "fxir.ir.graph_module", "fxir.ir.graph_module",
     "fxir.ir.leaves", "fxir.ir.node", "fxir.torchfx.passes.shape_prop", "fxir.torchfx.proxy", "fxir.torchfx.subgraph_rewriter",
     "fxir.trace.trace", "fxir.torchfx.tracer", "fxir.torchfx.transformer",
 )  # fmt: skip
@@ -187,7 +187,7 @@ def _filter_frames_of(module: types.ModuleType) -> None:
         return
     for fn in _public_functions(module):
         code = fn.__code__
-        if not has_handler(code) and code.co_filename.startswith(_OUR_DIRS):
+        if not has_handler(code) and code.co_filename.startswith(OUR_DIRS):
             # By identity: the hash of a code object reads all of its instructions.
             _, changed = _filtering.get(id(code)) or _filtering.setdefault(id(code), (code, with_handler(code)))
             fn.__code__ = changed

@@ -36,13 +36,15 @@ class Op(Protocol):
     def decompose(self) -> Callable[..., Any] | None: ...
     @property
     def nondifferentiable(self) -> bool: ...
-    def wants_grad(self, args: tuple[Any, ...]) -> bool: ...
     def tensors(self, args: tuple[Any, ...]) -> Iterator[Any]: ...
     def execute(self, args: tuple[Any, ...]) -> Any: ...
 
 
 _grad_enabled = _native.grad_enabled
 _mode_depth = _native.mode_depth
+_set_mode_depth = _native.set_mode_depth
+_traits = _native.argument_traits
+_WANTS_GRAD = 16  # of `_native.argument_traits`
 TensorBase = _native.TensorBase
 
 
@@ -64,7 +66,7 @@ def set_caster(cast_inputs: Callable[[Any, tuple[Any, ...]], tuple[Any, ...] | N
 
 def _show_depth() -> None:
     _stack.level = next((m for m in reversed(_stack.modes) if isinstance(m, Level)), None)
-    _native.set_mode_depth((_mode_depth() & ~thread_state.MODES) | len(_stack.modes))
+    _set_mode_depth((_mode_depth() & ~thread_state.MODES) | len(_stack.modes))
 
 
 class Mode:
@@ -134,13 +136,15 @@ class without:  # noqa: N801 - used like a function
 
 
 def _through_mode(op: Op, args: tuple[Any, ...]) -> Any:
+    level = _stack.level
     mode = _stack.modes.pop()
     _show_depth()
     try:
         return mode.dispatch(op, args)
     finally:
         _stack.modes.append(mode)
-        _show_depth()
+        _stack.level = level
+        _set_mode_depth((_mode_depth() & ~thread_state.MODES) | len(_stack.modes))
 
 
 def call(op: Op, args: tuple[Any, ...]) -> Any:
@@ -160,7 +164,7 @@ def recorded(op: Op, args: tuple[Any, ...], below: Below) -> Any:
         return inplace.call(op, args, below)
     if op.is_view:
         return record.view(op, args, below)
-    if _grad_enabled() and op.wants_grad(args):
+    if _grad_enabled() and _traits(args) & _WANTS_GRAD:
         if op.vjp:
             return record.apply(op, args, below)
         if op.decompose is not None:

@@ -7,8 +7,7 @@ from eager import _native
 from eager.base import dtypes
 from eager.base.device import CPU, device
 from eager.base.dtypes import dtype
-from eager.base.fake import fake
-from eager.base.spec import TensorSpec, format_strides, preserve_strides, suggested_format
+from eager.base.spec import TensorSpec, fake, format_strides, preserve_strides, suggested_format
 from eager.optable.memory import array_module, empty
 from eager.optable.table import OPS
 from eager.public.record import public

@@ -8,7 +8,7 @@ from eager import _native
 from eager._tensor.tensor import Tensor
 from eager.base import dtypes
 from eager.base.device import device as device_of
-from eager.base.fake import refuse_data
+from eager.base.spec import refuse_data
 from eager.optable.memory import array_module, from_array
 from eager.public.record import public
 

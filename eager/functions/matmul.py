@@ -9,7 +9,7 @@ from eager.base.overlap import check_no_overlap
 from eager.base.scalars import check_element
 from eager.base.spec import size_at
 from eager.functions.pointwise import operand
-from eager.optable.formulas import composition
+from eager.optable.declaration import composition
 from eager.optable.matmul import check_same_dtype
 from eager.optable.out import write_out
 from eager.optable.precision import LOWER, Policy, Precision

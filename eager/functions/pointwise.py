@@ -15,11 +15,10 @@ from eager.base.spec import elementwise_strides
 from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt
 from eager.base.warn import warn
-from eager.optable.formulas import composition
+from eager.optable.declaration import composition, is_number
 from eager.optable.memory import from_array
 from eager.optable.out import write_out
 from eager.optable.precision import FLOAT32_ON_CUDA, PROMOTE_ON_CUDA
-from eager.optable.schema import is_number
 from eager.optable.shape import in_layout_of, laid_out
 from eager.optable.table import OPS, Op
 from eager.public.record import ALPHA_BEFORE_TENSOR, VALUE_BEFORE_TENSORS, Out, public, variant

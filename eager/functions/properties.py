@@ -8,7 +8,7 @@ from eager import _native
 from eager.base import dtypes
 from eager.base.spec import TensorSpec, broadcast_shapes
 from eager.functions.creation import check_layout
-from eager.optable.formulas import sum_to as _sum_to
+from eager.optable.declaration import sum_to as _sum_to
 from eager.optable.memory import empty
 from eager.optable.table import OPS
 

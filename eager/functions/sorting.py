@@ -10,7 +10,7 @@ from eager.base.overlap import check_no_overlap, check_out
 from eager.base.spec import TensorSpec, normalize_dim
 from eager.base.symint import as_count
 from eager.optable.asserting import demand
-from eager.optable.formulas import zeros
+from eager.optable.declaration import zeros
 from eager.optable.out import write_out
 from eager.optable.precision import FLOAT32_ON_CPU, FLOAT32_UNLESS_ASKED
 from eager.optable.shape import in_rows

@@ -9,7 +9,7 @@ from eager import _native
 from eager.base import dtypes, return_types
 from eager.base.dtypes import result_type, scalar_name
 from eager.functions.pointwise import inplace_of
-from eager.optable.formulas import composition
+from eager.optable.declaration import composition
 from eager.optable.out import write_out
 from eager.optable.table import OPS
 from eager.public.record import public

@@ -25,6 +25,7 @@ from eager.optable import (
     pointwise,
     pool,
     random,
+    recurrent,
     reduction,
     rnn,
     scan,
@@ -39,5 +40,5 @@ from eager.optable import (
 __all__ = [
     "attention", "complex_numbers", "conv", "counts", "creation", "determinants", "fft", "gamma", "gather_scatter", "gradient_strides",
     "index_along_dim", "indexing", "ldl", "linalg", "linalg_status", "loss", "masking", "matmul", "nn", "patches", "piecewise", "pointwise",
-    "pool", "random", "reduction", "rnn", "scan", "shape", "shuffles", "sorting", "special", "table", "views",
+    "pool", "random", "recurrent", "reduction", "rnn", "scan", "shape", "shuffles", "sorting", "special", "table", "views",
 ]  # fmt: skip

@@ -11,10 +11,9 @@ from typing import Any
 from eager import _native
 from eager.base import dtypes
 from eager.base.dtypes import c_name
-from eager.base.spec import SpecLike, TensorSpec, broadcast_shapes
-from eager.optable.formulas import cast_to, sum_to
+from eager.base.spec import SpecLike, TensorSpec, broadcast_shapes, common_device
+from eager.optable.declaration import cast_to, sum_to
 from eager.optable.matmul import transpose_last
-from eager.optable.memory import common_device
 from eager.optable.nn import accumulator, is_wide, require_floating
 from eager.optable.precision import LOWER
 from eager.optable.products import matmul

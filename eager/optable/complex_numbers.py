@@ -12,7 +12,7 @@ from typing import Any
 
 from eager.base.dtypes import dtype
 from eager.base.spec import SpecLike, TensorSpec, broadcast_shapes, contiguous_strides, elementwise_strides
-from eager.optable.formulas import zeros
+from eager.optable.declaration import zeros
 from eager.optable.precision import FLOAT32_ON_CPU
 from eager.optable.registry import Kind
 from eager.optable.shape import in_rows, laid_out, like

@@ -14,9 +14,16 @@ import numpy as np
 
 from eager.base import dtypes
 from eager.base.dtypes import c_name, scalar_name
-from eager.base.spec import SpecLike, TensorSpec, as_image, image_strides, is_channels_last, is_contiguous
+from eager.base.spec import (
+    SpecLike,
+    TensorSpec,
+    as_image,
+    common_device,
+    image_strides,
+    is_channels_last,
+    is_contiguous,
+)
 from eager.optable.gradient_strides import in_strides
-from eager.optable.memory import common_device
 from eager.optable.precision import LOWER
 from eager.optable.products import add_matmul, matmul
 from eager.optable.registry import Kind

@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from eager.base.spec import TensorSpec, broadcast_shapes
+from eager.base.spec import TensorSpec, broadcast_shapes, common_device
 from eager.optable.gamma import generator, on_host
-from eager.optable.memory import common_device
 from eager.optable.registry import Kind
 from eager.optable.table import OPS, declare
 

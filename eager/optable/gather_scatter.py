@@ -15,11 +15,11 @@ from eager.base.scalars import check_element, element
 from eager.base.spec import (
     SpecLike,
     TensorSpec,
+    common_device,
     normalize_dim,
 )
-from eager.optable.formulas import zeros
+from eager.optable.declaration import zeros
 from eager.optable.index_kernels import at_least_1d, begin, check_positions, combine_at, linear_positions
-from eager.optable.memory import common_device
 from eager.optable.piecewise import piecewise_linear
 from eager.optable.precision import PROMOTE_ON_CUDA
 from eager.optable.registry import Kind

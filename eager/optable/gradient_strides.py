@@ -50,7 +50,7 @@ def laid_out(y: Any, strides: tuple[int, ...]) -> Any:
 def in_strides(formula: Formula, needs: str, strides_of: Callable[..., tuple[int, ...] | None]) -> Formula:
     """The formula with its gradient, or the first of several, in the strides of `strides_of(gradient, *values of needs)`.
 
-    needs: names of values that a formula may take (see `Vjp` in eager/optable/formulas.py).
+    needs: names of values that a formula may take (see `Vjp` in eager/optable/declaration.py).
     strides_of: returns None if the gradient's strides are right.
     """
     own = list(inspect.signature(formula).parameters)

@@ -9,8 +9,7 @@ from typing import Any
 
 from eager import _native
 from eager.base.spec import TensorSpec, spec_of
-from eager.optable.declaration import Declaration
-from eager.optable.formulas import OUTPUT_NAMES, cast_to, fit, zeros
+from eager.optable.declaration import OUTPUT_NAMES, Declaration, cast_to, fit, zeros
 from eager.optable.registry import CALLS, Kind
 from eager.tape.node import op_node_class
 

@@ -15,11 +15,11 @@ from eager.base.spec import (
     SpecLike,
     TensorSpec,
     broadcast_shapes,
+    common_device,
     elementwise_strides,
 )
-from eager.optable.formulas import sum_to, zeros
+from eager.optable.declaration import sum_to, zeros
 from eager.optable.index_kernels import add_rows, begin, check_positions
-from eager.optable.memory import common_device
 from eager.optable.precision import PROMOTE_ON_CUDA
 from eager.optable.registry import Kind
 from eager.optable.shape import like

@@ -15,7 +15,7 @@ import numpy as np
 from eager.base import dtypes
 from eager.base.dtypes import scalar_name
 from eager.base.spec import SpecLike, TensorSpec
-from eager.optable.formulas import cast_to, zeros
+from eager.optable.declaration import cast_to, zeros
 from eager.optable.matmul import transpose_last
 from eager.optable.precision import FLOAT32_ON_CPU, FLOAT32_UNLESS_ASKED
 from eager.optable.registry import Kind

@@ -6,9 +6,8 @@ from typing import Any
 
 from eager import _native
 from eager.base import dtypes
-from eager.base.spec import SpecLike, TensorSpec
-from eager.optable.formulas import cast_to
-from eager.optable.memory import common_device
+from eager.base.spec import SpecLike, TensorSpec, common_device
+from eager.optable.declaration import cast_to
 from eager.optable.nn import accumulator, is_wide, require_floating
 from eager.optable.piecewise import piecewise_linear
 from eager.optable.precision import FLOAT32

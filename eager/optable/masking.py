@@ -8,12 +8,11 @@ from typing import Any
 from eager.base import dtypes
 from eager.base.dtypes import scalar_name
 from eager.base.scalars import check_element
-from eager.base.spec import Fresh, SpecLike, TensorSpec, broadcast_shapes, preserve_strides
-from eager.optable.formulas import cast_to, sum_to
+from eager.base.spec import Fresh, SpecLike, TensorSpec, broadcast_shapes, common_device, preserve_strides
+from eager.optable.declaration import cast_to, sum_to
 from eager.optable.gradient_strides import as_input, laid_out
 from eager.optable.index_along_dim import stored
 from eager.optable.index_kernels import begin
-from eager.optable.memory import common_device
 from eager.optable.registry import Kind
 from eager.optable.table import OPS, declare
 

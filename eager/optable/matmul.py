@@ -7,9 +7,8 @@ from typing import Any, Final
 
 from eager.base import float8
 from eager.base.dtypes import c_name, dtype, scalar_name
-from eager.base.spec import SpecLike, TensorSpec, broadcast_shapes, same_shape
-from eager.optable.formulas import sum_to
-from eager.optable.memory import common_device
+from eager.base.spec import SpecLike, TensorSpec, broadcast_shapes, common_device, same_shape
+from eager.optable.declaration import sum_to
 from eager.optable.precision import LOWER
 from eager.optable.products import matmul
 from eager.optable.registry import Kind

@@ -1,10 +1,10 @@
-"""The memory of results: the device of a result, the array module of a device, new tensors, and tensors over arrays.
+"""The memory of results: the array module of a device, new tensors, and tensors over arrays.
 
 Does not depend on ops.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,25 +12,7 @@ import numpy as np
 from eager import _native
 from eager.base import dtypes
 from eager.base.device import device
-from eager.base.fake import fake
-from eager.base.spec import TensorSpec, contiguous_strides
-
-
-def common_device(who: str, operands: Sequence[Any]) -> device:
-    """The device of a result: the inputs' common device, where 0-d CPU tensors do not count."""
-    result = operands[0].device
-    for x in operands[1:]:
-        d = x.device
-        if d is result:
-            continue
-        if result.type == "cpu" and all(o.ndim == 0 for o in operands if o.device is result):
-            result = d
-        elif not (d.type == "cpu" and x.ndim == 0):
-            raise RuntimeError(
-                f"Expected all tensors to be on the same device, but found at least two devices, {result} and {d}! "
-                f"(when calling {who})"
-            )
-    return result
+from eager.base.spec import TensorSpec, contiguous_strides, fake
 
 
 def _no_cuda() -> Any:

@@ -17,6 +17,7 @@ from eager.base.dtypes import scalar_name
 from eager.base.spec import (
     SpecLike,
     TensorSpec,
+    common_device,
     contiguous_strides,
     elementwise_strides,
     in_format,
@@ -25,9 +26,8 @@ from eager.base.spec import (
     suggested_format,
     suggested_strides,
 )
-from eager.optable.formulas import cast_to
+from eager.optable.declaration import cast_to
 from eager.optable.gradient_strides import in_channels_last
-from eager.optable.memory import common_device
 from eager.optable.precision import FLOAT32_ON_CUDA, FLOAT32_UNLESS_ASKED
 from eager.optable.registry import Kind
 from eager.optable.sums import moments, total, widen

@@ -13,7 +13,7 @@ from eager import _native
 from eager.base import float8
 from eager.base.scalars import check_element
 from eager.base.spec import SpecLike, TensorSpec, broadcast_shapes, preserve_strides, strides_like
-from eager.optable.formulas import cast_to
+from eager.optable.declaration import cast_to
 from eager.optable.gradient_strides import elementwise_over
 from eager.optable.loop_api import NUMPY, ArrayLoop
 from eager.optable.piecewise import piecewise_linear

@@ -4,8 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from eager.base.spec import SpecLike, TensorSpec
-from eager.optable.memory import common_device
+from eager.base.spec import SpecLike, TensorSpec, common_device
 from eager.optable.nn import is_wide, require_floating
 from eager.optable.precision import PROMOTE
 from eager.optable.registry import Kind
@@ -48,7 +47,7 @@ def _sigmoid(xp: Any, x: Any) -> Any:
     return xp.reciprocal(y, out=y)
 
 
-def _lstm_kernel(xp: Any, out: Any, gates: Any, c: Any) -> None:
+def lstm_kernel(xp: Any, out: Any, gates: Any, c: Any) -> None:
     h_out, c_out = out
     n = c.shape[-1]
     wide = widen(gates)
@@ -62,7 +61,7 @@ def _lstm_kernel(xp: Any, out: Any, gates: Any, c: Any) -> None:
     xp.copyto(h_out, o, casting="unsafe")
 
 
-def _lstm_backward(gh: Any, gc: Any, gates: Any, c: Any) -> tuple[Any, Any]:
+def lstm_backward(gh: Any, gc: Any, gates: Any, c: Any) -> tuple[Any, Any]:
     """Cotangents of the gates and of the old state."""
     raw_i, raw_f, raw_g, raw_o = _parts(gates, 4)
     i, f, g, o = OPS["sigmoid"](raw_i), OPS["sigmoid"](raw_f), OPS["tanh"](raw_g), OPS["sigmoid"](raw_o)
@@ -72,7 +71,7 @@ def _lstm_backward(gh: Any, gc: Any, gates: Any, c: Any) -> tuple[Any, Any]:
     return OPS["cat"](parts, gates.ndim - 1), d * f
 
 
-def _lstm_backward_kernel(xp: Any, out: Any, gh: Any, gc: Any, gates: Any, c: Any) -> None:
+def lstm_backward_kernel(xp: Any, out: Any, gh: Any, gc: Any, gates: Any, c: Any) -> None:
     g_gates, g_c = out
     n = c.shape[-1]
     wide, c = widen(gates), widen(c)
@@ -100,11 +99,11 @@ def _lstm_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 LSTM_GATES_BACKWARD = declare(
     "lstm_gates_backward(Tensor gh, Tensor gc, Tensor gates, Tensor c) -> (Tensor, Tensor)", Kind.COMPOSITE,
-    meta=lambda gh, gc, gates, c: (_like(gates), _like(c)), decompose=_lstm_backward, kernel=_lstm_backward_kernel,
+    meta=lambda gh, gc, gates, c: (_like(gates), _like(c)), decompose=lstm_backward, kernel=lstm_backward_kernel,
     samples=lambda make: ((make(*c.shape), make(*c.shape), gates, c) for gates, c in _lstm_samples(make)))  # fmt: skip
 LSTM_GATES = declare(
     "lstm_gates(Tensor gates, Tensor c) -> (Tensor, Tensor)", Kind.COMPOSITE, meta=_lstm_meta, decompose=_lstm,
-    kernel=_lstm_kernel, vjp={"gates, c": lambda gs, gates, c: OPS["lstm_gates_backward"](*gs, gates, c)},
+    kernel=lstm_kernel, vjp={"gates, c": lambda gs, gates, c: OPS["lstm_gates_backward"](*gs, gates, c)},
     samples=_lstm_samples, precision=PROMOTE)  # fmt: skip
 
 
@@ -128,7 +127,7 @@ def _gru_meta(gx: SpecLike, gh: SpecLike, h: SpecLike) -> Any:
     return _like(h)
 
 
-def _gru_kernel(xp: Any, out: Any, gx: Any, gh: Any, h: Any) -> None:
+def gru_kernel(xp: Any, out: Any, gx: Any, gh: Any, h: Any) -> None:
     n = h.shape[-1]
     gx, gh = widen(gx), widen(gh)
     rz = _sigmoid(xp, gx[..., : 2 * n] + gh[..., : 2 * n])
@@ -141,7 +140,7 @@ def _gru_kernel(xp: Any, out: Any, gx: Any, gh: Any, h: Any) -> None:
     xp.copyto(out, step, casting="unsafe")
 
 
-def _gru_backward(g: Any, gx: Any, gh: Any, h: Any) -> tuple[Any, Any, Any]:
+def gru_backward(g: Any, gx: Any, gh: Any, h: Any) -> tuple[Any, Any, Any]:
     """Cotangents of both products and of the old state."""
     rx, zx, nx = _parts(gx, 3)
     rh, zh, nh = _parts(gh, 3)
@@ -154,10 +153,26 @@ def _gru_backward(g: Any, gx: Any, gh: Any, h: Any) -> tuple[Any, Any, Any]:
     return OPS["cat"]([d_r, d_z, d_new], dim), OPS["cat"]([d_r, d_z, d_new * r], dim), g * z
 
 
+def gru_backward_kernel(xp: Any, out: Any, g: Any, gx: Any, gh: Any, h: Any) -> Any:
+    """Writes the cotangents of both products; the result is the part of the cotangent of the old state that reaches it directly."""
+    d_gx, d_gh = out
+    n = h.shape[-1]
+    gx, gh = widen(gx), widen(gh)
+    rz = _sigmoid(xp, gx[..., : 2 * n] + gh[..., : 2 * n])
+    r, z, nh = rz[..., :n], rz[..., n:], gh[..., 2 * n :]
+    new = xp.tanh(gx[..., 2 * n :] + r * nh)
+    d_new = g * (1 - z) * (1 - new * new)
+    d_gx[..., :n] = d_gh[..., :n] = d_new * nh * r * (1 - r)
+    d_gx[..., n : 2 * n] = d_gh[..., n : 2 * n] = g * (h - new) * z * (1 - z)
+    d_gx[..., 2 * n :] = d_new
+    d_gh[..., 2 * n :] = d_new * r
+    return g * z
+
+
 def _gru_samples(make: Any) -> Iterator[tuple[Any, ...]]:
     yield make(3, 6), make(3, 6), make(3, 2)
 
 
 GRU_GATES = declare(
     "gru_gates(Tensor gx, Tensor gh, Tensor h) -> Tensor", Kind.COMPOSITE, meta=_gru_meta, decompose=_gru,
-    kernel=_gru_kernel, vjp={"gx, gh, h": _gru_backward}, samples=_gru_samples, precision=PROMOTE)  # fmt: skip
+    kernel=gru_kernel, vjp={"gx, gh, h": gru_backward}, samples=_gru_samples, precision=PROMOTE)  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 
 from eager.base import dtypes
 from eager.base.spec import SpecLike, TensorSpec, normalize_dim
-from eager.optable.formulas import cast_to, zeros
+from eager.optable.declaration import cast_to, zeros
 from eager.optable.index_kernels import at_least_1d
 from eager.optable.precision import FLOAT32_UNLESS_ASKED
 from eager.optable.registry import Kind

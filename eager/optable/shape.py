@@ -18,6 +18,7 @@ from eager.base.spec import (
     SpecLike,
     TensorSpec,
     channels_last_strides,
+    common_device,
     contiguous_strides,
     elementwise_strides,
     format_strides,
@@ -29,9 +30,8 @@ from eager.base.spec import (
     suggested_format,
     suggested_strides,
 )
-from eager.optable.formulas import cast_to, zeros
+from eager.optable.declaration import cast_to, zeros
 from eager.optable.gradient_strides import laid_out
-from eager.optable.memory import common_device
 from eager.optable.piecewise import piecewise_linear
 from eager.optable.precision import PROMOTE
 from eager.optable.registry import Kind

@@ -12,7 +12,7 @@ import numpy as np
 
 from eager.base import dtypes
 from eager.base.spec import Fresh, SpecLike, TensorSpec, normalize_dim
-from eager.optable.formulas import zeros
+from eager.optable.declaration import zeros
 from eager.optable.index_kernels import at_least_1d
 from eager.optable.reduction import reduced_shape
 from eager.optable.registry import Kind

@@ -11,7 +11,7 @@ import numpy as np
 from eager.base import dtypes
 from eager.base.spec import SpecLike, TensorSpec, preserve_strides
 from eager.optable import special_kernels as sk
-from eager.optable.formulas import fit, no_derivative
+from eager.optable.declaration import fit, no_derivative
 from eager.optable.gradient_strides import in_rows
 from eager.optable.pointwise import binary, unary
 from eager.optable.registry import Kind

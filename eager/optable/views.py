@@ -8,7 +8,7 @@ from typing import Any
 from eager.base import dtypes
 from eager.base.dtypes import dtype
 from eager.base.spec import SpecLike, TensorSpec, contiguous_strides, normalize_dim
-from eager.optable.formulas import sum_to
+from eager.optable.declaration import sum_to
 from eager.optable.registry import Kind
 from eager.optable.table import OPS, declare
 

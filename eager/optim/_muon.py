@@ -9,7 +9,7 @@ from typing import Any
 
 from eager._tensor.tensor import Tensor
 from eager.base import dtypes
-from eager.optable.formulas import cast_to
+from eager.optable.declaration import cast_to
 from eager.optable.table import OPS
 from eager.optim._rule import Rule
 from eager.optim.optimizer import gradient, scalar, zeros_like

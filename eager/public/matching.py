@@ -13,7 +13,7 @@ from eager import _native
 from eager.base import dtypes
 from eager.base.device import device
 from eager.base.memory_format import layout, memory_format
-from eager.optable.schema import is_number, nearest_keyword, unexpected_keyword
+from eager.optable.declaration import is_number, nearest_keyword, unexpected_keyword
 from eager.optable.signatures import Parameter
 
 TensorBase = _native.TensorBase

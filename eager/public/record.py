@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
-from eager.optable.formulas import composition
+from eager.optable.declaration import composition
 from eager.optable.precision import Precision
 
 F = TypeVar("F", bound=Callable[..., Any])

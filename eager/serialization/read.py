@@ -18,7 +18,7 @@ from eager import _native
 from eager._storage.tensor_types import TypedStorage
 from eager.base.device import device
 from eager.base.dtypes import dtype
-from eager.optable.schema import unexpected_keyword
+from eager.optable.declaration import unexpected_keyword
 from eager.serialization import restricted
 from eager.serialization.names import found_object
 from eager.serialization.rebuild import rebuild_from_type, safe_names

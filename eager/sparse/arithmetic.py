@@ -12,7 +12,7 @@ from eager._tensor.tensor import Tensor
 from eager.base import dtypes
 from eager.base.dtypes import result_type
 from eager.base.spec import normalize_dim
-from eager.optable.schema import is_number
+from eager.optable.declaration import is_number
 from eager.optable.table import OPS
 from eager.sparse.geometry import result_type_of, sparse_mask, t, to_sparse, unsqueeze, values_at
 from eager.sparse.tensor import SparseTensor, linear_positions

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from eager._tensor import torch_function
-from eager.optable.schema import is_number
+from eager.optable.declaration import is_number
 from eager.sparse import arithmetic, geometry
 from eager.sparse.tensor import SparseTensor
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import threading
 import traceback
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 from eager import _native
@@ -26,14 +27,11 @@ class _PerThread(threading.local):
         self.collecting = False  # whether that pass collects gradients (`grad`, `inputs`) rather than adding them into leaves
         self.callbacks: list[Callable[[], None]] | None = None  # to call when the running backward pass ends
 
-    @property
-    def saved_hooks(self) -> list[PackHooks]:
-        return self._saved_hooks
-
-    @saved_hooks.setter
-    def saved_hooks(self, hooks: list[PackHooks]) -> None:
+    def _set_saved_hooks(self, hooks: list[PackHooks]) -> None:
         self._saved_hooks = hooks
         _native.set_python_recording(None, bool(hooks))
+
+    saved_hooks = property(attrgetter("_saved_hooks"), _set_saved_hooks)
 
 
 class saved_hooks_off:  # noqa: N801 - used like a function

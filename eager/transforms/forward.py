@@ -17,7 +17,7 @@ from eager import _native
 from eager.autograd.function import run_with_ctx
 from eager.base.spec import spec_of
 from eager.dispatch.calls import active_level, without
-from eager.optable.formulas import cast_to
+from eager.optable.declaration import cast_to
 from eager.optable.registry import Kind
 from eager.optable.table import OPS, Op
 from eager.tape import hooks

@@ -14,7 +14,7 @@ from typing import Any
 from eager import _native
 from eager._tensor.tensor import Tensor
 from eager._tensor.torch_function import _disabled_torch_function_impl
-from eager.base.fake import FAKE_FLAG
+from eager.base.spec import FAKE_FLAG
 from eager.dispatch.calls import Level as DispatchLevel
 from eager.dispatch.calls import active_modes
 from eager.optable.registry import Kind

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from eager import _native
-from eager.optable.formulas import cast_to
+from eager.optable.declaration import cast_to
 from eager.optable.registry import Kind
 from eager.optable.table import OPS, Op
 from eager.transforms import index_rules, product_rules, view_rules

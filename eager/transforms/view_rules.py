@@ -3,8 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eager.optable.metadata import view_spec
-from eager.optable.table import OPS, Op
+from eager.optable.table import OPS, Op, view_spec
 from eager.optable.views import infer_size
 from eager.transforms.batching import Batching, Rule
 

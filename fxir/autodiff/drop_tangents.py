@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from eager.optable.table import OPS
-from fxir.ir.emit import emit, emit_layout, same_layout, spec
-from fxir.ir.graph import Graph, GraphSignature
+from fxir.ir.graph import Graph, GraphSignature, emit, emit_layout, same_layout, spec
 from fxir.ir.node import Node
 
 _ZERO_FREE = (OPS["add"], OPS["sub"])

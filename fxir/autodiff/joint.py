@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eager._tensor.tensor import Tensor
-from eager.base.fake import fake_like
-from eager.base.spec import spec_of
+from eager.base.spec import fake_like, spec_of
 from eager.optable.registry import Kind
 from eager.optable.table import Op
 from eager.tape import engine

@@ -19,8 +19,7 @@ from eager.optable.table import OPS, Op
 from fxir.autodiff.joint import Joint
 from fxir.base.maxflow import INFINITE, FlowNetwork
 from fxir.expr.rules import Sym
-from fxir.ir.emit import emit, emit_reshape, infer, physical_root, spec
-from fxir.ir.graph import Graph, GraphSignature
+from fxir.ir.graph import Graph, GraphSignature, emit, emit_reshape, infer, physical_root, spec
 from fxir.ir.node import Node, NodeInfo
 from fxir.symbols.shapes import ShapeEnv
 

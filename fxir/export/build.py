@@ -7,13 +7,11 @@ import re
 from typing import Any
 
 from eager._tensor.tensor import Tensor
-from eager.base.fake import DataDependentError
-from eager.base.spec import TensorSpec, contiguous_strides
+from eager.base.spec import DataDependentError, TensorSpec, contiguous_strides
 from eager.base.symint import SymInt
 from eager.nn import Module
 from eager.nn.utils.stateless import _reparametrize_module
 from eager.utils import _pytree as pytree
-from fxir.base.example_inputs import fakes_like
 from fxir.export.attributes import restored_attributes
 from fxir.export.dims import Size, UserError, wanted
 from fxir.export.program import Call, ExportedProgram, UserInput, ValueRange
@@ -31,7 +29,7 @@ from fxir.expr.rules import Int, Sym
 from fxir.ir.graph import Graph, GraphSignature
 from fxir.ir.graph_module import GraphModule
 from fxir.symbols.shapes import ShapeEnv, plain
-from fxir.trace.trace import OutputBuilder, TraceMode, run_traced, settle_symbols
+from fxir.trace.trace import OutputBuilder, TraceMode, fakes_like, run_traced, settle_symbols
 
 
 def export(mod: Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, *, dynamic_shapes: Any = None, strict: bool = False,

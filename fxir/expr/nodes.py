@@ -1,8 +1,8 @@
-"""Integer expressions: interned nodes with bounds, and the functions that build them in normal form.
+"""Integer expressions: interned nodes with bounds, and the functions that build, rewrite and evaluate them.
 
-Owns the classes, their identity (one object for each normal form), the bounds of each class, their structural order, sums, products
-and divisions. The laws of division, and of sums that contain divisions, are in `fxir.expr.rules`, which registers them here (`RULES`,
-`SUM_RULES`) and exports everything: import from there.
+Owns the classes, their identity (one object for each normal form), the bounds of each class, their structural order, sums, products,
+divisions, substitution and evaluation. The laws of division, and of sums that contain divisions, are in `fxir.expr.rules`, which
+registers them here (`RULES`, `SUM_RULES`) and exports everything: import from there.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 import operator
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cmp_to_key
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, TypeVar, Union
 from weakref import WeakValueDictionary
@@ -23,22 +22,31 @@ E = TypeVar("E", bound="Expr")
 
 
 class Expr:
-    """An integer expression. Build with the operators and functions below.
+    """An integer expression. Build with the operators and the functions of `fxir.expr.rules`, which keep one object for each normal form.
 
-    lo, hi: inclusive bounds. children: the expressions that it is computed from. symbols: the symbols in it.
+    lo, hi: inclusive bounds. children: the expressions that it is computed from. symbols: the symbols in it. key: orders expressions
+    the same way in every process. fields: the names of the attributes that identify a node of the class, in the order of `__init__`.
     """
 
-    __slots__ = ("__weakref__", "_key", "_multiple", "children", "hi", "lo", "symbols")
+    __slots__ = ("__weakref__", "_multiple", "children", "hi", "key", "lo", "symbols")
 
     rank: ClassVar[int] = 0
+    fields: ClassVar[tuple[str, ...]] = ()
     lo: Bound
     hi: Bound
     children: tuple[Expr, ...]
     symbols: frozenset[Sym]
-    _key: tuple[Any, ...] | None
+    key: tuple[Any, ...]
     _multiple: int
 
-    if TYPE_CHECKING:  # installed at the end of the file, where the functions exist
+    def __init__(self, children: tuple[Expr, ...], bounds: tuple[Bound, Bound], key: tuple[Any, ...]) -> None:
+        self.children = children
+        self.lo, self.hi = bounds
+        self.key = key
+        self.symbols = _union(children)
+        self._multiple = -1
+
+    if TYPE_CHECKING:  # installed by fxir.expr.arithmetic, where the functions exist
 
         def __add__(self, other: IntLike) -> Expr: ...
         def __radd__(self, other: IntLike) -> Expr: ...
@@ -54,28 +62,14 @@ class Expr:
 
     # -- facts -------------------------------------------------------------------------------------------------
     @property
-    def key(self) -> tuple[Any, ...]:
-        """A structural key: orders expressions the same way in every process."""
-        if self._key is None:
-            self._key = (self.rank, *self._make_key())
-        return self._key
-
-    @property
     def multiple_of(self) -> int:
         """The largest known positive integer that divides every value of the expression (0 for the constant 0)."""
         if self._multiple < 0:
             self._multiple = self._make_multiple()
         return self._multiple
 
-    def _make_key(self) -> tuple[Any, ...]:
-        return tuple(c.key for c in self.children)
-
     def _make_multiple(self) -> int:
         return 1
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # An expression is stored in normal form, so loading it applies no rule again.
-        return intern, (type(self), tuple(getattr(self, name) for name in _FIELDS[type(self)]))
 
     def __copy__(self) -> Expr:
         return self
@@ -87,15 +81,26 @@ class Expr:
         return f"{type(self).__name__}({', '.join(map(repr, self.children))})"
 
 
+def _union(parts: tuple[Expr, ...]) -> frozenset[Sym]:
+    """The symbols of all parts: the set of the first part if it has them all."""
+    found: frozenset[Sym] = frozenset()
+    for p in parts:
+        if not p.symbols <= found:
+            found = found | p.symbols if found else p.symbols
+    return found
+
+
 class Int(Expr):
     """A constant."""
 
     __slots__ = ("value",)
     rank = 0
+    fields = ("value",)
     value: int
 
-    def _make_key(self) -> tuple[Any, ...]:
-        return (self.value,)
+    def __init__(self, value: int) -> None:
+        self.value = value
+        super().__init__((), (value, value), (0, value))
 
     def _make_multiple(self) -> int:
         return abs(self.value)
@@ -116,12 +121,15 @@ class Sym(Expr):
 
     __slots__ = ("below", "multiple", "name")
     rank = 1
+    fields = ("name", "lo", "hi", "multiple", "below")
     name: str
     multiple: int
     below: Expr | None
 
-    def _make_key(self) -> tuple[Any, ...]:
-        return self.name, self.lo, self.hi, self.multiple, () if self.below is None else self.below.key
+    def __init__(self, name: str, lo: Bound, hi: Bound, multiple: int, below: Expr | None) -> None:
+        self.name, self.multiple, self.below = name, multiple, below
+        super().__init__((), (lo, hi), (1, name, lo, hi, multiple, () if below is None else below.key))
+        self.symbols = frozenset((self,))
 
     def _make_multiple(self) -> int:
         return self.multiple
@@ -135,7 +143,12 @@ class Mul(Expr):
 
     __slots__ = ("factors",)
     rank = 2
+    fields = ("factors",)
     factors: tuple[Expr, ...]
+
+    def __init__(self, factors: tuple[Expr, ...]) -> None:
+        self.factors = factors
+        super().__init__(factors, mul_bounds(factors), (2, *map(_KEY, factors)))
 
     def _make_multiple(self) -> int:
         return math.prod(f.multiple_of for f in self.factors)
@@ -149,8 +162,13 @@ class FloorDiv(Expr):
 
     __slots__ = ("a", "b")
     rank = 3
+    fields = ("a", "b")
     a: Expr
     b: Expr
+
+    def __init__(self, a: Expr, b: Expr) -> None:
+        self.a, self.b = a, b
+        super().__init__((a, b), floordiv_bounds(a, b), (3, a.key, b.key))
 
     def __repr__(self) -> str:
         return f"{_atom(self.a)}//{_atom(self.b)}"
@@ -161,8 +179,13 @@ class Mod(Expr):
 
     __slots__ = ("a", "b")
     rank = 4
+    fields = ("a", "b")
     a: Expr
     b: Expr
+
+    def __init__(self, a: Expr, b: Expr) -> None:
+        self.a, self.b = a, b
+        super().__init__((a, b), mod_bounds(a, b), (4, a.key, b.key))
 
     def _make_multiple(self) -> int:
         return math.gcd(self.a.multiple_of, self.b.multiple_of)
@@ -175,6 +198,7 @@ class Extremum(Expr):
     """Base of Min and Max."""
 
     __slots__ = ("args",)
+    fields = ("args",)
     args: tuple[Expr, ...]
 
     def _make_multiple(self) -> int:
@@ -187,6 +211,10 @@ class Min(Extremum):
     __slots__ = ()
     rank = 5
 
+    def __init__(self, args: tuple[Expr, ...]) -> None:
+        self.args = args
+        super().__init__(args, (min(a.lo for a in args), min(a.hi for a in args)), (5, *map(_KEY, args)))
+
 
 class Max(Extremum):
     """The greatest of two or more expressions."""
@@ -194,17 +222,24 @@ class Max(Extremum):
     __slots__ = ()
     rank = 6
 
+    def __init__(self, args: tuple[Expr, ...]) -> None:
+        self.args = args
+        super().__init__(args, (max(a.lo for a in args), max(a.hi for a in args)), (6, *map(_KEY, args)))
+
 
 class Add(Expr):
     """const + sum of coef*term; terms sorted, coefs not 0, no term a constant or a sum. `4*i` alone is an Add too."""
 
     __slots__ = ("const", "terms")
     rank = 7
+    fields = ("const", "terms")
     const: int
     terms: tuple[tuple[Expr, int], ...]
 
-    def _make_key(self) -> tuple[Any, ...]:
-        return tuple((t.key, c) for t, c in self.terms), self.const
+    def __init__(self, const: int, terms: tuple[tuple[Expr, int], ...]) -> None:
+        self.const, self.terms = const, terms
+        children = tuple([t for t, _ in terms])
+        super().__init__(children, add_bounds(const, terms), (7, tuple([(t.key, c) for t, c in terms]), const))
 
     def _make_multiple(self) -> int:
         return math.gcd(self.const, *(c * t.multiple_of for t, c in self.terms))
@@ -214,13 +249,12 @@ class Add(Expr):
         return " + ".join([*parts, str(self.const)] if self.const else parts)
 
 
+_KEY: Final = operator.attrgetter("key")
+
+
 def _atom(e: Expr) -> str:
     return f"({e!r})" if isinstance(e, Add | Mul | FloorDiv | Mod) else repr(e)
 
-
-# -- interning ---------------------------------------------------------------------------------------------------
-_table: WeakValueDictionary[tuple[Any, ...], Expr] = WeakValueDictionary()
-_lock = threading.Lock()
 
 # -- bounds: inclusive; plus or minus infinity means "not known" -------------------------------------------------
 def _times(x: Bound, y: Bound) -> Bound:
@@ -278,46 +312,9 @@ def mod_bounds(a: Expr, b: Expr) -> tuple[Bound, Bound]:
     return -inf, inf
 
 
-def min_bounds(args: Sequence[Expr]) -> tuple[Bound, Bound]:
-    """Bounds of the least argument."""
-    return min(a.lo for a in args), min(a.hi for a in args)
-
-
-def max_bounds(args: Sequence[Expr]) -> tuple[Bound, Bound]:
-    """Bounds of the greatest argument."""
-    return max(a.lo for a in args), max(a.hi for a in args)
-
-
-_FIELDS: Final[dict[type[Expr], tuple[str, ...]]] = {
-    Int: ("value",),
-    Sym: ("name", "lo", "hi", "multiple", "below"),
-    Mul: ("factors",),
-    FloorDiv: ("a", "b"),
-    Mod: ("a", "b"),
-    Min: ("args",),
-    Max: ("args",),
-    Add: ("const", "terms"),
-}
-_CHILDREN: Final[dict[type[Expr], Callable[..., tuple[Expr, ...]]]] = {
-    Int: lambda _value: (),
-    Sym: lambda *_: (),
-    Mul: lambda factors: factors,
-    FloorDiv: lambda a, b: (a, b),
-    Mod: lambda a, b: (a, b),
-    Min: lambda args: args,
-    Max: lambda args: args,
-    Add: lambda _const, terms: tuple(t for t, _ in terms),
-}
-_BOUNDS: Final[dict[type[Expr], Callable[..., tuple[Bound, Bound]]]] = {
-    Int: lambda value: (value, value),
-    Sym: lambda _name, lo, hi, _multiple, _below: (lo, hi),
-    Mul: mul_bounds,
-    FloorDiv: floordiv_bounds,
-    Mod: mod_bounds,
-    Min: min_bounds,
-    Max: max_bounds,
-    Add: add_bounds,
-}
+# -- interning ---------------------------------------------------------------------------------------------------
+_table: WeakValueDictionary[tuple[Any, ...], Expr] = WeakValueDictionary()
+_lock = threading.Lock()
 
 
 def intern(cls: type[E], fields: tuple[Any, ...]) -> E:
@@ -328,23 +325,9 @@ def intern(cls: type[E], fields: tuple[Any, ...]) -> E:
         with _lock:
             e = _table.get(key)
             if e is None:
-                e = cls.__new__(cls)
-                for name, value in zip(_FIELDS[cls], fields, strict=True):
-                    setattr(e, name, value)
-                e.lo, e.hi = _BOUNDS[cls](*fields)
-                e.children = _CHILDREN[cls](*fields)
-                e.symbols = frozenset((e,)) if cls is Sym else _union([c.symbols for c in e.children])
-                e._key = None
-                e._multiple = -1
-                _table[key] = e
+                e = _table[key] = cls(*fields)
     found: E = e
     return found
-
-
-def _union(sets: list[frozenset[Sym]]) -> frozenset[Sym]:
-    """The union of the sets, which is one of them if they are all equal."""
-    first = sets[0] if sets else frozenset()
-    return first if all(s == first for s in sets) else first.union(*sets)
 
 
 def integer(value: int) -> Int:
@@ -388,15 +371,7 @@ def factors_of(term: Expr) -> tuple[Expr, ...]:
     return term.factors if isinstance(term, Mul) else (term,)
 
 
-def _compare(x: Expr, y: Expr) -> int:
-    if x is y:
-        return 0
-    if x.rank != y.rank:
-        return -1 if x.rank < y.rank else 1
-    return -1 if x.key < y.key else 1
-
-
-by_structure: Final = cmp_to_key(_compare)  # a sort key that is the same in every process
+by_structure: Final = operator.attrgetter("key")  # a sort key that is the same in every process
 _small: Final[dict[int, Int]] = {}
 _small.update({i: integer(i) for i in range(-64, 1025)})
 
@@ -461,7 +436,7 @@ def _linear(const: int, sums: dict[Expr, int]) -> Expr:
     if len(live) == 1:
         ((term, coef),) = live.items()
         return term if coef == 1 and const == 0 else intern(Add, (const, ((term, coef),)))
-    return intern(Add, (const, tuple(sorted(live.items(), key=_by_term))))
+    return intern(Add, (const, tuple([(t, live[t]) for t in sorted(live, key=by_structure)])))
 
 
 _DIVISION_RANKS: Final = frozenset((FloorDiv.rank, Mod.rank))
@@ -473,10 +448,6 @@ def _apply_sum_rules(const: int, live: dict[Expr, int]) -> tuple[int, dict[Expr,
             more, live = changed
             const += more
     return const, live
-
-
-def _by_term(pair: tuple[Expr, int]) -> Any:
-    return by_structure(pair[0])
 
 
 def add(a: IntLike, b: IntLike) -> Expr:
@@ -596,6 +567,94 @@ def ceildiv(a: IntLike, b: IntLike) -> Expr:
     return -floordiv(-as_expr(a), b)
 
 
+# -- use ---------------------------------------------------------------------------------------------------------
+def substitute(e: IntLike, values: Mapping[Any, IntLike]) -> Expr:
+    """`e` with every sub-expression that is a key of `values` replaced by its value, simplified again."""
+    return substitute_all((e,), values)[0]
+
+
+def substitute_all(expressions: Iterable[IntLike], values: Mapping[Any, IntLike]) -> list[Expr]:
+    """`substitute` for several expressions."""
+    table: dict[Expr, Expr] = {}
+    touched: frozenset[Sym] = frozenset()
+    for key, value in values.items():
+        k = key if isinstance(key, Expr) else as_expr(key)
+        table[k] = value if isinstance(value, Expr) else as_expr(value)
+        touched = touched | k.symbols if touched else k.symbols
+    return [_substitute(e if isinstance(e, Expr) else as_expr(e), table, touched) for e in expressions]
+
+
+def _substitute(e: Expr, table: dict[Expr, Expr], touched: frozenset[Sym]) -> Expr:
+    """The value of `e`, which `table` remembers."""
+    found = table.get(e)
+    if found is None:
+        if not e.children or touched.isdisjoint(e.symbols):
+            return e
+        inner = [table.get(c) or (c if touched.isdisjoint(c.symbols) else _substitute(c, table, touched)) for c in e.children]
+        found = table[e] = REBUILD[type(e)](e, inner)
+    return found
+
+
+REBUILD: Final[dict[type[Expr], Callable[[Any, list[Expr]], Expr]]] = {  # `fxir.expr.rules` adds the extrema
+    Add: lambda e, inner: linear(e.const, [(x, c) for x, (_, c) in zip(inner, e.terms, strict=True)]),
+    Mul: lambda e, inner: product(inner),
+    FloorDiv: lambda e, inner: floordiv(*inner),
+    Mod: lambda e, inner: mod(*inner),
+}
+
+
+def evaluate(e: IntLike, values: Mapping[Any, int]) -> int:
+    """The value of `e`; `values` maps symbols, or their names, to ints. Raises: KeyError for a symbol without a value."""
+    x = e if isinstance(e, Expr) else as_expr(e)
+    if isinstance(x, Int):
+        return x.value
+    if isinstance(x, Sym):
+        return values[x] if x in values else values[x.name]
+    inner = [evaluate(c, values) for c in x.children]
+    if isinstance(x, Add):
+        return x.const + sum(v * c for v, (_, c) in zip(inner, x.terms, strict=True))
+    return _EVALUATE[type(x)](inner)
+
+
+_EVALUATE: Final[dict[type[Expr], Callable[[list[int]], int]]] = {
+    Mul: math.prod,
+    FloorDiv: lambda v: v[0] // v[1],
+    Mod: lambda v: v[0] % v[1],
+    Min: min,
+    Max: max,
+}
+
+
+def strides_of(e: IntLike, symbols: Iterable[Expr]) -> tuple[dict[Expr, Expr], Expr] | None:
+    """Write `e` as rest + sum of stride*symbol: ({symbol: stride}, rest), strides and rest free of `symbols`.
+
+    Symbols that do not occur get stride 0. Result: None if `e` is not linear in them.
+    """
+    wanted = list(symbols)
+    zero = integer(0)
+    strides: dict[Expr, Expr] = dict.fromkeys(wanted, zero)
+    inside = frozenset(wanted)
+    rest: list[tuple[Expr, int]] = []
+    const, terms = terms_of(as_expr(e))
+    for term, coef in terms:
+        if inside.isdisjoint(term.symbols):
+            rest.append((term, coef))
+            continue
+        others: list[Expr] = []
+        hit: Expr | None = None
+        for f in term.factors if isinstance(term, Mul) else (term,):
+            if inside.isdisjoint(f.symbols):
+                others.append(f)
+            elif hit is not None or f not in inside:
+                return None
+            else:
+                hit = f
+        assert hit is not None
+        stride = mul(product(others), coef) if others else integer(coef)
+        strides[hit] = stride if strides[hit] is zero else strides[hit] + stride
+    return strides, linear(const, rest)
+
+
 # -- operators ---------------------------------------------------------------------------------------------------
 def _reversed(op: Callable[[Expr, Expr], Expr]) -> Callable[[Expr, IntLike], Expr]:
     return lambda self, other: op(as_expr(other), self)
@@ -613,5 +672,7 @@ for _name, _op in {
     "__rfloordiv__": _reversed(floordiv),
     "__mod__": mod,
     "__rmod__": _reversed(mod),
+    # An expression is stored in normal form, so loading it applies no rule again.
+    "__reduce__": lambda self: (intern, (type(self), tuple(getattr(self, name) for name in self.fields))),
 }.items():
     setattr(Expr, _name, _op)

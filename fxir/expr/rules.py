@@ -1,7 +1,7 @@
 """Integer expressions: interned, simplified as they are built, with bounds. This module is the face of `fxir.expr`.
 
-Owns the laws of sums and division (`RULES`, `SUM_RULES`), extrema, comparisons, substitution and evaluation. The nodes, their bounds
-and the functions that build sums and products are in `fxir.expr.nodes`, printing is in `fxir.expr.printing`.
+Owns the laws of sums and division (`RULES`, `SUM_RULES`), extrema, comparisons, and the proofs of relations. The nodes, their bounds
+and arithmetic are in `fxir.expr.nodes`, printing is in `fxir.expr.printing`.
 
 Every expression is in one normal form: a sum `const + coef*term + ...` (`Add`) whose terms are symbols, products of non-sums
 (`Mul`), or `FloorDiv`/`Mod`/`Min`/`Max`. Equal normal forms are one object, so `is` compares. Division is Python's (floor; the
@@ -11,11 +11,12 @@ remainder has the divisor's sign). The bounds of an expression hold for all valu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from math import inf
-from typing import Any, Final
+from typing import Final
 
 from fxir.expr.nodes import (
+    REBUILD,
     RULES,
     SUM_RULES,
     Add,
@@ -39,6 +40,7 @@ from fxir.expr.nodes import (
     ceildiv,
     clear_memo,
     dot,
+    evaluate,
     factors_of,
     floordiv,
     integer,
@@ -47,6 +49,9 @@ from fxir.expr.nodes import (
     mod,
     mul,
     product,
+    strides_of,
+    substitute,
+    substitute_all,
     sum_of,
     sym,
     terms_of,
@@ -54,6 +59,7 @@ from fxir.expr.nodes import (
 )
 
 __all__ = [
+    "PROOFS",
     "RULES",
     "SUM_RULES",
     "Add",
@@ -79,14 +85,17 @@ __all__ = [
     "integer",
     "known_le",
     "known_lt",
+    "least",
     "linear",
     "maximum",
     "minimum",
     "mod",
     "mul",
     "product",
+    "prove",
     "strides_of",
     "substitute",
+    "substitute_all",
     "sym",
     "terms_of",
     "total",
@@ -179,6 +188,10 @@ def _at_least(e: Expr) -> Expr | None:
     if not _is_limited(e):
         return e
     return integer(int(e.lo)) if e.lo > -inf else None
+
+
+REBUILD[Min] = lambda _, inner: minimum(*inner)
+REBUILD[Max] = lambda _, inner: maximum(*inner)
 
 
 # -- laws --------------------------------------------------------------------------------------------------------
@@ -413,88 +426,51 @@ def _sum_remainder(sums: dict[Expr, int]) -> Changed:
 SUM_RULES.extend((_sum_whole, _sum_remainder))
 
 
-# -- use ---------------------------------------------------------------------------------------------------------
-def substitute(e: IntLike, values: Mapping[Any, IntLike]) -> Expr:
-    """`e` with every sub-expression that is a key of `values` replaced by its value, simplified again."""
-    table = {_expression(k): _expression(v) for k, v in values.items()}
-    return _substitute(_expression(e), table, frozenset().union(*[k.symbols for k in table]), {})
+# -- proofs: of relations between expressions, from the bounds of their symbols alone ---------------------------------
+def least(d: Expr) -> Bound:
+    """A lower bound of `d`. Each symbol is counted from its own lower bound, which shows that s*t - s is not negative."""
+    if d.lo >= 0:
+        return d.lo
+    shifted: dict[Expr, Expr] = {s: sym(f"{s.name}'", 0, s.hi - s.lo) + int(s.lo) for s in d.symbols if abs(s.lo) != inf}
+    return substitute(d, shifted).lo
 
 
-def _expression(x: IntLike) -> Expr:
-    return x if isinstance(x, Expr) else as_expr(x)
+def _prove_eq(a: Expr, b: Expr) -> bool | None:
+    d = a - b
+    if isinstance(d, Int):
+        return d.value == 0
+    if least(d) > 0 or least(-d) > 0:
+        return False
+    const, terms = terms_of(d)  # sum of multiples of g cannot be -const unless g divides const
+    g = (d - const).multiple_of if terms else 0
+    return False if g and const % g else None
 
 
-def _substitute(e: Expr, table: dict[Expr, Expr], touched: frozenset[Sym], done: dict[Expr, Expr]) -> Expr:
-    if e in table:
-        return table[e]
-    if touched.isdisjoint(e.symbols):
-        return e
-    found = done.get(e)
-    if found is None:
-        found = _REBUILD[type(e)](e, lambda c: _substitute(c, table, touched, done))
-        done[e] = found
-    return found
+def _prove_lt(a: Expr, b: Expr) -> bool | None:
+    if least(b - a) > 0:
+        return True
+    return False if least(a - b) >= 0 else None
 
 
-_REBUILD: Final[dict[type[Expr], Callable[[Any, Callable[[Expr], Expr]], Expr]]] = {
-    Int: lambda e, f: e,
-    Sym: lambda e, f: e,
-    Add: lambda e, f: linear(e.const, [(f(t), c) for t, c in e.terms]),
-    Mul: lambda e, f: product(f(x) for x in e.factors),
-    FloorDiv: lambda e, f: floordiv(f(e.a), f(e.b)),
-    Mod: lambda e, f: mod(f(e.a), f(e.b)),
-    Min: lambda e, f: minimum(*(f(x) for x in e.args)),
-    Max: lambda e, f: maximum(*(f(x) for x in e.args)),
+def _prove_ne(a: Expr, b: Expr) -> bool | None:
+    equal = _prove_eq(a, b)
+    return None if equal is None else not equal
+
+
+def _prove_le(a: Expr, b: Expr) -> bool | None:
+    if least(b - a) >= 0:
+        return True
+    return False if least(a - b) > 0 else None
+
+
+PROOFS: Final[dict[str, Callable[[Expr, Expr], bool | None]]] = {
+    "==": _prove_eq,
+    "!=": _prove_ne,
+    "<": _prove_lt,
+    "<=": _prove_le,
 }
 
 
-def evaluate(e: IntLike, values: Mapping[Any, int]) -> int:
-    """The value of `e`; `values` maps symbols, or their names, to ints. Raises: KeyError for a symbol without a value."""
-    x = _expression(e)
-    if isinstance(x, Int):
-        return x.value
-    if isinstance(x, Sym):
-        return values[x] if x in values else values[x.name]
-    inner = [evaluate(c, values) for c in x.children]
-    if isinstance(x, Add):
-        return x.const + sum(v * c for v, (_, c) in zip(inner, x.terms, strict=True))
-    return _EVALUATE[type(x)](inner)
-
-
-_EVALUATE: Final[dict[type[Expr], Callable[[list[int]], int]]] = {
-    Mul: math.prod,
-    FloorDiv: lambda v: v[0] // v[1],
-    Mod: lambda v: v[0] % v[1],
-    Min: min,
-    Max: max,
-}
-
-
-def strides_of(e: IntLike, symbols: Iterable[Expr]) -> tuple[dict[Expr, Expr], Expr] | None:
-    """Write `e` as rest + sum of stride*symbol: ({symbol: stride}, rest), strides and rest free of `symbols`.
-
-    Symbols that do not occur get stride 0. Result: None if `e` is not linear in them.
-    """
-    wanted = list(symbols)
-    zero = integer(0)
-    strides: dict[Expr, Expr] = dict.fromkeys(wanted, zero)
-    inside = frozenset(wanted)
-    rest: list[tuple[Expr, int]] = []
-    const, terms = terms_of(as_expr(e))
-    for term, coef in terms:
-        if inside.isdisjoint(term.symbols):
-            rest.append((term, coef))
-            continue
-        others: list[Expr] = []
-        hit: Expr | None = None
-        for f in term.factors if isinstance(term, Mul) else (term,):
-            if inside.isdisjoint(f.symbols):
-                others.append(f)
-            elif hit is not None or f not in inside:
-                return None
-            else:
-                hit = f
-        assert hit is not None
-        stride = mul(product(others), coef) if others else integer(coef)
-        strides[hit] = stride if strides[hit] is zero else strides[hit] + stride
-    return strides, linear(const, rest)
+def prove(op: str, a: Expr, b: Expr) -> bool | None:
+    """Whether `a op b` (== != < <=) holds for all values of the symbols; None if neither it nor its opposite is proved."""
+    return PROOFS[op](a, b)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
-from eager.base.fake import fake
+from eager.base.spec import fake
 from fxir.base.origin import Origin
 from fxir.ir.leaves import has_side_effect  # noqa: F401 - a name of torch.fx.node
 

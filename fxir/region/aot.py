@@ -16,12 +16,11 @@ from eager import _native
 from eager._tensor.tensor import Tensor
 from eager.autograd.function import TWICE
 from eager.base import settings, thread_state
-from eager.base.fake import fake
 from eager.base.logs import artifact, component, current_frame, frame
-from eager.base.spec import TensorSpec, spec_of
+from eager.base.spec import TensorSpec, fake, spec_of
 from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt
-from eager.optable.formulas import zeros
+from eager.optable.declaration import zeros
 from eager.optable.table import OPS
 from eager.tape import engine
 from eager.tape.inplace import note_base
@@ -31,11 +30,9 @@ from fxir.autodiff.drop_tangents import drop_absent_tangents
 from fxir.autodiff.joint import Joint, add_gradients, effects
 from fxir.autodiff.partition import Partition, ancestors, partition
 from fxir.autodiff.reachability import Reach, reach
-from fxir.base.example_inputs import fakes_like
 from fxir.base.gc_pause import full_collections_postponed
 from fxir.base.options import CompileOptions, GraphKind
-from fxir.ir.emit import spec
-from fxir.ir.graph import Graph, GraphSignature
+from fxir.ir.graph import Graph, GraphSignature, spec
 from fxir.ir.graph_module import GraphModule
 from fxir.ir.node import Node
 from fxir.ir.passes import run_passes
@@ -62,6 +59,7 @@ from fxir.trace.trace import (
     Decompositions,
     OutputBuilder,
     TraceMode,
+    fakes_like,
     run_traced,
     settle_symbols,
 )
@@ -103,7 +101,8 @@ def _compile_traced(
         program = trace(inputs)
     finally:  # a program may end in other modes than it begins in; the caller's modes must not change
         _native.set_grad_enabled(grad_mode)
-        thread_state.switch_autocast(autocast)
+        if thread_state.autocast_number() != autocast:
+            thread_state.switch_autocast(autocast)
     program.examples = inputs
     symbolic = program.mode.graph.shapes is not None
     program.again = _OtherPlacements(plain, lambda fakes: _compile_traced(trace, plain, fakes, compile_graph, options), symbolic)
@@ -265,7 +264,8 @@ def _trace_once(
         result = run_traced(_with_inputs(gm, lifted), made.args, mode)
     finally:  # a no_grad or autocast block at the program's end may be left open, so the modes are restored here
         _native.set_grad_enabled(grad_mode)
-        thread_state.switch_autocast(autocast)
+        if thread_state.autocast_number() != autocast:
+            thread_state.switch_autocast(autocast)
     single = not isinstance(result, tuple | list)
     outputs, computed = plan_outputs([result] if single else list(result), made.args, mode)
     written = [i for i, t in enumerate(made.traced) if mode.memory.writes(t)]

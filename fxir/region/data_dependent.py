@@ -1,7 +1,7 @@
 """Graphs with data-dependent sizes, as a chain of graphs without them.
 
 A call that computes a size or a number from data (`x.nonzero()`, `n.item()`) runs uncompiled, between compiled graphs. Its
-results are inputs of the graphs after it, with symbolic sizes: an unbacked symbol (`fxir.symbols.unbacked`) is a size of an
+results are inputs of the graphs after it, with symbolic sizes: an unbacked symbol (`fxir.symbols.shapes`) is a size of an
 input of the next stage. So a backend for symbolic sizes compiles these graphs too, and gradients, writes and aliasing are as in
 consecutive calls.
 
@@ -27,8 +27,15 @@ from fxir.expr.rules import Sym
 from fxir.ir.graph import Graph
 from fxir.ir.graph_module import GraphModule
 from fxir.ir.node import Node, map_nodes, walk_nodes
-from fxir.symbols.shapes import MOST, NeedsStatic, ShapeEnv, SymbolSource, bound
-from fxir.symbols.unbacked import AssumptionFailed, GuardOnDataDependentSymNode
+from fxir.symbols.shapes import (
+    MOST,
+    AssumptionFailed,
+    GuardOnDataDependentSymNode,
+    NeedsStatic,
+    ShapeEnv,
+    SymbolSource,
+    bound,
+)
 
 LOG: Final = component("dynamic")
 Compile = Callable[[GraphModule, list[Any]], Callable[..., Any]]

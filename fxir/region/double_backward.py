@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from eager._tensor.tensor import Tensor
-from fxir.base.example_inputs import fakes_like
+from fxir.trace.trace import fakes_like
 
 UNABLE: Final = (
     "a compiled region was differentiated twice (create_graph=True), and its gradient depends on the former value of an input "

@@ -20,9 +20,8 @@ import eager
 from eager import _native
 from eager._tensor.tensor import Tensor
 from eager.base import settings
-from eager.base.fake import DataDependentError
 from eager.base.logs import component
-from eager.base.spec import TensorSpec
+from eager.base.spec import DataDependentError, TensorSpec
 from fxir.base.options import CompileOptions, GraphKind
 from fxir.ir.graph import Graph
 from fxir.ir.graph_module import GraphModule

@@ -19,7 +19,6 @@ from eager.base.symint import SymInt
 from fxir.base.origin import Origin
 from fxir.expr.printing import PYTHON, to_source
 from fxir.expr.rules import Expr, IntLike, Sym, evaluate, substitute
-from fxir.symbols.unbacked import Unbacked
 
 Operand: TypeAlias = "FloatExpr | float"
 
@@ -140,12 +139,22 @@ def is_checked(e: Operand) -> bool:
     return OPERATIONS[e.op].checked and all(map(is_checked, e.args))
 
 
+class UnbackedFacts(Protocol):
+    """The part of `fxir.symbols.shapes.Unbacked` that `Floats` uses: numbers that depend on data, and assumptions about them."""
+
+    assumed: list[Any]
+
+    def concerns(self, *expressions: Any) -> bool: ...
+    def refusal(self, what: str) -> Exception: ...
+
+
 class IntegerFacts(Protocol):
     """The part of `fxir.symbols.shapes.ShapeEnv` that `Floats` uses: hints of symbols and decisions about integers."""
 
     hints: dict[Any, Any]
-    unbacked: Unbacked
 
+    @property
+    def unbacked(self) -> UnbackedFacts: ...
     @property
     def origin(self) -> Callable[[], Origin | None]: ...
     def simplify(self, expr: Expr) -> Expr: ...

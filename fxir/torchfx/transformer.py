@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fxir.ir.graph import Graph
-from fxir.ir.graph_module import GraphModule
-from fxir.ir.interpreter import Interpreter
+from fxir.ir.graph_module import GraphModule, Interpreter
 from fxir.torchfx.proxy import Proxy
 from fxir.torchfx.tracer import Tracer
 

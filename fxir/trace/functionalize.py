@@ -17,8 +17,7 @@ from eager._tensor.tensor import Tensor
 from eager.base import dtypes
 from eager.optable.table import OPS, Op
 from fxir.base.origin import Origin
-from fxir.ir.emit import emit, emit_layout, emit_reshape, physical_root, spec
-from fxir.ir.graph import Graph
+from fxir.ir.graph import Graph, emit, emit_layout, emit_reshape, physical_root, spec
 from fxir.ir.node import Node
 from fxir.symbols.shapes import lifted, plain, simplified
 

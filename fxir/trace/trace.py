@@ -1,7 +1,7 @@
 """Runs a program on fake tensors and records the ops it calls as a functional graph.
 
 Owns `Decompositions` (which ops a traced graph may hold), `TraceMode` (a dispatch mode below autograd, so that gradient
-computations inside the program are traced too) and `trace`.
+computations inside the program are traced too), `trace`, and `fakes_like`, which makes the fake inputs of a program.
 In-place ops do not appear in the graph: `fxir.trace.functionalize` turns them into new values.
 """
 
@@ -18,19 +18,17 @@ from eager import _native
 from eager._tensor.tensor import Tensor
 from eager.base import dtypes
 from eager.base.device import device
-from eager.base.fake import DataDependentError, fake, fake_like
-from eager.base.spec import TensorSpec, is_dense
+from eager.base.spec import DataDependentError, TensorSpec, fake, fake_like, is_dense, spec_of
 from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt
 from eager.dispatch.calls import Mode
 from eager.optable.registry import Kind
 from eager.optable.table import OPS, Op
+from eager.tape.node import attach
 from fxir.base.origin import Origin
 from fxir.expr.rules import Sym
-from fxir.ir.emit import emit, emit_layout, infer, physical_root, spec
-from fxir.ir.graph import FRESH, Graph, GraphSignature
-from fxir.ir.graph_module import GraphModule
-from fxir.ir.interpreter import Interpreter
+from fxir.ir.graph import FRESH, Graph, GraphSignature, emit, emit_layout, infer, physical_root, spec
+from fxir.ir.graph_module import GraphModule, Interpreter
 from fxir.ir.node import Node, NodeInfo, Target
 from fxir.symbols.floats import FloatExpr
 from fxir.symbols.shapes import NeedsStatic, environment_of, plain
@@ -314,11 +312,10 @@ class TraceMode(Mode):
 
     def _map_tensors(self, op: Op, args: tuple[Any, ...], fn: Callable[[Tensor], Any]) -> tuple[Any, ...]:
         mapped = list(args)
-        for i, p in enumerate(op.schema.params):
-            a = args[i]
+        for i, a in enumerate(args):
             if isinstance(a, Tensor):
                 mapped[i] = fn(a)
-            elif isinstance(a, tuple | list) and p.is_tensor_list:
+            elif isinstance(a, tuple | list) and i in op._lists_at:
                 mapped[i] = [fn(t) if isinstance(t, Tensor) else t for t in a]
         return tuple(mapped)
 
@@ -442,3 +439,52 @@ def settle_symbols(graph: Graph) -> None:
     missing = graph.settle_symbols()
     if missing:
         raise NeedsStatic(missing, "a symbol is used that is neither an input nor the size of an input")
+
+
+# -- example inputs -------------------------------------------------------------------------------------------------
+def fakes_like(tensors: Sequence[Any], specs: Sequence[TensorSpec | None] | None = None) -> list[Any]:
+    """One fake per tensor: same metadata, leaf status and class (Parameter or tensor); fakes share storage as the tensors do.
+
+    One object given twice gives one fake. A caller that reuses code compiled for the fakes must guard these properties.
+    specs: symbolic shapes and strides instead of the tensors' own. A value that is not a tensor (an int argument) is returned
+    unchanged.
+    Raises: NotImplementedError if two inputs share memory as different dtypes.
+    """
+    stated = {id(t): s for t, s in zip(tensors, specs or [None] * len(tensors), strict=True)}
+    counts: dict[int, set[int]] = {}
+    made: dict[int, Any] = {id(t): t for t in tensors if not isinstance(t, Tensor)}
+    for t in tensors:
+        if id(t) in made:
+            continue
+        counts.setdefault(id(t.untyped_storage().root), set()).add(id(t))
+    storages: dict[int, Tensor] = {}
+    for t in tensors:
+        if id(t) not in made:
+            alone = len(counts[id(t.untyped_storage().root)]) == 1 and t.storage_offset() == 0
+            spec = stated[id(t)] or spec_of(t)
+            made[id(t)] = _like(t, spec, fake(spec) if alone else _over_shared(t, spec, storages))
+    return [made[id(t)] for t in tensors]
+
+
+def _over_shared(t: Tensor, stated: TensorSpec, storages: dict[int, Tensor]) -> Tensor:
+    root = t.untyped_storage().root
+    flat = storages.get(id(root))
+    if flat is None:
+        spec = TensorSpec.contiguous((max(root.nbytes() // t.dtype.itemsize, 1),), t.dtype, t.device)
+        flat = storages[id(root)] = fake(spec)
+    if flat.dtype is not t.dtype:
+        raise NotImplementedError("fakes_like: two inputs share memory as different dtypes; clone() one of them")
+    view: Tensor = _native.alias(flat, stated.shape, stated.strides, t.storage_offset())
+    return view
+
+
+def _like(t: Tensor, spec: TensorSpec, stand_in: Tensor) -> Tensor:
+    if t._is_param:
+        stand_in._is_param = True
+    if not t._requires_grad:
+        return stand_in
+    if t.is_leaf:
+        stand_in._requires_grad = True
+    else:
+        attach([stand_in], [fake(spec, True)], lambda grads: grads, "History")
+    return stand_in

@@ -1,4 +1,4 @@
-"""Contractions as calls of a compiled core, with a function for the loops that run on each finished block.
+"""Kernels with contractions: calls of compiled cores, with a function for the loops that run on each finished block.
 
 A core is chosen by `inductor.cpp.gemm`; BLAS computes a product that nothing follows. The function of a block is printed from the
 body of the contraction by `inductor.cpp.loops`.
@@ -6,22 +6,23 @@ body of the contraction by `inductor.cpp.loops`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from fxir.expr import rules as E
+from fxir.expr.printing import to_source
 from inductor.base.toolchain import Toolchain
 from inductor.cpp import gemm
 from inductor.cpp.gemm_problem import GemmCode
 from inductor.cpp.kernel import Kernel as Printed
-from inductor.cpp.kernel import Place
-from inductor.cpp.loops import Function, Pointers
+from inductor.cpp.kernel import Place, launch
+from inductor.cpp.loops import Function, Pointers, cost_of
 from inductor.cpp.products import Problem
 from inductor.cpp.units import NAME
-from inductor.cpp.values import TYPE, size_source
+from inductor.cpp.values import STYLE, TYPE, size_source
 from inductor.ir import definitions as ir
-from inductor.ir.sizes import product
-from inductor.loops.tree import Block, Contract, Kernel, Loop, Role, substitute
+from inductor.ir.sizes import Size, plain, product
+from inductor.loops.tree import Block, Contract, Kernel, Loop, Role, Statement, substitute, walk
 
 FLOP_NS = 0.01  # nanoseconds of a multiplication and addition in a core, on one thread
 
@@ -34,40 +35,100 @@ class Core(NamedTuple):
     packed: str = ""
 
 
-def choose_core(problem: Problem, is_followed: bool, packable: str, tools: Toolchain, has_blas: bool) -> Core:
-    """The core for a product. packable: the name for its operand b in panels, if b is the same in every call; else ""."""
+def choose_core(problem: Problem, is_followed: bool, can_pack: bool, tools: Toolchain, has_blas: bool) -> Core:
+    """The core for a product. can_pack: its operand b is the same in every call."""
     has_blas = has_blas and problem.suits_blas()
     after = f"{NAME}_block" if is_followed else None
-    for packed in (True, False) if packable else (False,):
+    for packed in (True, False) if can_pack else (False,):
         code = gemm.emit(problem.nominal(), NAME, after, tools, packed=packed, has_blas=has_blas, run_time=problem.run_time())
         if code is not None:
-            return Core(problem, code, packable if packed else "")
+            return Core(problem, code)
     return Core(problem, None)
 
 
-def print_contraction(kernel: Kernel, core: Core, places: Mapping[str, Place], title: str) -> Printed:
-    """The functions of a kernel whose body is one contraction, and the call that runs it."""
-    (s,) = kernel.body
-    assert isinstance(s, Contract) and isinstance(s.a, ir.Load) and isinstance(s.b, ir.Load)
-    problem, pointers = core.problem, Pointers(kernel, places, ())
-    names = (s.a.buffer, core.packed or s.b.buffer, s.place.name)
-    starts = (problem.starts[0], 0 if core.packed else problem.starts[1], problem.starts[2])
-    t = TYPE[places[s.place.name].dtype]
-    args = [f"({'const ' if k < 2 else ''}{t}*)args[{pointers.number(n) + 1}]" + (f" + {size_source(x)}" if x != 0 else "")
-            for k, (n, x) in enumerate(zip(names, starts, strict=True))]  # fmt: skip
-    text = _block_function(kernel, s, pointers) if s.body else ""
-    if core.code is not None:
-        text += core.code.text
-        call = f"{NAME}({', '.join(args)}, 0, args, rt);"
-    else:
-        call = f"{{ GemmCall g = {{{problem.blas_fields()}, {', '.join(args)}}}; rt->gemm(rt, &g, rt->threads); }}"
-    flops = product((2, problem.batch, problem.m, problem.n, problem.k))
-    ns, ps = (flops * FLOP_NS, 0) if isinstance(flops, int) else (0.0, flops * int(FLOP_NS * 1000))
-    return Printed(text, call, pointers.sources(), title, ns, ps)
+def print_steps(kernel: Kernel, cores: Mapping[str, Core], places: Mapping[str, Place], parallel_ns: int, title: str) -> Printed:
+    """The functions of a kernel with contractions, and the statements that run them.
+
+    cores: by name of the contraction. Loops around contractions are loops of the statements; functions read their axes from `args`.
+    """
+    return _Steps(kernel, cores, places, parallel_ns).printed(title)
 
 
-def _block_function(kernel: Kernel, s: Contract, pointers: Pointers) -> str:
-    """`NAME_block(args, batch, r0, r1, c0, c1)`: the body for these rows and columns of one product."""
+class _Steps:
+    """The functions of a kernel, so far. outer: the axes of the loops around the statement that is printed."""
+
+    def __init__(self, kernel: Kernel, cores: Mapping[str, Core], places: Mapping[str, Place], parallel_ns: int) -> None:
+        self.kernel, self.cores, self.places, self.parallel_ns = kernel, cores, places, parallel_ns
+        self.timed = [s.axis for s in walk(kernel.body) if isinstance(s, Loop) and _holds_contraction(s)]
+        memory = {n: p.dtype for n, p in places.items()}
+        self.pointers = Pointers(kernel.body, memory, (), [axis.name for axis in self.timed])
+        self.texts: list[str] = []
+        self.ns: float = 0.0
+        self.ps: Size = 0
+
+    def printed(self, title: str) -> Printed:
+        calls = " ".join(self.calls(self.kernel.body, 1))
+        sources = tuple("0" if n in self.pointers.outer else self.places[n].source for n in self.pointers.names)
+        return Printed("".join(self.texts), calls, sources, title, self.ns, self.ps)
+
+    def calls(self, block: Block, times: Size) -> Iterator[str]:
+        """The statements that run a block, which runs `times`."""
+        for s in block:
+            if isinstance(s, Contract):
+                yield self.contraction(s, times)
+            elif isinstance(s, Loop) and _holds_contraction(s):
+                name = self.pointers.axis(s.axis.name)
+                inside = " ".join(self.calls(s.body, product((times, s.extent))))
+                slot = f"args[{self.pointers.number(s.axis.name) + 1}]"
+                yield f"for (i64 {name} = 0; {name} < {size_source(s.extent)}; {name}++) {{ {slot} = (char*){name}; {inside} }}"
+            else:
+                yield self.loops(s, times)
+
+    def loops(self, s: Statement, times: Size) -> str:
+        name = self.function_name()
+        self.texts.append(Function(self.pointers).text(name, s))
+        count, each = cost_of(s)
+        self.add_cost(*each.of(product((count, times))))
+        is_parallel = isinstance(s, Loop) and s.kind == "parallel"
+        return launch(name, "args", count, each, self.parallel_ns) if is_parallel else f"{name}(args, 0, 1);"
+
+    def contraction(self, s: Contract, times: Size) -> str:
+        core = self.cores[s.name]
+        assert isinstance(s.a, ir.Load) and isinstance(s.b, ir.Load)
+        problem, name = core.problem, self.function_name()
+        names = (s.a.buffer, core.packed or s.b.buffer, s.place.name)
+        starts = (problem.starts[0], 0 if core.packed else problem.starts[1], problem.starts[2])
+        t = TYPE[self.places[s.place.name].dtype]
+        args = [f"({'const ' if k < 2 else ''}{t}*)args[{self.pointers.number(n) + 1}]" + (f" + {self.start(x)}" if x != 0 else "")
+                for k, (n, x) in enumerate(zip(names, starts, strict=True))]  # fmt: skip
+        flops = product((2, problem.batch, problem.m, problem.n, problem.k, times))
+        self.add_cost(*((flops * FLOP_NS, 0) if isinstance(flops, int) else (0.0, plain(flops * int(FLOP_NS * 1000)))))
+        if core.code is None:
+            return f"{{ GemmCall g = {{{problem.blas_fields()}, {', '.join(args)}}}; rt->gemm(rt, &g, rt->threads); }}"
+        self.texts.append((_block_function(s, self.pointers) + core.code.text).replace(NAME, name))
+        return f"{name}({', '.join(args)}, 0, args, rt);"
+
+    def function_name(self) -> str:
+        """A name for another function. The first has the name of the kernel, so that a kernel of one function has no number."""
+        return NAME if not self.texts else f"{NAME}_{len(self.texts)}"
+
+    def start(self, x: Size) -> str:
+        """A position over the axes of the loops around a statement."""
+        return f"({to_source(x, STYLE.with_names({a.name: self.pointers.axis(a.name) for a in self.timed}))})"
+
+    def add_cost(self, ns: float, ps: Size) -> None:
+        self.ns += ns
+        self.ps = plain(self.ps + ps)
+
+
+def _holds_contraction(s: Loop) -> bool:
+    return any(isinstance(x, Contract) for x in walk(s.body))
+
+
+def _block_function(s: Contract, pointers: Pointers) -> str:
+    """`NAME_block(args, batch, r0, r1, c0, c1)`: the body for these rows and columns of one product. Empty without a body."""
+    if not s.body:
+        return ""
     body, ranges = _columns(s, *(E.sym(name, 0) for name in ("c0", "c1")))
     moved: dict[E.Expr, E.IntLike] = {}
     row = _counted("row", s.axes.rows, moved)
@@ -77,7 +138,7 @@ def _block_function(kernel: Kernel, s: Contract, pointers: Pointers) -> str:
         body = (Loop(row, product(n for _, n in s.axes.rows), "serial", body),)
         ranges[row.name] = (E.sym("r0", 0), E.sym("r1", 0))
     head = f"{NAME}_block(char** args, long batch, long r0, long r1, long c0, long c1)"
-    return Function(kernel, pointers).function(head, body, ranges, ("batch", "r0", "r1", "c0", "c1"))
+    return Function(pointers).function(head, body, ranges, ("batch", "r0", "r1", "c0", "c1"))
 
 
 def _counted(name: str, axes: Role, moved: dict[E.Expr, E.IntLike]) -> E.Expr:

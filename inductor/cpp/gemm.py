@@ -278,13 +278,12 @@ static void {name}(const {real} *a, const {real} *b, {real} *c, long batch_index
   {tile.symbol}(&task, rt);
 }}
 """
-    pack_symbol = ""
+    pack_text = ""
     if packed:
-        pack_symbol = f"{name}_pack"
-        text += f"""extern "C" void {tile.symbol}_pack(const void *, long, long, long, long, void *);
-extern "C" __attribute__((visibility("default"))) void {pack_symbol}(const void *source, void *target) {{
+        pack_text = f"""extern "C" void {tile.symbol}_pack(const void *, long, long, long, long, void *);
+extern "C" __attribute__((visibility("default"))) void {name}_pack(const void *source, void *target) {{
   {tile.symbol}_pack(source, {problem.k}, {problem.n}, {b_row}, {b_col}, target);
 }}
 """
     note = f"{problem.batch}x[{problem.m},{problem.n},{problem.k}] {choice}{', packed' if packed else ''}"
-    return GemmCode(text, core(tile), pack_symbol, packed_bytes(tile, problem) if packed else 0, note)
+    return GemmCode(text, core(tile), pack_text, packed_bytes(tile, problem) if packed else 0, note)

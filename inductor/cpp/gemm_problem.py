@@ -58,14 +58,13 @@ class GemmCode:
     """The result of `cpp.gemm.emit`.
 
     text: belongs in the kernel's unit, after the runtime ABI; defines NAME. unit: the GEMM core that NAME calls, one per
-    (dtype, tile): add it once to the plan's units. pack_symbol, packed_bytes: the function that packs b between calls, and the
-    packed size. To use it, add `Pack(pack_symbol, source=<b's buffer>, nbytes=packed_bytes)` to the plan (it defines `extern
-    "C" void pack_symbol(const void*, void*)`, in text) and pass the packed buffer as NAME's `b`; only if `emit` was called with
-    packed=True. note: why this kernel was chosen, for the log.
+    (dtype, tile): add it once to the plan's units. pack_text: only if `emit` was called with packed=True; it defines `extern "C" void
+    NAME_pack(const void*, void*)`, which packs b between calls into packed_bytes. Add a `Pack` to the plan and pass the packed buffer
+    as NAME's `b`. note: why this kernel was chosen, for the log.
     """
 
     text: str
     unit: SourceUnit
-    pack_symbol: str = ""
+    pack_text: str = ""
     packed_bytes: int = 0
     note: str = ""

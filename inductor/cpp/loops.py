@@ -3,7 +3,8 @@
 Owns statements and the place of each computation; `inductor.cpp.values` owns the C++ form of operations. A value is computed once,
 as a constant, in the outermost loop that its axes, the memory that it reads and the guards around it allow. Each statement at the
 root of the tree is one function `void NAME(void* ctx, long begin, long end)`; a parallel loop at the root runs from begin to end.
-Names of loops, locals and pointers are numbered in order of appearance, so that equal kernels have equal texts.
+Names of loops, locals and pointers are numbered in order of appearance, so that equal kernels have equal texts. The text of a kernel
+is remembered: a kernel that runs on several groups of buffers is printed once.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 
+from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from fxir.expr.printing import to_source
 from inductor.cpp.division import split_inverse
 from inductor.cpp.kernel import PLAIN_NS, Cost, Place, launch, operations_ns
 from inductor.cpp.kernel import Kernel as Printed
+from inductor.cpp.transposes import Transposition, transposition
 from inductor.cpp.units import NAME, declared
 from inductor.cpp.values import STYLE, TYPE, literal, operation, size_source
 from inductor.ir import definitions as ir
@@ -25,6 +29,7 @@ from inductor.ir.sizes import Size, ceildiv, plain, product
 from inductor.loops.apply import ROW_BYTES
 from inductor.loops.combine import COMBINES, folded
 from inductor.loops.tree import (
+    REMEMBERED,
     Accumulate,
     Allocate,
     Block,
@@ -50,25 +55,54 @@ _FEWEST_FOLDED: Final = 4  # elements that these functions take
 _CHECKS: Final = frozenset({"check_index", "wrap_index"})
 
 
+class _Text(NamedTuple):
+    """The functions of a kernel and the calls that run them; see `Printed`. names: of the memory behind the pointers in `args`.
+
+    starts: the offset in bytes of each shared local in the scratch memory of the calling thread, which has `scratch` bytes.
+    """
+
+    functions: str
+    calls: str
+    names: tuple[str, ...]
+    starts: Mapping[str, Size]
+    scratch: Size
+    cost_ns: float
+    symbolic_ps: Size
+
+    def pointers(self, places: Mapping[str, Place]) -> tuple[str, ...]:
+        """The entries of `args` after `bufs`."""
+        scratch = f"(char*)rt->scratch(rt, 0, {size_source(self.scratch)})"
+        return tuple(f"{scratch} + {size_source(self.starts[n])}" if n in self.starts else places[n].source for n in self.names)
+
+
 def print_kernel(kernel: Kernel, places: Mapping[str, Place], parallel_ns: int, title: str) -> Printed:
     """The functions of a kernel and the statements that run them. places: of the buffers in memory.
 
     parallel_ns: a loop that takes longer is started on several threads.
     """
-    statements, shared = _roots(kernel.body)
-    pointers = Pointers(kernel, places, shared)
+    memory = tuple([(n, places[n].dtype) for n in kernel.dtypes if n in places])
+    text = _printed(kernel.body, memory, parallel_ns)
+    return Printed(text.functions, text.calls, text.pointers(places), title, text.cost_ns, text.symbolic_ps)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _printed(body: Block, memory: tuple[tuple[str, dtype], ...], parallel_ns: int) -> _Text:
+    """The text of a kernel, which does not depend on the places of its buffers. memory: their names and dtypes."""
+    statements, shared = _roots(body)
+    pointers = Pointers(body, dict(memory), shared)
     texts, calls = [], []
     costs: list[tuple[Size, Cost]] = []
     for k, s in enumerate(statements):
         name = NAME if len(statements) == 1 else f"{NAME}_{k}"
-        texts.append(Function(kernel, pointers).text(name, s))
-        count, each = _cost(s)
+        texts.append(Function(pointers).text(name, s))
+        count, each = cost_of(s)
         costs.append((count, each))
         is_parallel = isinstance(s, Loop) and s.kind == "parallel"
         calls.append(launch(name, "args", count, each, parallel_ns) if is_parallel else f"{name}(args, 0, 1);")
     times = [each.of(count) for count, each in costs]
     symbolic = plain(E.total(ps for _, ps in times))
-    return Printed("".join(texts), " ".join(calls), pointers.sources(), title, sum(ns for ns, _ in times), symbolic)
+    starts, scratch = pointers.scratch()
+    return _Text("".join(texts), " ".join(calls), pointers.names, starts, scratch, sum(ns for ns, _ in times), symbolic)
 
 
 def _roots(body: Block) -> tuple[list[Statement], list[Local]]:
@@ -86,39 +120,51 @@ def _roots(body: Block) -> tuple[list[Statement], list[Local]]:
 
 
 class Pointers:
-    """The pointers in `args`, in order of first use. No two buffers of a kernel overlap.
+    """The pointers in `args`, in order of first use. No two buffers of a kernel overlap. memory: the dtypes of the buffers.
 
-    shared: locals that several functions use; they are in scratch memory of the thread that calls.
+    shared: locals that several functions use; they are in scratch memory of the thread that calls. outer: axes of loops around the
+    functions, whose values are in `args` too.
     """
 
-    def __init__(self, kernel: Kernel, places: Mapping[str, Place], shared: Sequence[Local]) -> None:
-        self.places = places
+    def __init__(self, body: Block, memory: Mapping[str, dtype], shared: Sequence[Local], outer: Sequence[str] = ()) -> None:
+        self.memory = memory
+        self.outer = {axis: f"x_{k}" for k, axis in enumerate(outer)}
         self.shared = {x.name: x for x in shared}
-        locals_ = {s.local.name for s in walk(kernel.body) if isinstance(s, Allocate)}
-        spilled = {s.local.spill.name for s in walk(kernel.body) if isinstance(s, Allocate) and s.local.spill is not None}
-        self.written = {p.name for s in walk(kernel.body) for p in places_of(s) if p.name in places and p.name not in locals_} | spilled
+        locals_ = {s.local.name for s in walk(body) if isinstance(s, Allocate)}
+        spilled = {s.local.spill.name for s in walk(body) if isinstance(s, Allocate) and s.local.spill is not None}
+        self.written = {p.name for s in walk(body) for p in places_of(s) if p.name in memory and p.name not in locals_} | spilled
         self._numbers: dict[str, int] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The memory behind each pointer."""
+        return tuple(self._numbers)
 
     def number(self, buffer: str) -> int:
         """The number of the pointer to a buffer."""
         return self._numbers.setdefault(buffer, len(self._numbers))
 
+    def axis(self, name: str) -> str:
+        """The name in C++ of an axis of a loop around the functions."""
+        return self.outer[name]
+
     def declaration(self, number: int) -> str:
-        """The declaration of a pointer in a function that has `args`."""
-        name = list(self._numbers)[number]
-        t = f"{TYPE[self.shared[name].dtype if name in self.shared else self.places[name].dtype]}*"
+        """The declaration of a pointer, or of an outer axis, in a function that has `args`."""
+        name = self.names[number]
+        if name in self.outer:
+            return f"const i64 {self.outer[name]} = (i64)args[{number + 1}];"
+        t = f"{TYPE[self.shared[name].dtype if name in self.shared else self.memory[name]]}*"
         const = "" if name in self.written or name in self.shared else "const "
         return f"{const}{t} RESTRICT p{number} = ({const}{t})args[{number + 1}];"
 
-    def sources(self) -> tuple[str, ...]:
-        """The entries of `args` after `bufs`."""
+    def scratch(self) -> tuple[dict[str, Size], Size]:
+        """The offset in bytes of each shared local, and the bytes of all."""
         starts: dict[str, Size] = {}
         total: Size = 0
         for name, x in self.shared.items():
             starts[name] = total
             total = plain(total + ceildiv(product((x.size, x.dtype.itemsize)), 64) * 64)
-        scratch = f"(char*)rt->scratch(rt, 0, {size_source(total)})"
-        return tuple(f"{scratch} + {size_source(starts[n])}" if n in starts else self.places[n].source for n in self._numbers)
+        return starts, total
 
 
 @dataclass(slots=True)
@@ -137,8 +183,8 @@ class _Level:
 class Function:
     """Prints one statement at the root. known: the name of each computed value, its level, and the written memory that it reads."""
 
-    def __init__(self, kernel: Kernel, pointers: Pointers) -> None:
-        self.kernel, self.pointers = kernel, pointers
+    def __init__(self, pointers: Pointers) -> None:
+        self.pointers = pointers
         self.levels: list[_Level] = []
         self.known: dict[ir.Value, tuple[str, int, frozenset[str]]] = {}
         self.axes: dict[str, str] = {}
@@ -250,6 +296,10 @@ class Function:
 
     def loop(self, s: Loop, begin: str, end: str) -> None:
         """A C loop. The innermost parallel loop is a vector loop too: its iterations have no order."""
+        tile = None if s.axis.name in self.ranges else transposition(s)
+        if tile is not None:
+            self.transpose(tile)
+            return
         name = self.axes[s.axis.name] = f"x{self.n_axes}"
         self.n_axes += 1
         inner = self.enter(s.body, s.axis)
@@ -260,6 +310,13 @@ class Function:
             self.line(f"#pragma GCC unroll {s.extent}")
         self.line(f"for (i64 {name} = {begin}; {name} < {end}; {name}++) {{")
         self.leave(inner)
+
+    def transpose(self, tile: Transposition) -> None:
+        """Two loops that read along the outer one and store along the inner one, in registers."""
+        to, source = self.element(tile.to.name, tile.to.index, {}), self.element(tile.source.buffer, tile.source.index, {})
+        steps = [f"(i64){self.index(e)}" for e in (tile.to_step, tile.from_step)]
+        self.line(f"fj_transpose<{tile.rows}, {tile.columns}>(&{to}, {steps[0]}, &{source}, {steps[1]});")
+        self.forget(tile.to.name)
 
     def guard(self, s: Guard) -> None:
         condition = self.value(s.condition)
@@ -303,22 +360,30 @@ class Function:
 
     def store(self, places: Sequence[Element], values: Sequence[ir.Value]) -> None:
         """All values are computed before the first is stored: a state may read its own components."""
-        names = [self.value(v) for v in values]
+        unknown = [v for v in values if v not in self.known]
+        # a later read of an element in this iteration finds its value
+        elements = [None if p.indirect else ir.load(p.name, p.index, v.dtype) for p, v in zip(places, values, strict=True)]
+        self.compute_all(ir.walk(unknown) if unknown else ())
+        names = [self.known[v][0] for v in values]
         targets = [self.element(p.name, p.index, {s.name: self.value(v) for s, v in p.indirect}) for p in places]
-        for place, target, name, value in zip(places, targets, names, values, strict=True):
+        for place, target, name, element in zip(places, targets, names, elements, strict=True):
             self.line(f"{target} = {name};")
             self.forget(place.name)
-            if not place.indirect:  # a later read of the element in this iteration finds the value
-                self.remember(ir.load(place.name, place.index, value.dtype), name, len(self.levels) - 1, frozenset((place.name,)))
+            if element is not None:
+                self.remember(element, name, len(self.levels) - 1, frozenset((place.name,)))
 
     # -- values ----------------------------------------------------------------------------------------------------
     def value(self, root: ir.Value) -> str:
         """The name or literal of a value, which is computed if it is not known."""
         if root not in self.known:
-            for v in ir.walk([root]):
-                if v not in self.known:
-                    self.compute(v)
+            self.compute_all(ir.walk([root]))
         return self.known[root][0]
+
+    def compute_all(self, order: Iterable[ir.Value]) -> None:
+        """Compute the values that are not known; operands come before users."""
+        for v in order:
+            if v not in self.known:
+                self.compute(v)
 
     def compute(self, v: ir.Value) -> None:
         level = max([self.own_level(v), *(self.known[c][1] for c in v.children)])
@@ -393,6 +458,12 @@ class Function:
         """An index expression over printed loops and symbols of the graph."""
         if not isinstance(e, E.Expr):
             return str(e)
+        if isinstance(e, E.Sym) and not bound and e.name in self.axes:
+            return self.axes[e.name]
+        for s in e.symbols:
+            if s.name in self.pointers.outer and s.name not in self.axes:
+                self.axes[s.name] = self.pointers.axis(s.name)
+                self.used.add(self.pointers.number(s.name))
         self.symbols |= {s.name for s in e.symbols if s.name not in self.axes and (bound is None or s.name not in bound)}
         return to_source(e, STYLE.with_names({**self.axes, **bound}) if bound else self.style)
 
@@ -404,7 +475,7 @@ def _written(body: Block) -> frozenset[str]:
     return frozenset(p.name for s in walk(body) for p in places_of(s))
 
 
-def _cost(s: Statement) -> tuple[Size, Cost]:
+def cost_of(s: Statement) -> tuple[Size, Cost]:
     """The iterations of a parallel loop and the cost of each; one iteration for any other statement."""
     if isinstance(s, Loop) and s.kind == "parallel":
         terms = _terms(s.body, 1, frozenset((s.axis,)))
@@ -437,4 +508,4 @@ def _iterations(loop: Loop, around: frozenset[E.Sym]) -> Size:
     return int(n.hi) if isinstance(n, E.Expr) and n.symbols & around and n.hi < math.inf else n
 
 
-__all__ = ["print_kernel"]
+__all__ = ["Function", "Pointers", "cost_of", "print_kernel"]

@@ -95,8 +95,10 @@ def problem_of(s: Contract, of: dtype) -> Problem | None:
     if c.column != 1 and n != 1:
         return None
     pitch = n if isinstance(m, int) and m <= 1 else c.row
+    whole = m * pitch if isinstance(m, int) and isinstance(pitch, int) else 0
+    steps = (a.step, b.step, c.step) if axes.batch else (0, 0, whole)  # one product has no next one
     return Problem(of.name, batch, m, n, k, unit_strides((a.row, a.column), (m, k)), unit_strides((b.row, b.column), (k, n)), pitch,
-                   (a.step, b.step, c.step), (a.start, b.start, c.start))  # fmt: skip
+                   steps, (a.start, b.start, c.start))  # fmt: skip
 
 
 class _Matrix(NamedTuple):

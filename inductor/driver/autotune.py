@@ -248,7 +248,7 @@ def _gemm_units(request: Request, choices: Sequence[GemmChoice], tools: Toolchai
         code = gemm.render(p, f"product{i}", None, tools, choice, request.packed)
         cores[code.unit.name] = code.unit
         b = 3 if request.packed else 1
-        text.append(code.text)
+        text += [code.text, code.pack_text]
         text.append(f"{head} {{ product{i}(({real} *)bufs[0], ({real} *)bufs[{b}], ({real} *)bufs[2], 0, bufs, rt); }}")
     return [SourceUnit("variants", "\n".join(text)), *cores.values()]
 

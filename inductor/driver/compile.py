@@ -21,33 +21,33 @@ from fxir.symbols.shapes import NeedsStatic
 from inductor.artifact import format as A
 from inductor.base.request import Request
 from inductor.base.toolchain import compile_workers
-from inductor.cpp.contractions import Core, choose_core, print_contraction
+from inductor.cpp.contractions import Core, choose_core, print_steps
 from inductor.cpp.kernel import Kernel, Place
 from inductor.cpp.loops import print_kernel
 from inductor.cpp.prelude import prelude
-from inductor.cpp.products import problem_of
+from inductor.cpp.products import Problem, problem_of
 from inductor.cpp.units import NAME, SIZES, SIZES_IN, Functions, Sizes, arguments, comment, declared, spread
 from inductor.cpp.values import size_source
 from inductor.cpp.vector_math import forms_used
 from inductor.ir import definitions as ir
 from inductor.ir.inline import FUSION, Refusal
 from inductor.ir.sizes import Size, at_least, is_symbolic, plain
-from inductor.loops import steps as loop_steps
 from inductor.loops import tree as loops
-from inductor.loops.build import build
-from inductor.loops.build import copy as copy_loops
 from inductor.loops.refusal import Refusal as LoopRefusal
+from inductor.loops.steps import to_text
 from inductor.lowering import lower
 from inductor.plan.bundles import LoopNest, in_memory, loop_nest, row_local
-from inductor.plan.heuristics import (
-    expand_product,
-    schedule_pointwise,
-    schedule_product,
-    schedule_rows,
-    schedule_scatter,
-    schedule_step,
-)
 from inductor.plan.in_place import in_place
+from inductor.plan.kernels import (
+    Scheduled,
+    copy_kernel,
+    expanded_kernel,
+    nest_kernel,
+    product_kernel,
+    recurrence_kernel,
+    scan_kernel,
+    scatter_kernel,
+)
 from inductor.plan.memory import lifetimes, plan_arena
 from inductor.plan.schedule import SCHEDULE, Nest, Schedule, Single, Step, schedule
 
@@ -83,11 +83,11 @@ class _Code:
 
 
 class _Pack(NamedTuple):
-    """A weight in panels: the plan's buffer of the weight, its bytes in panels, and the step whose code packs it."""
+    """A weight in panels: the plan's buffer of the weight, its bytes in panels, and the function that packs it."""
 
     source: int
     nbytes: int
-    step: int
+    symbol: str
 
 
 class _Compiler:
@@ -100,9 +100,9 @@ class _Compiler:
         self.functions = Functions()
         self.notes: list[str] = [str(r) for r in made.refusals]
         self.packs: dict[str, _Pack] = {}  # by name of the packed weight
-        self.pack_symbols: dict[int, str] = {}  # by step: the function that packs its weight
-        self.cores: dict[int, Core] = {}
-        self.kernels: dict[int, tuple[loops.Kernel, loop_steps.Schedule]] = {}
+        self.cores: dict[int, dict[str, Core]] = {}  # by step, then by name of the contraction
+        self.kernels: dict[int, Scheduled] = {}
+        self.dtypes = {n: b.layout.dtype for n, b in self.program.buffers.items()}
         self.absorbed: dict[int, int] = {}  # nests that run on the blocks of a product -> its step
         self.made_at = {m.name: i for i, s in enumerate(made.steps) for m in (s.members if isinstance(s, Nest) else [s.member])}
         self.places: dict[str, Place] = {}
@@ -139,7 +139,7 @@ class _Compiler:
         outputs = tuple(self._output(r, positions) for r in self.program.outputs)
         written = tuple(self.program.inputs.index(w.input) for w in self.program.writes)
         symbols = tuple(A.Symbol(s, source.kind, source.input, source.dim) for s, source in self.program.symbols)
-        packs = tuple(A.Pack(self.pack_symbols[p.step], p.source, p.nbytes) for p in self.packs.values())
+        packs = tuple(A.Pack(p.symbol, p.source, p.nbytes) for p in self.packs.values())
         plan = A.ArtifactPlan(inputs, outputs, allocations, constants, packs, arena, steps, written,
                               checks=tuple(A.Check(*c) for c in self.program.checks), symbols=symbols)  # fmt: skip
         plan = replace(plan, derived=self.sizes.derived(plan))
@@ -160,12 +160,12 @@ class _Compiler:
 
         homes: the input in whose memory a result is computed, by name of the result.
         """
-        dtypes = {n: b.layout.dtype for n, b in self.program.buffers.items()}
         for i, step in enumerate(self.made.steps):
             if isinstance(step, Nest) and i not in self.absorbed:
-                kernel, _ = self.kernels[i] = schedule_step(step, dtypes, self.memory - self.local[i].keys(), homes)
-                self.memory |= kernel.temporary
-                self.local[i] = {n: size for n, size in self.local[i].items() if n not in kernel.temporary}
+                stored = [m.name for m in step.members if m.name in self.memory and m.name not in self.local[i]]
+                made = self.kernels[i] = nest_kernel(step, self.dtypes, stored, homes)
+                self.memory |= made.temporary
+                self.local[i] = {n: size for n, size in self.local[i].items() if n not in made.temporary}
 
     def _write_in_place(self) -> dict[str, str]:
         """Place results in the memory of the inputs that they overwrite, where the order of the loops allows it; these results."""
@@ -221,7 +221,7 @@ class _Compiler:
 
     def _touched(self, i: int, step: Step) -> set[str]:
         if i in self.kernels and isinstance(step, Single):
-            return set(self.kernels[i][0].dtypes)
+            return self.kernels[i].touched
         if isinstance(step, Single):
             return {step.member.name, *step.member.reads, *self._results(step.member.definition)}
         names = {m.buffer.name for b in self.nests[i].bundles for m in b.members}
@@ -231,9 +231,9 @@ class _Compiler:
         return names - {n for n, size in self.local[i].items() if isinstance(size, int)}
 
     def _results(self, d: Any) -> list[str]:
-        """Every buffer that an extern call writes; results without readers need memory too."""
+        """Every buffer that an extern call or a recurrence writes; results without readers need memory too."""
         if not isinstance(d, ir.Extern):
-            return []
+            return list(d.results) if isinstance(d, ir.Recurrence) else []
         return [b.name for b in self.results[d.call].values()]
 
     def _output(self, r: Any, returned: Mapping[str, int]) -> A.Output:
@@ -253,39 +253,67 @@ class _Compiler:
 
     def _schedule_products(self, plan: A.ArtifactPlan) -> None:
         """Runs before memory is placed, since packed weights need buffers."""
+        calls: set[str] = set()
         for i, step in enumerate(self.made.steps):
-            if isinstance(step, Single) and isinstance(step.member.definition, ir.Contraction):
-                follower = self._follower(i, step.member)
-                self._schedule_product(i, step.member, follower, plan)
-                kernel, _ = self.kernels[i]
-                self.memory |= kernel.temporary
+            d = step.member.definition if isinstance(step, Single) else None
+            if isinstance(step, Single) and isinstance(d, ir.Contraction):
+                self._schedule_product(i, step.member, self._follower(i, step.member), plan)
+            elif isinstance(d, ir.Recurrence) and d.call not in calls:
+                calls.add(d.call)
+                results = [self.program.buffers[n] for n in d.results]
+                self._choose_cores(i, recurrence_kernel(d, results, self.dtypes), plan)
+            else:
+                continue
+            self.memory |= self.kernels[i].temporary
 
     def _schedule_product(self, i: int, b: ir.Buffer, follower: int, plan: A.ArtifactPlan) -> None:
-        dtypes = {n: x.layout.dtype for n, x in self.program.buffers.items()}
-        made = schedule_product(b, (), dtypes, (b.name,))
+        made = product_kernel(b, (), self.dtypes, (b.name,))
         assert not isinstance(made, LoopRefusal)
-        (s,) = made[0].body
+        (s,) = made.kernel.body
         assert isinstance(s, loops.Contract)
-        problem = problem_of(s, dtypes[b.name])
-        if problem is None:
-            self.kernels[i] = expand_product(made[0], b.name)
-            return
-        packable = self._packable(i, s, problem.starts[1], plan)
-        core = choose_core(problem, follower >= 0, packable, self.request.tools, self.request.has_blas)
-        if follower >= 0 and core.code is not None:
+        problem = problem_of(s, self.dtypes[b.name])
+        if follower >= 0 and problem is not None and self._core(s, made, problem, True, plan).code is not None:
             after = self.made.steps[follower]
             assert isinstance(after, Nest)
             stored = self.memory - {b.name} if self._is_read_by(b.name, after) else self.memory
-            found = schedule_product(b, after.members, dtypes, stored)
+            found = product_kernel(b, after.members, self.dtypes, [m.name for m in (b, *after.members) if m.name in stored])
             if isinstance(found, LoopRefusal):
                 self._refuse(b.name, after, found.reason)
-                core = choose_core(problem, False, packable, self.request.tools, self.request.has_blas)
             else:
                 made, self.absorbed[follower] = found, i
-        self.kernels[i], self.cores[i] = made, core
-        if core.packed:
-            assert core.code is not None
-            self.packs.setdefault(core.packed, _Pack(self._weight(s.b, plan), core.code.packed_bytes, i))
+        self._choose_cores(i, made, plan)
+
+    def _choose_cores(self, i: int, made: Scheduled, plan: A.ArtifactPlan) -> None:
+        """Choose the core of each contraction of a step. A contraction that no core takes becomes plain loops."""
+        cores: dict[str, Core] = {}
+        for s in loops.walk(made.kernel.body):
+            if isinstance(s, loops.Contract):
+                problem = problem_of(s, made.kernel.dtypes[s.place.name])
+                if problem is None:
+                    made = expanded_kernel(made, s.name)
+                else:
+                    cores[s.name] = self._packed(s, made, self._core(s, made, problem, bool(s.body), plan), plan)
+        self.kernels[i] = made
+        if cores:
+            self.cores[i] = cores
+
+    def _core(self, s: loops.Contract, made: Scheduled, problem: Problem, is_followed: bool, plan: A.ArtifactPlan) -> Core:
+        """The core for a contraction. BLAS is excluded if the contraction has a body."""
+        can_pack = self._can_pack(s, made, problem.starts[1], plan)
+        has_blas = self.request.has_blas
+        core = choose_core(problem, is_followed, can_pack, self.request.tools, has_blas)
+        return choose_core(problem, True, can_pack, self.request.tools, False) if core.code is None and s.body else core
+
+    def _packed(self, s: loops.Contract, made: Scheduled, core: Core, plan: A.ArtifactPlan) -> Core:
+        """The core with a buffer for its weight in panels, if it packs one. Equal weights have one buffer."""
+        if core.code is None or not core.code.pack_text:
+            return core
+        assert isinstance(s.b, ir.Load)
+        weight = made.names[s.b.buffer]
+        symbol = f"{self.functions.add('weight', core.code.pack_text, weight)}_pack"
+        name = f"{weight} {symbol}"
+        self.packs.setdefault(name, _Pack(self._weight(weight, plan), core.code.packed_bytes, symbol))
+        return core._replace(packed=name)
 
     def _follower(self, i: int, product: ir.Buffer) -> int:
         """The first nest that reads the product, if all its other inputs exist by then; else -1."""
@@ -312,22 +340,20 @@ class _Compiler:
         leaves = {r.buffer for r in self.program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in self.program.writes}
         return readers <= nest.produced and product not in leaves
 
-    def _packable(self, i: int, s: loops.Contract, start: Size, plan: A.ArtifactPlan) -> str:
-        """The name of operand b in panels, if it is a weight that is the same in every call: a parameter or a lifted tensor."""
+    def _can_pack(self, s: loops.Contract, made: Scheduled, start: Size, plan: A.ArtifactPlan) -> bool:
+        """Whether operand b is a weight that is the same in every call, a parameter or a lifted tensor, which panels can hold."""
         if not self.request.packing or start != 0 or s.axes.batch or not isinstance(s.b, ir.Load):
-            return ""
-        layout = self.program.buffers[s.b.buffer].layout
-        if is_symbolic(*layout.shape, *layout.strides) or self._weight(s.b, plan) < 0:
-            return ""
-        return f"{s.b.buffer} packed for step {i}"
+            return False
+        weight = made.names[s.b.buffer]
+        layout = self.program.buffers[weight].layout
+        return not is_symbolic(*layout.shape, *layout.strides) and self._weight(weight, plan) >= 0
 
-    def _weight(self, v: ir.Value, plan: A.ArtifactPlan) -> int:
+    def _weight(self, name: str, plan: A.ArtifactPlan) -> int:
         """The plan's buffer of a parameter or a lifted tensor, or -1."""
-        assert isinstance(v, ir.Load)
         inputs, constants = list(self.program.inputs), [n for n, _ in self.program.constants]
-        if v.buffer in inputs and inputs.index(v.buffer) in self.parameters:
-            return plan.input_buffer(inputs.index(v.buffer))
-        return plan.constant_buffer(constants.index(v.buffer)) if v.buffer in constants else -1
+        if name in inputs and inputs.index(name) in self.parameters:
+            return plan.input_buffer(inputs.index(name))
+        return plan.constant_buffer(constants.index(name)) if name in constants else -1
 
     def _element(self, packed: str) -> dtype:
         """The dtype of the elements of a packed weight."""
@@ -338,7 +364,10 @@ class _Compiler:
     def _steps(self) -> tuple[tuple[A.Step, ...], list[_Code]]:
         codes: list[_Code] = []
         calls: set[str] = set()
+        last_check = max([self.made_at[n] for n in self.program.early_checks], default=-1)
         for i, step in enumerate(self.made.steps):
+            if i == last_check + 1 and last_check >= 0:
+                codes.append(_Code("", [f"if (FJ_CHECKS[0]) {{ {_FAIL} return; }} /* nothing is written to then */"]))
             if isinstance(step, Nest):
                 if i not in self.absorbed:
                     codes.append(self._nest(i))
@@ -358,22 +387,25 @@ class _Compiler:
     def _nest(self, i: int) -> _Code:
         step = self.made.steps[i]
         assert isinstance(step, Nest)
-        return self._loops("k", *self.kernels[i], step.members)
+        return self._loops("k", self.kernels[i], step.members)
 
-    def _loops(self, prefix: str, kernel: loops.Kernel, steps: loop_steps.Schedule, computed: Sequence[ir.Buffer]) -> _Code:
+    def _loops(self, prefix: str, made: Scheduled, computed: Sequence[ir.Buffer]) -> _Code:
         """The code of a scheduled kernel that computes these buffers."""
-        if not kernel.body:
+        if not made.kernel.body:
             return _Code()
-        self._log_loops(kernel, steps, computed)
-        printed = print_kernel(kernel, self.places, self.request.knobs.parallel_ns, _title(computed))
+        self._log_loops(made)
+        printed = print_kernel(made.kernel, self._places_of(made), self.request.knobs.parallel_ns, ir.titles(computed))
         return self._call(printed, self.functions.add(prefix, printed.text, printed.title))
 
-    def _log_loops(self, kernel: loops.Kernel, steps: loop_steps.Schedule, computed: Sequence[ir.Buffer]) -> None:
-        names = "+".join(b.name for b in computed)
+    def _log_loops(self, made: Scheduled) -> None:
         if SCHEDULE.enabled:
-            SCHEDULE.log(f"{names}: {loop_steps.to_text(steps)}")
+            SCHEDULE.log(f"{made.legend}: {to_text(made.steps)}")
         if LOOPS.enabled:
-            LOOPS.log(f"{names}:\n{kernel}")
+            LOOPS.log(f"{made.legend}:\n{made.kernel}")
+
+    def _places_of(self, made: Scheduled) -> dict[str, Place]:
+        """The places of a kernel's buffers, by their names in the kernel."""
+        return {name: self.places[buffer] for name, buffer in made.names.items() if buffer in self.places}
 
     def _call(self, k: Kernel, name: str) -> _Code:
         """The statement that runs a printed kernel, whose function is `name`."""
@@ -384,7 +416,7 @@ class _Compiler:
 
     def _single(self, i: int, b: ir.Buffer) -> _Code:
         d = b.definition
-        if isinstance(d, ir.Contraction):
+        if isinstance(d, ir.Contraction | ir.Recurrence):
             return self._product(i, b)
         if isinstance(d, ir.Scan):
             return self._scan(b)
@@ -419,20 +451,23 @@ class _Compiler:
         return f"(bufs[{p.entry}] + {p.offset} + {size_source(inside)})"
 
     def _product(self, i: int, b: ir.Buffer) -> _Code:
-        kernel, steps = self.kernels[i]
-        after = [j for j, at in self.absorbed.items() if at == i]
-        members = [b, *(m for j in after for m in self._members(j))]
-        core = self.cores.get(i)
-        if core is None:
-            return self._loops("k", kernel, steps, members)
-        self._log_loops(kernel, steps, members)
-        if core.code is not None:
-            self.units.setdefault(core.code.unit.name, core.code.unit)
-            self.notes.append(f"{b.name}: {core.code.note}")
-        printed = print_contraction(kernel, core, self.places, _title(members))
-        name = self.functions.add("gemm", printed.text, printed.title) if printed.text else ""
-        self.pack_symbols[i] = f"{name}_pack"
-        return self._call(printed, name)
+        if i not in self.kernels:  # another result of a recurrence, which is one step
+            return _Code()
+        made = self.kernels[i]
+        members = [b, *(m for j, at in self.absorbed.items() if at == i for m in self._members(j))]
+        cores = self.cores.get(i)
+        if cores is None:
+            return self._loops("k", made, members)
+        self._log_loops(made)
+        places = self._places_of(made)
+        for name, core in cores.items():
+            if core.packed:
+                places[core.packed] = self.places[core.packed]
+            if core.code is not None:
+                self.units.setdefault(core.code.unit.name, core.code.unit)
+                self.notes.append(f"{made.names.get(name, b.name)}: {core.code.note}")
+        printed = print_steps(made.kernel, cores, places, self.request.knobs.parallel_ns, ir.titles(members))
+        return self._call(printed, self.functions.add("gemm", printed.text, printed.title) if printed.text else "")
 
     def _members(self, i: int) -> list[ir.Buffer]:
         step = self.made.steps[i]
@@ -441,14 +476,12 @@ class _Compiler:
     # ---- scans, scatters, writes ----
 
     def _scan(self, b: ir.Buffer) -> _Code:
-        kernel, steps = schedule_rows(build([b], {n: self.program.buffers[n].layout.dtype for n in b.reads}))
-        return self._loops("scan", kernel, steps, [b])
+        return self._loops("scan", scan_kernel(b, self.dtypes), [b])
 
     def _scatter(self, b: ir.Buffer, d: ir.Scatter) -> _Code:
         """Loops in order, since the last write must win. They are preceded by a copy of the target, if it is read later."""
-        kernel, steps = schedule_scatter(build([b], {n: self.program.buffers[n].layout.dtype for n in b.reads}))
-        code = self._loops("scatter", kernel, steps, [b])
-        if d.target in self.taken:
+        code = self._loops("scatter", scatter_kernel(b, self.dtypes), [b])
+        if d.target in self.taken or self.places[d.target] == self.places[b.name]:
             return code
         copied, symbolic = _cost(b.layout.nbytes, 0.125)
         copy = f"__builtin_memcpy({self._pointer(b.name)}, {self._pointer(d.target)}, {size_source(b.layout.nbytes)});"
@@ -457,8 +490,7 @@ class _Compiler:
 
     def _write(self, w: ir.Write) -> _Code:
         target = self.program.buffers[w.input]
-        kernel, steps = schedule_pointwise(copy_loops(target, w.value))
-        return self._loops("write", kernel, steps, [target])
+        return self._loops("write", copy_kernel(target, w.value), [target])
 
     # ---- source units ----
 
@@ -477,10 +509,6 @@ class _Compiler:
             texts.append(self.sizes.function(plan.derived))
         calls = codes_segments(codes, checked)
         return spread(head, texts, calls, compile_workers(), lambda text: forms_used(text, start, vector_functions))
-
-
-def _title(computed: Sequence[ir.Buffer]) -> str:
-    return "; ".join(f"{b.name}: {b.source.title or 'copy'}" for b in computed)
 
 
 def _extern_results(program: ir.Program) -> dict[str, dict[int, ir.Buffer]]:

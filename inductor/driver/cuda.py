@@ -33,6 +33,7 @@ from inductor.plan.memory import lifetimes, plan_arena
 from inductor.plan.schedule import FUSION, SCHEDULE, Nest, Schedule, Single, schedule
 from inductor.triton.kernel import CHECKS_POINTER, TritonKernel
 from inductor.triton.loops import print_kernel
+from inductor.triton.values import Unprintable
 
 LOOPS: Final = logs.artifact("loops")
 
@@ -217,6 +218,9 @@ class _Planner:
         names = {m.name for m in members}
         memory = {n: self.dtypes[n] for m in members for n in m.reads}
         if isinstance(step, Single):
+            if isinstance(step.member.definition, ir.Recurrence):
+                reason = "each step needs the whole state of the step before, which separate programs compute"
+                raise Unprintable(f"triton: {step.member.name} is a recurrence: {reason}")
             return build(members, memory)
         is_pointwise = all(isinstance(m.definition, ir.Pointwise) and m.definition.ranges == step.rows for m in members)
         return build(members, memory, names - self.outside[i], () if is_pointwise or step.column else step.rows)

@@ -31,6 +31,8 @@ Definitions (the computation of a buffer's elements)
     Contraction(ranges, reduced, roles, a, b)
                                             out[i...] = sum over r... of a * b: a product; `roles` says which axes are
                                             rows (of a), columns (of b) or batch (of both)
+    Recurrence(length, time, first, rest, ...)
+                                            steps in the order of time, each over results of earlier steps
     Extern(op, args, ...)                   the eager kernel of an op, called from Python
 
 Definitions index their buffer by `ranges` in the order of `Buffer.order`, the dims from outermost to innermost in memory, so a
@@ -132,9 +134,6 @@ from inductor.ir.values import (
 )
 from inductor.ir.values import (
     replace_loads as replace_loads,
-)
-from inductor.ir.values import (
-    symbols_in as symbols_in,
 )
 from inductor.ir.values import (
     walk as walk,
@@ -275,7 +274,7 @@ class _Definition:
     @cached_property
     def loads(self) -> tuple[Load, ...]:
         """The loads among the values."""
-        return tuple([v for v in self.values if isinstance(v, Load)])
+        return tuple(dict.fromkeys([x for v in self.operands for x in v.loads]))
 
     @cached_property
     def reads(self) -> tuple[str, ...]:
@@ -394,6 +393,41 @@ class Contraction(_Definition):
 
 
 @dataclass(frozen=True)
+class Step:
+    """One computation of a time step: the element of `buffer` at `position`, for all axes of the definition."""
+
+    buffer: str
+    position: E.Expr
+    definition: Pointwise | Contraction
+
+
+@dataclass(frozen=True)
+class Recurrence(_Definition):
+    """Steps in the order of time: `first`, then `rest` for `time` = 0..length-2. A step may read what earlier steps have stored.
+
+    call: identifies the recurrence; the buffers that it stores all have it as their definition, and their names are `results`.
+    """
+
+    length: Size
+    time: E.Expr
+    first: tuple[Step, ...]
+    rest: tuple[Step, ...]
+    call: str
+    results: tuple[str, ...]
+
+    @cached_property
+    def operands(self) -> tuple[Value, ...]:
+        return tuple(v for s in (*self.first, *self.rest) for v in s.definition.operands)
+
+    @cached_property
+    def reads(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys([v.buffer for v in self.loads if v.buffer not in self.results]))
+
+    def _sizes(self) -> tuple[Size, ...]:
+        return (self.length,)
+
+
+@dataclass(frozen=True)
 class Extern(_Definition):
     """Result `output` (of several) of the eager kernel of `op` on `args`: Refs, numbers, None, nested tuples.
 
@@ -419,7 +453,7 @@ def refs_of(args: Any) -> list[Ref]:
     return [r for a in args for r in refs_of(a)] if isinstance(args, tuple | list) else []
 
 
-Definition = Pointwise | Reduction | Scan | Scatter | Contraction | Extern
+Definition = Pointwise | Reduction | Scan | Scatter | Contraction | Recurrence | Extern
 
 
 @dataclass(frozen=True, slots=True)
@@ -465,6 +499,11 @@ class Buffer:
         return Ref(self.name, self.layout)
 
 
+def titles(buffers: Sequence[Buffer]) -> str:
+    """The names of buffers, each with the calls that it comes from."""
+    return "; ".join([f"{b.name}: {b.source.title or 'copy'}" for b in buffers])
+
+
 def pointwise_of(b: Buffer) -> Pointwise:
     """The definition of a buffer that is computed pointwise."""
     assert isinstance(b.definition, Pointwise)
@@ -489,7 +528,7 @@ def own_position(ranges: tuple[Size, ...]) -> E.Expr:
 
 def split_position(position: E.IntLike, ranges: Sequence[Size]) -> tuple[E.Expr, ...]:
     """The point of `ranges` at a row-major position in 0..numel-1."""
-    return _split_position(E.as_expr(position), tuple(ranges))
+    return _split_position(position if isinstance(position, E.Expr) else E.as_expr(position), tuple(ranges))
 
 
 @lru_cache(maxsize=1024)
@@ -523,7 +562,8 @@ class Program:
     inputs, constants: names of buffers without definition, in the order of the call; `constants` are named by their key in the
     graph's root. An input that is an int has no buffer. outputs: Refs, expressions, or plain Python values. checks: (builtin
     exception, text, size) for `check_index`; {} in the text is the value, {size} the size. symbols: the symbols of sizes,
-    `n<k>` in order, and the input that each is read from.
+    `n<k>` in order, and the input that each is read from. early_checks: buffers that nothing reads, before all others: they are
+    defined if they compute every position that the program checks.
     """
 
     buffers: Mapping[str, Buffer]
@@ -534,14 +574,18 @@ class Program:
     device: str = "cpu"
     checks: tuple[tuple[str, str, Size], ...] = ()
     symbols: tuple[tuple[E.Sym, SymbolSource], ...] = ()
+    early_checks: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return print_program(self)
 
 
 def print_definition(b: Buffer) -> str:
-    """One line: `buf3: float32[8, 768] = sum r0 < 768: mul(...)`."""
-    d = b.definition
+    """One line: `buf3: float32[8, 768] = sum r0 < 768: mul(...)`. A recurrence has a line for each step."""
+    return f"{b.name}: {b.layout} = {_right(b.definition)}"
+
+
+def _right(d: Definition | None) -> str:
     match d:
         case None:
             text = "given"
@@ -558,9 +602,13 @@ def print_definition(b: Buffer) -> str:
         case Contraction():
             axes = ", ".join(f"{role} i{k} < {n}" for k, (n, role) in enumerate(zip(d.ranges, d.roles, strict=True)))
             text = f"contraction of {axes} over {', '.join(f'r{k} < {n}' for k, n in enumerate(d.reduced))}: {d.a!r} * {d.b!r}"
+        case Recurrence():
+            lines = [f"    {s.buffer}[{s.position}] = {_right(s.definition)}" for s in (*d.first, *d.rest)]
+            lines.insert(len(d.first), f"    then for {d.time} < {d.length - 1}:")
+            text = "\n".join([f"{d.call}, a recurrence of {', '.join(d.results)}", *lines])
         case Extern():
             text = f"extern {d.op}({', '.join(map(str, d.args))})[{d.output}]"
-    return f"{b.name}: {b.layout} = {text}"
+    return text
 
 
 def print_program(p: Program) -> str:

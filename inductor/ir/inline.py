@@ -44,7 +44,7 @@ def _pinned(program: ir.Program) -> set[str]:
     pinned |= {w.value.buffer for w in program.writes}
     for b in program.buffers.values():
         d = b.definition
-        if isinstance(d, ir.Contraction | ir.Extern):
+        if isinstance(d, ir.Contraction | ir.Recurrence | ir.Extern):
             pinned |= set(d.reads)
         elif isinstance(d, ir.Scatter):
             pinned.add(d.target)

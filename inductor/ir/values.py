@@ -10,6 +10,7 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
@@ -30,8 +31,8 @@ ELEMENTARY: Final = frozenset(
     "erf erfc erfinv lgamma digamma copysign".split()
 )
 # where(c, a, b); cast(x) to the dtype of the node; check_index(i, n, c): i if 0 <= i < n, else 0, and check c of the program
-# fails with i; wrap_index(i, n, c): the same with -n <= i < 0 counted from the end; philox(seed, counter_low, counter_high,
-# lane): 32 random bits, as int64, of Philox4x32-10.
+# fails with i; wrap_index(i, n, c): the same with -n <= i < 0 counted from the end; philox(seed, low, high, word): one
+# word, a uint32, of the block of Philox4x32-10 whose counter has the uint32 halves (low, high); the word's number is a Const.
 SPECIAL: Final = frozenset("where cast check_index wrap_index philox".split())
 OPS: Final = ARITHMETIC | COMPARISONS | LOGIC | BITS | ROUNDING | ELEMENTARY | SPECIAL
 
@@ -39,13 +40,16 @@ OPS: Final = ARITHMETIC | COMPARISONS | LOGIC | BITS | ROUNDING | ELEMENTARY | S
 class Value:
     """The computation at one point of a loop. Build with the functions below.
 
-    dtype: its element type. children: the values that it is computed from.
+    dtype: its element type. children: the values that it is computed from. loads: the loads under it, each once, operands before
+    users. symbols: the symbols of all index expressions under it, bound ones included.
     """
 
-    __slots__ = ("__weakref__", "children", "dtype")
+    __slots__ = ("__weakref__", "children", "dtype", "loads", "symbols")
 
     dtype: dtype
     children: tuple[Value, ...]
+    loads: tuple[Load, ...]
+    symbols: frozenset[E.Sym]
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError(f"{type(self).__name__}: loop values are not pickled; keep the graph instead")
@@ -119,8 +123,26 @@ def _intern(cls: type[V], key: tuple[Any, ...], fields: tuple[Any, ...], childre
                 for name, x in zip(_FIELDS[cls], fields, strict=True):
                     setattr(v, name, x)
                 v.children = children
+                _note_facts(v)
                 _table[key] = v
     return v
+
+
+def _note_facts(v: Value) -> None:
+    """Fill `loads` and `symbols` from those of the children, whose tuple and set are shared where they are the same."""
+    loads: tuple[Load, ...] = ()
+    symbols: frozenset[E.Sym] = v.index.symbols if isinstance(v, Load) else v.expr.symbols if isinstance(v, Index) else frozenset()
+    for c in v.children:
+        if c.loads is not loads and c.loads:
+            loads = tuple(dict.fromkeys(loads + c.loads)) if loads else c.loads
+        if not c.symbols <= symbols:
+            symbols = symbols | c.symbols if symbols else c.symbols
+    v.loads = (*loads, v) if isinstance(v, Load) else loads
+    v.symbols = symbols
+
+
+# (value) -> its `loads`.
+loads_in: Final[Callable[[Value], tuple[Load, ...]]] = attrgetter("loads")
 
 
 def const(value: Any, of: dtype) -> Const:
@@ -161,17 +183,22 @@ def index(e: E.IntLike) -> Value:
     return _intern(Index, (Index, e), (e, dtypes.int64))
 
 
+_FIRST: Final = E.integer(0)  # the position of the first element
+
+
 def load(buffer: str, at: E.IntLike, of: dtype, mask: Value | None = None,
          indirect: Sequence[tuple[E.Sym, Value]] = ()) -> Load:  # fmt: skip
     """buffer[at]. `indirect` binds symbols in `at`; bindings of other symbols are dropped."""
     if not isinstance(at, E.Expr):
-        at = E.as_expr(at)
+        at = _FIRST if at == 0 else E.as_expr(at)
     bound = tuple([(s, v) for s, v in indirect if s in at.symbols]) if indirect else ()
     if isinstance(mask, Const):
         if not mask.value:
             raise ValueError(f"load: the mask of {buffer}[{at}] is constantly False; use the other value instead")
         mask = None
-    children = tuple(v for _, v in bound) if mask is None else (mask, *(v for _, v in bound))
+    children = tuple([v for _, v in bound]) if bound else ()
+    if mask is not None:
+        children = (mask, *children)
     return _intern(Load, (Load, buffer, at, of.code, mask, bound), (buffer, at, of, mask, bound), children)
 
 
@@ -240,24 +267,6 @@ def divisions(expressions: Iterable[E.Expr]) -> int:
     return count
 
 
-@lru_cache(maxsize=8192)
-def loads_in(value: Value) -> tuple[Load, ...]:
-    """The loads under a value, each once."""
-    return tuple([v for v in walk([value]) if isinstance(v, Load)])
-
-
-@lru_cache(maxsize=8192)
-def symbols_in(value: Value) -> frozenset[E.Sym]:
-    """The symbols of all index expressions under a value, bound ones included."""
-    found: set[E.Sym] = set()
-    for v in walk([value]):
-        if isinstance(v, Load):
-            found |= v.index.symbols
-        elif isinstance(v, Index):
-            found |= v.expr.symbols
-    return frozenset(found)
-
-
 # -- rewriting -----------------------------------------------------------------------------------------------------
 
 Indirect = tuple[tuple[E.Sym, Value], ...]
@@ -270,19 +279,27 @@ def at_point(value: Value, mapping: Mapping[E.Expr, E.IntLike], mask: Value | No
     indirect: bindings of symbols in the new expressions. Only loads can carry them. Raises: ValueError for a value with an
     `Index` over such a symbol.
     """
-    if mask is None and not indirect and not any(not symbols_in(value).isdisjoint(e.symbols) for e in mapping):
-        return value
+    if mask is None and not indirect:
+        for e in mapping:
+            if not value.symbols.isdisjoint(e.symbols):
+                break
+        else:
+            return value
     bound = {s for s, _ in indirect}
+    order = walk([value])
+    old = [v.index if isinstance(v, Load) else v.expr for v in order if isinstance(v, Load | Index)]
+    new = dict(zip(old, E.substitute_all(old, mapping), strict=True))
     done: dict[Value, Value] = {}
-    for v in walk([value]):
-        done[v] = _rebuild(v, done, mapping, mask, indirect, bound)
+    for v in order:
+        done[v] = _rebuild(v, done, new, mask, indirect, bound)
     return done[value]
 
 
-def _rebuild(v: Value, done: dict[Value, Value], mapping: Mapping[E.Expr, E.IntLike], mask: Value | None,
+def _rebuild(v: Value, done: dict[Value, Value], new: Mapping[E.Expr, E.Expr], mask: Value | None,
              indirect: Indirect, bound: set[E.Sym]) -> Value:  # fmt: skip
+    """`v` over the values in `done` and the expressions in `new`."""
     if isinstance(v, Index):
-        e = E.substitute(v.expr, mapping)
+        e = new[v.expr]
         if bound & e.symbols:
             raise ValueError(f"substitute: {v} would depend on a gathered index")
         return index(e)
@@ -290,9 +307,9 @@ def _rebuild(v: Value, done: dict[Value, Value], mapping: Mapping[E.Expr, E.IntL
         own = tuple([(s, done[x]) for s, x in v.indirect]) if v.indirect else ()
         inner = None if v.mask is None else done[v.mask]
         held = mask if inner is None else inner if mask is None else both(inner, mask)
-        return load(v.buffer, E.substitute(v.index, mapping), v.dtype, held, (*own, *indirect))
+        return load(v.buffer, new[v.index], v.dtype, held, (*own, *indirect))
     if isinstance(v, Op):
-        args = tuple(done[a] for a in v.args)
+        args = tuple([done[a] for a in v.args])
         return v if args == v.args else make_op(v.name, args, v.dtype)
     return v
 

@@ -15,6 +15,7 @@ from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, ceildiv, plain
 from inductor.loops.blocks import in_blocks
+from inductor.loops.cached_reads import cache_read
 from inductor.loops.combine import COMBINES
 from inductor.loops.contractions import expand, follow, share
 from inductor.loops.dependence import Access, accesses, carried, conflicts, private_part, separates
@@ -24,6 +25,7 @@ from inductor.loops.reductions import in_columns, in_lanes, in_stages
 from inductor.loops.refusal import Refusal, Refused
 from inductor.loops.steps import (
     Blocks,
+    CacheRead,
     Columns,
     Cut,
     Distribute,
@@ -87,6 +89,8 @@ def _performed(kernel: Kernel, step: Step) -> Kernel:
     match step:
         case Localise():
             return _localise(kernel, step)
+        case CacheRead():
+            return kernel._replace(body=cache_read(kernel, step.buffer, step.axis))
         case Share():
             return share(kernel, step.product, step.result)
     return kernel._replace(body=_perform(kernel.body, step))

@@ -12,7 +12,7 @@ from eager.base import dtypes
 from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
-from inductor.ir.sizes import Size, product
+from inductor.ir.sizes import Size, plain, product
 from inductor.ir.values import at_point
 from inductor.loops.combine import COMBINES, lift
 from inductor.loops.tree import (
@@ -26,6 +26,7 @@ from inductor.loops.tree import (
     Place,
     Statement,
     Store,
+    places_of,
     raised,
     rename_memory,
     repeat,
@@ -68,8 +69,9 @@ def _touched(body: Block, buffers: Iterable[ir.Buffer]) -> list[str]:
     locals_ = {s.local.name for s in walk(body) if isinstance(s, Allocate)}
     names = {b.name: None for b in buffers}
     for s in walk(body):
+        names |= {p.name: None for p in places_of(s) if p.name not in locals_}
         for v in values_of(s):
-            for x in ir.loads_in(v):
+            for x in v.loads:
                 if x.buffer not in locals_:
                     names[x.buffer] = None
     return list(names)
@@ -80,9 +82,7 @@ def _loops(b: ir.Buffer, rows: int) -> Block:
     d = b.definition
     match d:
         case ir.Pointwise():
-            axes, rename = _axes(b.name, "i", d.ranges, rows)
-            store = Store(Place(b.name, ir.linear_position(d.ranges, axes)), at_point(d.value, rename))
-            return _nest(axes[rows:], d.ranges[rows:], (store,))
+            return _pointwise(b.name, Place(b.name, ir.own_position(d.ranges)), d, rows)
         case ir.Reduction():
             return _reduction(b, d, rows)
         case ir.Scan():
@@ -90,8 +90,10 @@ def _loops(b: ir.Buffer, rows: int) -> Block:
         case ir.Scatter():
             return _scatter(b, d)
         case ir.Contraction():
-            return _contraction(b, d)
-    raise TypeError(f"build: {b.name} is {type(d).__name__}; allowed: Pointwise, Reduction, Scan, Scatter, Contraction")
+            return _contraction(b.name, Place(b.name, ir.own_position(d.ranges)), d)
+        case ir.Recurrence():
+            return _recurrence(d)
+    raise TypeError(f"build: {b.name} is {type(d).__name__}; allowed: Pointwise, Reduction, Scan, Scatter, Contraction, Recurrence")
 
 
 def _axes(name: str, letter: str, sizes: Sequence[Size], rows: int = 0) -> tuple[list[E.Expr], dict[E.Expr, E.IntLike]]:
@@ -186,22 +188,44 @@ def _scan(b: ir.Buffer, d: ir.Scan) -> Block:
     return _nest(axes, d.ranges, _within(locals_, (*begin, *_nest(along, (d.length,), step))))
 
 
-def _contraction(b: ir.Buffer, d: ir.Contraction) -> Block:
-    axes, rename = _axes(b.name, "i", d.ranges)
-    depth, rename_depth = _axes(b.name, "r", d.reduced)
+def _pointwise(name: str, place: Place, d: ir.Pointwise, rows: int = 0) -> Block:
+    """Loops with axes `<name>_i<k>`. place: of the element, over the axes of the definition."""
+    axes, rename = _axes(name, "i", d.ranges, rows)
+    store = Store(Place(place.name, E.substitute(place.index, rename)), at_point(d.value, rename))
+    return _nest(axes[rows:], d.ranges[rows:], (store,))
+
+
+def _recurrence(d: ir.Recurrence) -> Block:
+    def steps(of: Sequence[ir.Step], when: str) -> Block:
+        found: list[Statement] = []
+        for k, s in enumerate(of):
+            name, place = f"{d.call}_{when}{k}", Place(s.buffer, s.position)
+            if isinstance(s.definition, ir.Pointwise):
+                found += _pointwise(name, place, s.definition)
+            else:
+                found += _contraction(name, place, s.definition)
+        return tuple(found)
+
+    return (*steps(d.first, "first"), *repeat(d.time, plain(d.length - 1), "serial", steps(d.rest, "step")))
+
+
+def _contraction(name: str, place: Place, d: ir.Contraction) -> Block:
+    """A contraction with axes `<name>_i<k>` and `<name>_r<k>`. place: of the element, over the axes of the definition."""
+    axes, rename = _axes(name, "i", d.ranges)
+    depth, rename_depth = _axes(name, "r", d.reduced)
     by_role: dict[str, list[tuple[E.Sym, Size]]] = {"batch": [], "row": [], "column": [], "depth": []}
     roles = (*d.roles, *("depth" for _ in d.reduced))
     for axis, n, role in zip((*axes, *depth), (*d.ranges, *d.reduced), roles, strict=True):
         if isinstance(axis, E.Sym):
             by_role[role].append((axis, n))
-    a, b_ = (at_point(v, rename | rename_depth) for v in (d.a, d.b))
-    place = Place(b.name, ir.linear_position(d.ranges, axes))
-    return (Contract(place, Axes(*map(tuple, by_role.values())), a, b_),)
+    a, b = (at_point(v, rename | rename_depth) for v in (d.a, d.b))
+    place = Place(place.name, E.substitute(place.index, rename))
+    return (Contract(name, place, Axes(*map(tuple, by_role.values())), a, b),)
 
 
 def expanded(s: Contract) -> Block:
     """The contraction as plain loops over its axes, with a sum for each element."""
-    name, of = s.place.name, s.a.dtype
+    name, of = s.name, s.a.dtype
     locals_, places, begin = _state(name, _combine("sum", of), of)
     loop = _nest(*_split(s.axes.depth), (Accumulate(places, _combine("sum", of), (ir.make_op("mul", (s.a, s.b), of),)),))
     total = ir.cast(ir.load(locals_[0].name, 0, locals_[0].dtype), of)

@@ -16,6 +16,7 @@ from inductor.loops.build import expanded
 from inductor.loops.dependence import accesses, carried, conflicts
 from inductor.loops.refusal import Refused
 from inductor.loops.tree import (
+    HOLDERS,
     Block,
     Contract,
     Kernel,
@@ -27,14 +28,15 @@ from inductor.loops.tree import (
     substitute,
     values_of,
     walk,
+    with_body,
 )
 
 
 def contraction(body: Block, name: str) -> Contract:
-    """The contraction whose result is `name`. Raises: Refused if no contraction computes it."""
-    found = next((s for s in walk(body) if isinstance(s, Contract) and s.place.name == name), None)
+    """The contraction `name`. Raises: Refused if no contraction has this name."""
+    found = next((s for s in walk(body) if isinstance(s, Contract) and s.name == name), None)
     if found is None:
-        raise Refused(f"no contraction computes {name}")
+        raise Refused(f"no contraction is named {name}")
     return found
 
 
@@ -45,27 +47,32 @@ def expand(body: Block, name: str) -> Block:
 
 
 def follow(body: Block, name: str, axis: str) -> Block:
-    """The nest of pointwise loops `axis` moved into the body of the contraction that computes `name`."""
+    """The nest of pointwise loops `axis` moved into the body of the contraction `name`, which comes before it in its block."""
     s = contraction(body, name)
-    nest = next((x for x in body if isinstance(x, Loop) and x.axis.name == axis), None)
-    if nest is None or s not in body or body.index(s) > body.index(nest):
+    holder = next((x for x in walk(body) if isinstance(x, HOLDERS) and any(y is s for y in x.body)), None)
+    block = body if holder is None else holder.body
+    at = next(k for k, x in enumerate(block) if x is s)
+    to = next((k for k, x in enumerate(block) if isinstance(x, Loop) and x.axis.name == axis and k > at), None)
+    if to is None:
         raise Refused(f"the loop {axis} does not come after the product in its block")
-    between = body[body.index(s) + 1 : body.index(nest)]
-    if conflicts(accesses(between), accesses((nest,))):
+    nest = block[to]
+    assert isinstance(nest, Loop)
+    if conflicts(accesses(block[at + 1 : to]), accesses((nest,))):
         raise Refused(f"a statement before the loop {axis} must run before it, and after the product")
     loops, inner = _chain(nest)
-    order = _order(s, loops, inner)
-    s = _with_runs(s, loops, inner, order)
-    point = ir.split_position(s.place.index, [x.extent for x in order])
+    order, start = _order(s, loops, inner)
+    cut = _with_runs(s, loops, inner, order, start)
+    point = ir.split_position(cut.place.index - start, [x.extent for x in order])
     moved = substitute(inner, {x.axis: at for x, at in zip(order, point, strict=True)})
-    _check(s, nest, moved)
-    body = tuple(x for x in body if x is not nest)
-    return tuple(replace(s, body=(*s.body, *moved)) if isinstance(x, Contract) and x.place.name == name else x for x in body)
+    _check(cut, nest, moved)
+    new = (*block[:at], replace(cut, body=(*s.body, *moved)), *block[at + 1 : to], *block[to + 1 :])
+    return new if holder is None else replace_statement(body, holder, (with_body(holder, new),))
 
 
 def share(kernel: Kernel, name: str, result: str) -> Kernel:
     """The product `name` computed in the memory of `result`, which the body of the contraction stores."""
     s = contraction(kernel.body, name)
+    name = s.place.name
     inside = accesses(s.body)
     stores = [k for k, x in enumerate(s.body) if isinstance(x, Store) and x.place.name == result]
     if name not in kernel.temporary or len(accesses(kernel.body)) != len(accesses((s,))):
@@ -96,15 +103,16 @@ def _chain(nest: Loop) -> tuple[list[Loop], Block]:
     return loops, inner
 
 
-def _order(s: Contract, loops: Sequence[Loop], inner: Block) -> list[Loop]:
-    """The loops in the order of the product's memory, whose elements they count through."""
+def _order(s: Contract, loops: Sequence[Loop], inner: Block) -> tuple[list[Loop], E.Expr]:
+    """The loops in the order of the product's memory, whose elements they count through, and the position of its first element."""
     name = s.place.name
-    loads = {v for x in walk(inner) for r in values_of(x) for v in ir.loads_in(r) if v.buffer == name}
+    loads = {v for x in walk(inner) for r in values_of(x) for v in r.loads if v.buffer == name}
     if len({v.index for v in loads}) != 1 or any(v.mask is not None or v.indirect for v in loads):
         raise Refused("it reads the product at several places, or at computed ones")
     steps = E.strides_of(next(iter(loads)).index, [x.axis for x in loops])
+    own = E.strides_of(s.place.index, [a for a, _ in s.axes.result])
     by_step: dict[Size, Loop] = {}
-    if steps is not None and isinstance(steps[1], E.Int) and int(steps[1]) == 0:
+    if steps is not None and own is not None and steps[1] is own[1]:
         by_step = {plain(steps[0][x.axis]): x for x in loops}
     found: list[Loop] = []
     step: Size = 1
@@ -113,10 +121,11 @@ def _order(s: Contract, loops: Sequence[Loop], inner: Block) -> list[Loop]:
         step = plain(step * found[-1].extent)
     if by_step or len(found) != len(loops) or step != product(n for _, n in s.axes.result):
         raise Refused("it does not read each element of the product once")
-    return found[::-1]
+    assert own is not None
+    return found[::-1], own[1]
 
 
-def _with_runs(s: Contract, loops: Sequence[Loop], inner: Block, order: Sequence[Loop]) -> Contract:
+def _with_runs(s: Contract, loops: Sequence[Loop], inner: Block, order: Sequence[Loop], start: E.Expr) -> Contract:
     """The contraction with its columns in runs, inside which all positions of the nest are linear."""
     if not s.axes.columns:
         return s
@@ -129,7 +138,7 @@ def _with_runs(s: Contract, loops: Sequence[Loop], inner: Block, order: Sequence
         else:
             cut_s = _in_runs(s, axis, n, cut)
         column = cut_s.axes.columns[-1][0]
-        point = ir.split_position(cut_s.place.index, [x.extent for x in order])
+        point = ir.split_position(cut_s.place.index - start, [x.extent for x in order])
         if not _divides(substitute(inner, {x.axis: at for x, at in zip(order, point, strict=True)}), column):
             return cut_s
     raise Refused("its order of elements divides the columns of the product into parts")
@@ -163,7 +172,8 @@ def _check(s: Contract, nest: Loop, moved: Block) -> None:
                 raise Refused(f"its iterations depend on each other through {a.place} and {b.place}")
     own = accesses((replace(s, body=()),))
     for a, b in conflicts(own, accesses(moved)):
-        if not (a.place.name == s.place.name and not b.writes):
-            raise Refused(f"it writes {b.place.name}, which the product reads")
+        is_own = a.place.name == b.place.name == s.place.name and not b.place.indirect and b.place.index is s.place.index
+        if not is_own:
+            raise Refused(f"it uses other elements of {b.place.name} than the product")
     for _, b in conflicts(accesses(s.body), accesses(moved)):
         raise Refused(f"the loops that follow the product already depend on {b.place.name}")

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from math import inf
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from fxir.expr import rules as E
-from fxir.expr.proofs import prove
+from fxir.expr.rules import prove
 from inductor.ir import definitions as ir
 from inductor.loops.tree import (
     REMEMBERED,
@@ -71,7 +71,7 @@ def accesses(block: Block) -> tuple[Access, ...]:
 def _own(s: Statement) -> list[Access]:
     """The accesses of a statement apart from its body."""
     places, values = places_of(s), values_of(s)
-    loads = dict.fromkeys([x for v in values for x in ir.loads_in(v)])
+    loads = dict.fromkeys([x for v in values for x in v.loads])
     found = [Access(Place(x.buffer, x.index, x.indirect), False) for x in loads]
     if isinstance(s, Fold):
         for x in s.parts:
@@ -141,8 +141,12 @@ def _is_remainder(axis: E.Sym, stride: E.Expr, apart: E.Expr) -> bool:
         return False
     period = stride.value * (int(axis.hi) + 1)
     const, terms = E.terms_of(apart)
-    rest = E.linear(const, [(t, c) for t, c in terms if c * t.multiple_of % period])
-    return rest is not apart and _less(rest, stride) and _less(-rest, stride)
+    left = [(t, c) for t, c in terms if c * t.multiple_of % period]
+    for start in {const % period, const % period - period, const}:
+        rest = E.linear(start, left)
+        if rest is not apart and _less(rest, stride) and _less(-rest, stride):
+            return True
+    return False
 
 
 def _is_private(axis: E.Sym, a: Access, b: Access, others: Iterable[E.Sym]) -> bool:
@@ -169,30 +173,32 @@ def _less(a: E.Expr, b: E.Expr) -> bool:
     return highest is not None and prove("<", highest, b) is True
 
 
+_BELOW: Final = E.integer(-1)  # the greatest number less than every position
+
+
 class _Position(NamedTuple):
-    """stride * axis + rest; the axes that are free in `rest` have separate names for each access."""
+    """stride * axis + rest; the axes that are free in `rest`, `moving`, have separate names for each access."""
 
     stride: E.Expr
     rest: E.Expr
+    moving: frozenset[E.Expr]
 
 
 @lru_cache(maxsize=REMEMBERED)
 def _position(axis: E.Sym, access: Access, mark: str, others: tuple[E.Sym, ...]) -> _Position | None:
+    free = {s for s in (*access.inner, *others) if s is not axis} | {s for s, _ in access.place.indirect}
     split = E.strides_of(access.place.index, [axis])
     if split is None:
         return None
     strides, rest = split
-    free = {s for s in (*access.inner, *others) if s is not axis} | {s for s, _ in access.place.indirect}
     if not strides[axis].symbols.isdisjoint(free):
         return None  # one iteration may step over more elements than another
     if access.limits:
         rest = _within_limits(rest, access.limits, axis, free, mark)
-    own = {s: _renamed(s, mark) for s in free if s in rest.symbols}
-    return _Position(strides[axis], E.substitute(rest, own) if own else rest)
-
-
-def _renamed(s: E.Sym, mark: str) -> E.Expr:
-    return E.sym(s.name + mark, s.lo, s.hi, s.multiple, s.below)
+    own: dict[E.Expr, E.Expr] = {}
+    for s in free & rest.symbols:
+        own[s] = E.sym(s.name + mark, s.lo, s.hi, s.multiple, s.below)
+    return _Position(strides[axis], E.substitute(rest, own) if own else rest, frozenset(own.values()))
 
 
 def _within_limits(rest: E.Expr, limits: Sequence[tuple[E.Expr, E.Expr]], axis: E.Sym, free: set[E.Sym], mark: str) -> E.Expr:
@@ -239,13 +245,12 @@ def private_part(a: Access, axis: E.Sym) -> tuple[E.Expr, E.Expr] | None:
         return None
     const, terms = E.terms_of(position.rest)
     if a.place.index.symbols.isdisjoint(a.inner - {axis}) and not a.limits and position.stride.lo > 0:
-        return position.stride, position.rest - const if 0 <= const < position.stride.lo else position.rest
-    inside = {_renamed(s, "'") for s in a.inner if s is not axis}
-    moving = [(t, c) for t, c in terms if t.symbols & inside or any(s.name.startswith("limit") for s in t.symbols)]
+        return position.stride, position.rest - const if 0 < const < position.stride.lo else position.rest
+    moving = [(t, c) for t, c in terms if t.symbols & position.moving or any(s.name.startswith("limit") for s in t.symbols)]
     fixed = [(t, c) for t, c in terms if (t, c) not in moving]
     for shift in (const, 0):  # a constant is a place within the part if it fits
         rest = E.linear(shift, moving)
-        if _less(rest, position.stride) and _less(E.as_expr(-1), rest):
+        if _less(rest, position.stride) and _less(_BELOW, rest):
             return position.stride, E.linear(const - shift, fixed)
     return None
 

@@ -108,7 +108,7 @@ def _accumulations(loop: Loop) -> list[Accumulate]:
             raise Refused(f"{loop.axis.name} does not accumulate single values into one place")
         if COMBINES[s.combine].is_ordered:
             raise Refused("the order of the reduction's iterations matters")
-    if any(isinstance(v, ir.Load) and v.buffer in written for s in inside for v in ir.walk(values_of(s))):
+    if any(x.buffer in written for s in inside for v in values_of(s) for x in v.loads):
         raise Refused("the loop reads the running result")
     reached = list(accesses(loop.body))
     for a, b in conflicts(reached, reached):
@@ -171,7 +171,8 @@ def in_lanes(body: Block, chain: Sequence[Loop], lanes: int, block: int) -> Bloc
     for outer in chain[:-1]:
         if any(outer.axis in p.index.symbols for s in found for p in s.places):
             raise Refused(f"{outer.axis.name} does not accumulate into one place")
-    count, rest = (plain(op(E.as_expr(loop.extent), E.as_expr(lanes))) for op in (E.floordiv, E.mod))
+    n = loop.extent
+    count, rest = (n // lanes, n % lanes) if isinstance(n, int) else (plain(n // lanes), plain(n % lanes))
     steps = -(-most(loop.extent) // lanes)
     total = steps
     for outer in chain[:-1]:

@@ -87,7 +87,7 @@ class Partials(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """Reduces in two stages: parts of `size` iterations of the loop `axis`, each by itself, then the results of the parts in order.
+    """Reduces in two stages: parts of `size` iterations of the loop `axis`, each apart, then the results of the parts in order.
 
     The loop is inside of one loop over rows, or of none.
     """
@@ -153,14 +153,26 @@ class Expand(NamedTuple):
     product: str
 
 
-LoopStep: TypeAlias = Split | Cut | Reorder | FuseAxes | Mark | Distribute | Join | Lanes | Partials | Parts | Columns | Stages | Localise
+class CacheRead(NamedTuple):
+    """Copies the elements of `buffer` that a loop and the loops inside of it read to a local before the loop.
+
+    Each of these loops is the whole body of the loop around it, and their iterations number the elements of the local.
+    """
+
+    buffer: str
+    axis: str
+
+
+LoopStep: TypeAlias = (
+    Split | Cut | Reorder | FuseAxes | Mark | Distribute | Join | Lanes | Partials | Parts | Columns | Stages | Localise | CacheRead
+)
 Step: TypeAlias = LoopStep | Follow | Share | Blocks | Expand
 Schedule: TypeAlias = tuple[Step, ...]
 
 _NAMES: Final[dict[str, Any]] = {
     "split": Split, "cut": Cut, "reorder": Reorder, "fuse_axes": FuseAxes, "mark": Mark, "distribute": Distribute, "join": Join,
     "lanes": Lanes, "partials": Partials, "parts": Parts, "columns": Columns, "stages": Stages, "localise": Localise, "follow": Follow,
-    "share": Share, "blocks": Blocks, "expand": Expand,
+    "share": Share, "blocks": Blocks, "expand": Expand, "cache_read": CacheRead,
 }  # fmt: skip
 _WORD_OF: Final = {cls: name for name, cls in _NAMES.items()}
 

@@ -9,7 +9,7 @@ Statements compute values of `inductor.ir.definitions`; a load of a local is an 
     Store(place, value)                      place = value
     Accumulate(places, combine, values)      places = combine(places, values), see `inductor.loops.combine`
     Fold(places, combine, parts)             places = combine(places, every element of the locals `parts`)
-    Contract(place, axes, a, b, body)        place = the sum over the depth of a * b, for every batch, row and column; then the body
+    Contract(name, place, axes, a, b, body)  place = the sum over the depth of a * b, for every batch, row and column; then the body
 
 A tree is immutable, and a statement is equal to itself alone, so that facts about it are remembered. Axis names and local names are
 unique in a kernel, so a schedule refers to loops by name.
@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import attrgetter
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from eager.base import dtypes
@@ -67,25 +68,59 @@ class Local(NamedTuple):
         return f"{self.space} {self.name}: {self.dtype.name}[{self.size}]"
 
 
+class _Computing:
+    """A statement that computes values itself.
+
+    writes: the places that it writes. computes: stored values, operands and gathered positions.
+    """
+
+    __slots__ = ("computes", "writes")
+
+    writes: tuple[Place, ...]
+    computes: tuple[ir.Value, ...]
+
+    def _note(self, places: tuple[Place, ...], values: tuple[ir.Value, ...]) -> None:
+        object.__setattr__(self, "writes", places)
+        for p in places:
+            for _, v in p.indirect:
+                values = (*values, v)
+        object.__setattr__(self, "computes", values)
+
+
+class _Control:
+    """A statement that only runs others."""
+
+    __slots__ = ()
+
+    writes: tuple[Place, ...] = ()
+    computes: tuple[ir.Value, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Store:
+class Store(_Computing):
     """place = value"""
 
     place: Place
     value: ir.Value
 
+    def __post_init__(self) -> None:
+        self._note((self.place,), (self.value,))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Accumulate:
+class Accumulate(_Computing):
     """places = combine(places, values), a component of the reduction's state in each place."""
 
     places: tuple[Place, ...]
     combine: str
     values: tuple[ir.Value, ...]
 
+    def __post_init__(self) -> None:
+        self._note(self.places, self.values)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fold:
+class Fold(_Computing):
     """places = combine(places, element k of each of the parts), for every k.
 
     combine "compensated": the one place is a wide sum, and the parts are totals and carries of sums (see `inductor.loops.combine`).
@@ -97,9 +132,12 @@ class Fold:
     parts: tuple[Local, ...]
     dtype: dtype
 
+    def __post_init__(self) -> None:
+        self._note(self.places, ())
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Guard:
+class Guard(_Control):
     """Runs the body where `condition`, a bool value without loads, holds."""
 
     condition: ir.Value
@@ -107,7 +145,7 @@ class Guard:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Allocate:
+class Allocate(_Control):
     """Runs the body with `local`."""
 
     local: Local
@@ -115,7 +153,7 @@ class Allocate:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Loop:
+class Loop(_Control):
     """Runs the body for axis = 0..extent-1; `kind` says how.
 
     serial, unrolled    one iteration after another
@@ -154,19 +192,23 @@ class Axes(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Contract:
+class Contract(_Computing):
     """place = sum over `axes.depth` of a * b, for all values of the other axes.
 
     a: over batch, rows and depth. b: over batch, depth and columns. place: over batch, rows and columns, another element for each.
     body: runs for each element after its sum is complete. It may read the place at this element alone, and the elements have no order.
-    A target computes blocks of the sum with its matrix unit and runs the body while a block is near.
+    A target computes blocks of the sum with its matrix unit and runs the body while a block is near. name: unique in a kernel.
     """
 
+    name: str
     place: Place
     axes: Axes
     a: ir.Value
     b: ir.Value
     body: Block = ()
+
+    def __post_init__(self) -> None:
+        self._note((self.place,), (self.a, self.b))
 
 
 Statement: TypeAlias = Store | Accumulate | Fold | Guard | Allocate | Loop | Contract
@@ -253,24 +295,9 @@ def axes_of(s: Statement) -> Role:
     return (*s.axes.result, *s.axes.depth) if isinstance(s, Contract) else ()
 
 
-@lru_cache(maxsize=REMEMBERED)
-def places_of(s: Statement) -> tuple[Place, ...]:
-    """The places that `s` itself writes."""
-    if isinstance(s, Store | Contract):
-        return (s.place,)
-    return s.places if isinstance(s, Accumulate | Fold) else ()
-
-
-@lru_cache(maxsize=REMEMBERED)
-def values_of(s: Statement) -> tuple[ir.Value, ...]:
-    """The values that `s` itself computes: stored values, operands and gathered positions."""
-    found: tuple[ir.Value, ...] = (s.value,) if isinstance(s, Store) else s.values if isinstance(s, Accumulate) else ()
-    if isinstance(s, Contract):
-        found = (s.a, s.b)
-    for p in places_of(s):
-        for _, v in p.indirect:
-            found = (*found, v)
-    return found
+# (statement) -> the places that it writes itself, and the values that it computes itself: stored values, operands and gathered positions.
+places_of: Final[Callable[[Statement], tuple[Place, ...]]] = attrgetter("writes")
+values_of: Final[Callable[[Statement], tuple[ir.Value, ...]]] = attrgetter("computes")
 
 
 def state_of(s: Accumulate) -> tuple[ir.Value, ...]:
@@ -326,7 +353,7 @@ def substitute(block: Block, mapping: Mapping[E.Expr, E.IntLike]) -> Block:
                 return Loop(s.axis, size(s.extent), s.kind, many(s.body))
             case Contract():
                 axes = Axes(*(tuple((a, size(n)) for a, n in role) for role in s.axes))
-                return Contract(place(s.place), axes, at_point(s.a, mapping), at_point(s.b, mapping), many(s.body))
+                return Contract(s.name, place(s.place), axes, at_point(s.a, mapping), at_point(s.b, mapping), many(s.body))
 
     def size(n: Size) -> Size:
         return n if isinstance(n, int) else E.substitute(n, mapping)
@@ -358,7 +385,7 @@ def rename(block: Block, suffix: str) -> Block:
             case Contract():
                 roles = [[(E.as_expr(axes[a]), n) for a, n in role] for role in s.axes]
                 left = Axes(*(tuple((a, n) for a, n in role if isinstance(a, E.Sym)) for role in roles))
-                return (Contract(s.place, left, s.a, s.b, many(s.body)),)
+                return (Contract(f"{s.name}{suffix}", s.place, left, s.a, s.b, many(s.body)),)
         return (s,)
 
     return many(block)
@@ -379,20 +406,31 @@ def replace_statement(block: Block, old: Statement, new: Block) -> Block:
 def rename_memory(block: Block, names: Mapping[str, tuple[str, E.Expr]]) -> Block:
     """The block with memory renamed: `names` gives the new name and the expression added to each position."""
 
+    moved: dict[tuple[E.Expr, E.Expr], E.Expr] = {}  # (position, addend) -> the sum
+
+    def position(at: E.Expr, more: E.Expr) -> E.Expr:
+        found = moved.get((at, more))
+        if found is None:
+            found = moved[at, more] = at + more
+        return found
+
     def value(v: ir.Value) -> ir.Value:
-        return replace_loads(v, load) if any(x.buffer in names for x in ir.loads_in(v)) else v
+        for x in v.loads:
+            if x.buffer in names:
+                return replace_loads(v, load)
+        return v
 
     def load(x: ir.Load) -> ir.Value | None:
         if x.buffer not in names:
             return None
         name, more = names[x.buffer]
-        return ir.load(name, x.index + more, x.dtype, x.mask, x.indirect)
+        return ir.load(name, position(x.index, more), x.dtype, x.mask, x.indirect)
 
     def place(p: Place) -> Place:
         if p.name not in names:
             return Place(p.name, p.index, tuple([(s, value(v)) for s, v in p.indirect])) if p.indirect else p
         name, more = names[p.name]
-        return Place(name, p.index + more, tuple([(s, value(v)) for s, v in p.indirect]))
+        return Place(name, position(p.index, more), tuple([(s, value(v)) for s, v in p.indirect]))
 
     def one(s: Statement) -> Statement:
         match s:
@@ -404,7 +442,7 @@ def rename_memory(block: Block, names: Mapping[str, tuple[str, E.Expr]]) -> Bloc
                 parts = tuple(x._replace(name=names[x.name][0]) if x.name in names else x for x in s.parts)
                 return Fold(tuple(map(place, s.places)), s.combine, parts, s.dtype)
             case Contract():
-                return Contract(place(s.place), s.axes, value(s.a), value(s.b), tuple(map(one, s.body)))
+                return Contract(s.name, place(s.place), s.axes, value(s.a), value(s.b), tuple(map(one, s.body)))
         return with_body(s, tuple(map(one, s.body)))
 
     return tuple(map(one, block))
@@ -435,5 +473,5 @@ def _lines(block: Iterable[Statement], depth: int) -> Iterator[str]:
                 left, right = ", ".join(map(str, s.places)), ", ".join(f"all {x.name}" for x in s.parts)
                 yield f"{pad}{left} {s.combine}= {right}"
             case Contract():
-                yield f"{pad}contract {s.axes}: {s.place} = sum of {s.a!r} * {s.b!r}{', then' if s.body else ''}"
+                yield f"{pad}contract {s.name} over {s.axes}: {s.place} = sum of {s.a!r} * {s.b!r}{', then' if s.body else ''}"
         yield from _lines(body_of(s), depth + 1)

@@ -1,7 +1,7 @@
 """Ops to loop IR: `lower(graph)` returns the program of a functional graph.
 
-`graph` walks the nodes (start there), `rules`, `indexing` and `contractions` hold rules by op, `protocol` runs the scalar rules of
-pointwise ops, `builder` collects buffers, and `facts` proves relations of symbols.
+`graph` walks the nodes (start there), `rules`, `indexing`, `contractions` and `recurrences` hold rules by op, `protocol` runs the
+scalar rules of pointwise ops, and `builder` collects buffers and proves relations of symbols.
 """
 
 from inductor.lowering.graph import lower

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from eager.base import dtypes
 from eager.base.spec import TensorSpec, spec_of
@@ -17,9 +17,8 @@ from fxir.ir.node import Node, map_nodes
 from fxir.symbols.shapes import NeedsStatic
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import nominal, product
-from inductor.lowering import contractions, indexing  # noqa: F401 - they register their rules
-from inductor.lowering.builder import Builder, Point, ViewRule, layout_of, wide
-from inductor.lowering.facts import Facts
+from inductor.lowering import contractions, indexing, recurrences  # noqa: F401 - they register their rules
+from inductor.lowering.builder import Builder, Facts, Point, ViewRule, layout_of, wide
 from inductor.lowering.protocol import LOOP, Scalar, as_value, cast_value, number
 from inductor.lowering.rules import RULES
 
@@ -36,13 +35,20 @@ def lower(graph: Graph) -> ir.Program:
     return _Lowering(graph).program()
 
 
+class _Results(dict[Node, Any]):
+    """The tensors of the nodes that have been lowered."""
+
+    def __missing__(self, x: Node) -> NoReturn:
+        raise NeedsStatic((), f"{x.name} is a number, but it is used as a tensor")
+
+
 class _Lowering:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.names = canonical_symbols(graph)
         self.numbers = {node: i for i, node in enumerate(graph.in_order())}
         self.b = Builder(Facts(map(self.renamed, guarded_relations(graph))))
-        self.env: dict[Node, Any] = {}
+        self.env = _Results()
 
     def renamed(self, x: Any) -> Any:
         """`x` with the graph's symbols as the program's."""
@@ -66,7 +72,7 @@ class _Lowering:
                 self._call(node)
             elif node.op != "output":
                 raise ValueError(f"lower: a functional graph has a {node.op} node ({node.name})")
-        outputs = tuple(self.value(x) if isinstance(x, Node) else self.renamed(x) for x in self.graph.outputs)
+        outputs = tuple(self.env[x] if isinstance(x, Node) else self.renamed(x) for x in self.graph.outputs)
         writes = self._writes(inputs, outputs)
         symbols = tuple((name, self.graph.symbols[s]) for s, name in self.names.items())
         return ir.Program(self.b.buffers, tuple(inputs), tuple(constants), outputs[len(writes) :], writes,
@@ -88,31 +94,29 @@ class _Lowering:
             writes.append(ir.Write(name, value))
         return tuple(writes)
 
-    def value(self, x: Node) -> Any:
-        found = self.env.get(x)
-        if found is None:
-            raise NeedsStatic((), f"{x.name} is a number, but it is used as a tensor")
-        return found
-
     def _call(self, node: Node) -> None:
         origin = node.info.origin
         op = node.target
         if op is operator.getitem:
-            self.env[node] = self.value(node.args[0])[node.args[1]]
+            self.env[node] = self.env[node.args[0]][node.args[1]]
             return
         if not isinstance(op, Op):
             raise ValueError(f"lower: {node.name} calls {op!r}, which is not an op of the table")
         self.b.source = ir.Source((op.name,), (self.numbers[node],))
         self.b.facts.what = f"{op.name} ({origin.file}:{origin.line})" if origin else op.name
-        args = self.renamed(map_nodes(tuple(node.args), self.value))
+        args = self.renamed(map_nodes(tuple(node.args), self.env.__getitem__))
+        self.b.used = frozenset([u.args[1] for u in node.users if u.target is operator.getitem])
         self.env[node] = self._lower(op, self.renamed(node.info.spec), args)
 
     def _lower(self, op: Op, spec: Any, args: tuple[Any, ...]) -> Any:
-        if not isinstance(spec, TensorSpec) or _outside_loops(spec.dtype) or any(_outside_loops(r.dtype) for r in ir.refs_of(args)):
+        specs = [s for s in ((spec,) if isinstance(spec, TensorSpec) else spec or ()) if isinstance(s, TensorSpec)]
+        if any(_outside_loops(s.dtype) for s in specs) or any(_outside_loops(r.dtype) for r in ir.refs_of(args)):
             return self._extern(op, spec, args)
         found: Any = None
         if op.name in RULES:
             found = RULES[op.name](self.b, spec, *args)
+        elif not isinstance(spec, TensorSpec):
+            return self._extern(op, spec, args)
         elif op.kind is Kind.POINTWISE and op.scalar is not None:
             found = self._pointwise(op, spec, args)
         elif op.kind is Kind.REDUCTION and op.reduce is not None:
@@ -125,8 +129,10 @@ class _Lowering:
 
     def _pointwise(self, op: Op, spec: TensorSpec, args: tuple[Any, ...]) -> ir.Ref:
         layout = layout_of(spec)
-        like = tuple(ViewRule(a, self.b.facts) if isinstance(a, ir.Ref) else 1 if isinstance(a, E.Expr) else a for a in args)
-        given_dtype = op.compute_dtype(*like)
+        given_dtype = spec.dtype  # of the arithmetic too, unless the op has its own rule for the dtype of its result
+        if op.meta is not None or op.promotion in ("bool", "real"):
+            like = tuple(ViewRule(a, self.b.facts) if isinstance(a, ir.Ref) else 1 if isinstance(a, E.Expr) else a for a in args)
+            given_dtype = op.compute_dtype(*like)
         compute = wide(given_dtype)
         as_given = op._tensor_at if op.promotion == "raw" else op._tensor_at[: op.promotion == "select"]
         scalar = op.scalar

@@ -65,7 +65,7 @@ def _looks_up_its_own(members: list[ir.Buffer]) -> bool:
     """Whether a member reads another member at an indirect position: the other member must then be in memory."""
     made = {m.name for m in members}
     values = [ir.pointwise_of(m).value for m in members]
-    return any(isinstance(v, ir.Load) and v.indirect and v.buffer in made for v in ir.walk(values))
+    return any(x.indirect and x.buffer in made for v in values for x in v.loads)
 
 
 def _pointwise_nest(members: list[ir.Buffer]) -> LoopNest:
@@ -154,10 +154,8 @@ def _may_join(bundle: Bundle, member: Member, inner: tuple[Size, ...], rows: tup
     made = {m.buffer.name: m for m in bundle.members}
     ranges = (*rows, *inner)
     here = ir.own_position(ranges)
-    for v in ir.walk([member.value]):
-        if isinstance(v, ir.Load) and v.buffer in made and (made[v.buffer].kind != "store" or v.index is not here):
-            return False
-    return True
+    read = [v for v in member.value.loads if v.buffer in made]
+    return all(made[v.buffer].kind == "store" and v.index is here for v in read)
 
 
 def in_memory(schedule: Schedule, nests: dict[int, LoopNest]) -> set[str]:
@@ -172,8 +170,8 @@ def in_memory(schedule: Schedule, nests: dict[int, LoopNest]) -> set[str]:
         registers: set[str] = set()
         for bundle in nests[i].bundles:
             for m in bundle.members:
-                for v in ir.walk([m.value]):
-                    if isinstance(v, ir.Load) and (v.indirect or v.buffer not in registers):
+                for v in m.value.loads:
+                    if v.indirect or v.buffer not in registers:
                         needed.add(v.buffer)
             registers |= {m.buffer.name for m in bundle.members if in_register(m)}
     return needed
@@ -192,11 +190,10 @@ def row_local(schedule: Schedule, nests: dict[int, LoopNest], memory: set[str]) 
         if isinstance(step, Single):
             elsewhere.update(step.member.reads)
             continue
-        for v in ir.walk([m.value for b in nests[i].bundles for m in b.members]):
-            if isinstance(v, ir.Load):
-                readers.setdefault(v.buffer, set()).add(i)
-                if v.indirect:
-                    elsewhere.add(v.buffer)
+        for v in [v for b in nests[i].bundles for m in b.members for v in m.value.loads]:
+            readers.setdefault(v.buffer, set()).add(i)
+            if v.indirect:
+                elsewhere.add(v.buffer)
     found: dict[int, dict[str, Size]] = {}
     for i, nest in nests.items():
         room = ROW_BYTES

@@ -72,7 +72,7 @@ def schedule_gpu(kernel: Kernel, target: Target = SM_90) -> tuple[Kernel, Schedu
 def _products(s: _Scheduler) -> None:
     """Contractions in blocks; those with few rows or columns, and of float64, as reductions."""
     for x in [x for x in s.kernel.body if isinstance(x, Contract)]:
-        name = x.place.name
+        name = x.name
         rows, columns, depth = (nominal(product(n for _, n in role)) for role in (x.axes.rows, x.axes.columns, x.axes.depth))
         groups = nominal(product(n for _, n in x.axes.batch))
         size = _block_of_product(s.target, x.a, groups, rows, columns)

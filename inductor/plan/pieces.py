@@ -27,7 +27,7 @@ _TURNS: Final[dict[str, tuple[int, ...]]] = {"lt": (0,), "ge": (0,), "le": (1,),
 
 def cuts(values: Sequence[ir.Value], axis: E.Expr, size: int) -> tuple[int, ...]:
     """The positions at which a loop over `size` is cut; empty if it should stay whole."""
-    turns = sorted({t for v in ir.walk(values) if isinstance(v, ir.Op) for t in _turns(v, axis) if 0 < t < size})
+    turns = sorted({t for v in ir.walk(values) if isinstance(v, ir.Op) and v.name in _TURNS for t in _turns(v, axis) if 0 < t < size})
     edges = [0, *turns, size]
     if not turns or len(turns) >= MOST_PIECES or max(b - a for a, b in pairwise(edges)) < WORTHWHILE:
         return ()

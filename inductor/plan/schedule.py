@@ -17,6 +17,7 @@ from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.inline import Refusal, inline
 from inductor.ir.sizes import Size, nominal, product
+from inductor.plan.updates import prepare_updates
 
 SCHEDULE: Final = logs.artifact("schedule")
 FUSION: Final = logs.artifact("fusion")
@@ -43,7 +44,7 @@ class Nest:
 
 @dataclass(frozen=True, slots=True)
 class Single:
-    """A definition that is a separate step: a scan, a scatter, a matrix product, an extern call."""
+    """A definition that is a separate step: a scan, a scatter, a contraction, a recurrence, an extern call."""
 
     member: ir.Buffer
 
@@ -74,7 +75,7 @@ class Schedule:
 def schedule(program: ir.Program) -> Schedule:
     """Order and group the definitions of `program`. Time is nearly linear in their number."""
     program, refusals = inline(program)
-    program = _drop_unread(program)
+    program = _drop_unread(prepare_updates(program))
     steps: list[Step] = []
     home: dict[str, int] = {}  # buffer -> position of the step that makes it
     readers: dict[str, int] = {}  # input or buffer -> the last nest that reads it
@@ -83,6 +84,8 @@ def schedule(program: ir.Program) -> Schedule:
             continue
         at = _place(b, steps, home, readers, refusals)
         home[b.name] = at
+        if b.name in program.early_checks:  # nothing may join it: the kernels after it may write to inputs
+            continue
         for n in b.reads:
             readers[n] = at
     made = Schedule(program, tuple(steps), tuple(refusals))
@@ -97,12 +100,14 @@ def schedule(program: ir.Program) -> Schedule:
 def _drop_unread(program: ir.Program) -> ir.Program:
     """The program without definitions that are not needed. Calls with an effect are always needed."""
     needed = {r.buffer for r in program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in program.writes}
-    needed |= {w.input for w in program.writes} | set(program.inputs) | {n for n, _ in program.constants}
+    needed |= {w.input for w in program.writes} | set(program.early_checks) | set(program.inputs) | {n for n, _ in program.constants}
     calls = set()
     for b in reversed(list(program.buffers.values())):
         d = b.definition
         if isinstance(d, ir.Extern) and (b.name in needed or OPS[d.op].kind is Kind.EFFECT):
             calls.add(d.call)
+        if isinstance(d, ir.Recurrence) and not needed.isdisjoint(d.results):
+            needed.update(d.results)
         if b.name in needed or (isinstance(d, ir.Extern) and d.call in calls):
             needed.add(b.name)
             needed.update(b.reads)

@@ -127,7 +127,7 @@ def fj_philox(seed, low, high, lane):
     k = seed.to(tl.uint64)
     zero = tl.full([], 0, tl.uint32)
     a, b, c, d = tl.philox(k, low.to(tl.uint32), high.to(tl.uint32), zero, zero)
-    return tl.where(lane == 0, a, tl.where(lane == 1, b, tl.where(lane == 2, c, d))).to(tl.int64)
+    return tl.where(lane == 0, a, tl.where(lane == 1, b, tl.where(lane == 2, c, d)))
 
 def fj_wrapped(position, size):
     return tl.where(position < 0, position + size, position)

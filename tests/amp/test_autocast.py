@@ -9,8 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 import eager as torch
-from eager.base.fake import fake
-from eager.base.spec import TensorSpec
+from eager.base.spec import TensorSpec, fake
 from eager.nn import functional as F
 from eager.optable import autocast
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from eager import Tensor
-from fxir.base.example_inputs import fakes_like
 from fxir.ir.graph import Graph
 from fxir.ir.graph_module import GraphModule
 from fxir.region.aot import aot_compile, interpret
+from fxir.trace.trace import fakes_like
 
 
 def capture(fn: Callable[..., Any], n: int, root: dict[str, Any] | None = None) -> GraphModule:

@@ -151,7 +151,7 @@ def test_nothing_to_do_at_run_time_means_the_bare_artifact():
     x, y = gm.placeholder("x"), gm.placeholder("y")
     gm.output((gm.call_function(eager.add, (x, y)),))
     compiled = aot_compile(
-        GraphModule({}, gm), [eager.base.fake.fake_like(eager.randn(3))] * 1 + fakes_of([eager.randn(3)]), look
+        GraphModule({}, gm), [eager.base.spec.fake_like(eager.randn(3))] * 1 + fakes_of([eager.randn(3)]), look
     )
     assert compiled is made[0]
 
@@ -455,9 +455,9 @@ def test_errors_while_tracing_are_eagers():
 
 
 def test_data_dependent_programs_are_refused():
-    with pytest.raises(eager.base.fake.DataDependentError):
+    with pytest.raises(eager.base.spec.DataDependentError):
         compile_like(lambda x: x * x.sum().item(), [eager.randn(3)])
-    with pytest.raises(eager.base.fake.DataDependentError):
+    with pytest.raises(eager.base.spec.DataDependentError):
         compile_like(lambda x: x.nonzero(), [eager.randn(3)])
 
 

@@ -21,7 +21,7 @@ from tests.fxir.helpers import fakes_of
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 import eager
-from eager.base.fake import fake_like
+from eager.base.spec import fake_like
 from fxir.ir.fingerprint import graph_hash
 from fxir.ir.graph import Graph
 from fxir.trace.trace import trace

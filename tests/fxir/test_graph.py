@@ -14,8 +14,7 @@ from eager.base.spec import TensorSpec, spec_of
 from eager.optable.table import OPS
 from fxir.base.origin import Origin
 from fxir.ir.graph import Graph, GraphSignature
-from fxir.ir.graph_module import GraphModule
-from fxir.ir.interpreter import Interpreter
+from fxir.ir.graph_module import GraphModule, Interpreter
 from fxir.ir.listing import format_spec
 from fxir.ir.node import Node, NodeInfo, map_nodes, walk_nodes
 from fxir.ir.printer import print_python

@@ -6,8 +6,7 @@ import pytest
 
 import eager
 from eager.optable.table import OPS
-from fxir.ir.emit import physical_root
-from fxir.ir.graph import Graph
+from fxir.ir.graph import Graph, physical_root
 from fxir.ir.graph_module import GraphModule
 from fxir.ir.passes import PIPELINE, canonicalise, constant_fold, cse, dce, run_passes
 from fxir.ir.verifier import verify

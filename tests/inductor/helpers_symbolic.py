@@ -9,8 +9,7 @@ import numpy as np
 
 import eager
 from eager.base import dtypes
-from eager.base.fake import fake
-from eager.base.spec import TensorSpec
+from eager.base.spec import TensorSpec, fake
 from fxir.base.options import CompileOptions, GraphKind
 from fxir.ir.graph import Graph
 from fxir.symbols.shapes import MOST, ShapeEnv

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import eager as torch
-from eager.base.fake import fake_like
+from eager.base.spec import fake_like
 from eager.nn import functional as F
 from fxir.base.options import CompileOptions, GraphKind
 from fxir.trace.trace import trace

@@ -66,7 +66,7 @@ def run(
     tools = tools or toolchain.toolchain()
     code = gemm.render(p, "product", "finish" if epilogue else None, tools, choice, packed)
     real = REAL[p.dtype]
-    source = f"""{PRELUDE}{epilogue}{code.text}
+    source = f"""{PRELUDE}{epilogue}{code.text}{code.pack_text}
 EXPORT void segment(char **bufs, const Runtime *rt) {{
   product((const {real} *)bufs[0], (const {real} *)bufs[{3 if packed else 1}], ({real} *)bufs[2], 0, bufs, rt); }}"""
     library = folder / f"{len(list(folder.iterdir()))}.so"
@@ -82,7 +82,7 @@ EXPORT void segment(char **bufs, const Runtime *rt) {{
     plan = ArtifactPlan(
         (Spec(tuple(a.shape), a.stride(), p.dtype), Spec(tuple(b.shape), b.stride(), p.dtype)),
         (NewOutput(0, out),), (Allocation(p.batch * c_step * item),),
-        packs=(Pack(code.pack_symbol, 1, code.packed_bytes),) if packed else (),
+        packs=(Pack("product_pack", 1, code.packed_bytes),) if packed else (),
         steps=(NativeSegment("segment", 10**6),),
     )  # fmt: skip
     y = loader.load(plan, library, {}, name="gemm", single=True)(a, b)

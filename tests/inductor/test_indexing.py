@@ -2,7 +2,7 @@
 import pytest
 
 import eager as torch
-from eager.base.fake import fake_like
+from eager.base.spec import fake_like
 from eager.nn import functional as F
 from eager.optable.samples import samples_of
 from eager.optable.table import OPS

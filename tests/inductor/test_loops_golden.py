@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 import eager as torch
-from eager.base.fake import fake_like
+from eager.base.spec import fake_like
 from eager.nn import functional as F
 from fxir.trace.trace import trace
 from inductor.loops.steps import to_text

@@ -14,7 +14,7 @@ import pytest
 
 import eager
 from eager.autograd.grad_mode import no_grad
-from eager.base.fake import fake_like
+from eager.base.spec import fake_like
 from inductor import _native
 from inductor.artifact import format as artifact_format
 from inductor.artifact.format import (

@@ -12,7 +12,7 @@ import eager
 import eager.nn.functional as F
 from eager import nn
 from eager.autograd.grad_mode import no_grad
-from eager.base.fake import fake_like
+from eager.base.spec import fake_like
 from fxir.base.options import CompileOptions
 from fxir.ir.graph import Graph
 from fxir.ir.graph_module import GraphModule

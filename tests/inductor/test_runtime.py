@@ -19,7 +19,7 @@ import pytest
 
 import eager
 from eager.base import logs, settings
-from eager.base.fake import fake_like
+from eager.base.spec import fake_like
 from fxir.base.options import CompileOptions, GraphKind
 from fxir.ir.graph import Graph
 from fxir.ir.graph_module import GraphModule

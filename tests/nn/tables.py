@@ -8,7 +8,7 @@ import numpy as np
 
 import eager
 from eager._native import TensorBase
-from eager.base.fake import fake_like
+from eager.base.spec import fake_like
 from eager.optable.table import OPS, Op
 
 TensorOp = Op

@@ -9,8 +9,7 @@ import pytest
 
 import eager
 from eager.base.dtypes import can_cast
-from eager.base.fake import DataDependentError, fake_like
-from eager.base.spec import TensorSpec, is_dense, spec_of
+from eager.base.spec import DataDependentError, TensorSpec, fake_like, is_dense, spec_of
 from eager.optable import loop_api
 from eager.optable.indexing import flat_positions
 from eager.optable.registry import Kind

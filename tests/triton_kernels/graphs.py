@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 import eager as torch
-from eager.base.fake import fake
-from eager.base.spec import spec_of
+from eager.base.spec import fake, spec_of
 from eager.nn import functional as F
 from fxir.trace.trace import trace
 from inductor.base.target import SM_90, Target

@@ -26,7 +26,7 @@ import eager
 from dynamo.builtins.registry import Row
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.constant import NONE, Constant
+from dynamo.values.base import NONE, Constant
 from dynamo.values.ndarray import NdArrayValue
 from dynamo.values.objects import ClassValue
 from dynamo.values.protocols import Machine, Raised, Value

@@ -21,7 +21,7 @@ from dynamo.policy import callees
 from dynamo.policy.callees import ANSWERS
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.constant import NUMPY_SCALARS, Constant
+from dynamo.values.base import NUMPY_SCALARS, Constant
 from dynamo.values.ndarray import NdArrayValue
 from dynamo.values.protocols import Machine, Value
 from dynamo.values.sequences import ListValue, TupleValue

@@ -12,7 +12,7 @@ from dynamo.frames.frame import Frame
 from dynamo.frames.handlers import op
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.constant import Constant
+from dynamo.values.base import Constant
 from dynamo.values.functions import CellValue, FunctionValue
 from dynamo.values.mappings import DictValue, pairs_of
 from dynamo.values.objects import UserObject

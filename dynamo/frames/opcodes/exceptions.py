@@ -10,7 +10,7 @@ from dynamo.frames.frame import Frame
 from dynamo.frames.handlers import op
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.constant import NONE, Constant
+from dynamo.values.base import NONE, Constant
 from dynamo.values.objects import ClassValue, ExceptionValue
 from dynamo.values.protocols import Raised, Value
 from dynamo.values.sequences import TupleValue

@@ -9,7 +9,7 @@ from dynamo.frames.frame import Frame
 from dynamo.frames.handlers import op
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.constant import NONE, Constant, is_none
+from dynamo.values.base import NONE, Constant, is_none
 from dynamo.values.mappings import DictValue
 from dynamo.values.objects import ClassValue, UserObject
 from dynamo.values.protocols import Value

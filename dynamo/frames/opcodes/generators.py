@@ -7,7 +7,7 @@ from dynamo.frames.frame import Frame
 from dynamo.frames.handlers import Yield, op
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.constant import NONE, Constant
+from dynamo.values.base import NONE, Constant
 from dynamo.values.functions import GeneratorValue
 from dynamo.values.iterators import Iterator
 from dynamo.values.protocols import Value

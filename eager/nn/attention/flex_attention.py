@@ -16,7 +16,7 @@ from eager.nn.attention.mods import MaskMod as _mask_mod_signature
 from eager.nn.attention.mods import ScoreMod as _score_mod_signature
 from eager.nn.attention.mods import and_masks, create_mask, indices, is_score_mod, noop_mask, or_masks
 from eager.nn.functional.attention import _spread_heads
-from eager.optable.formulas import cast_to
+from eager.optable.declaration import cast_to
 from eager.optable.matmul import transpose_last
 from eager.optable.table import OPS
 

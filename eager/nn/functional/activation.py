@@ -13,7 +13,7 @@ from eager.base.dtypes import Category, scalar_name
 from eager.base.limits import finfo
 from eager.base.scalars import check_element
 from eager.base.warn import warn
-from eager.optable.formulas import cast_to, composition
+from eager.optable.declaration import cast_to, composition
 from eager.optable.out import write_out
 from eager.optable.precision import FLOAT32_ON_CUDA, FLOAT32_UNLESS_ASKED, LOWER
 from eager.optable.shape import in_layout_of, in_unary_layout

@@ -9,7 +9,7 @@ from eager.base.spec import preserve_strides
 from eager.base.warn import warn
 from eager.nn.functional.dropouts import dropout
 from eager.nn.functional.linears import linear
-from eager.optable.formulas import cast_to
+from eager.optable.declaration import cast_to
 from eager.optable.matmul import transpose_last
 from eager.optable.precision import LOWER
 from eager.optable.shape import laid_out

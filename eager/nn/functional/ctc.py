@@ -11,7 +11,7 @@ from eager._native import TensorBase
 from eager.base import dtypes
 from eager.nn.functional.loss import resolve_reduction
 from eager.optable.asserting import demand
-from eager.optable.formulas import cast_to
+from eager.optable.declaration import cast_to
 from eager.optable.precision import FLOAT32_ON_CPU
 from eager.optable.table import OPS
 from eager.public.record import public

@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 from eager.base import dtypes
-from eager.optable.formulas import cast_to
+from eager.optable.declaration import cast_to
 from eager.optable.precision import FLOAT32_ON_CPU
 from eager.optable.table import OPS
 from eager.public.record import public

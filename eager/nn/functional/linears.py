@@ -9,7 +9,7 @@ from eager.base.dtypes import c_name, promote_types, scalar_name
 from eager.base.spec import size_at
 from eager.functions.joining import broadcast_tensors
 from eager.optable.asserting import demand
-from eager.optable.formulas import cast_to
+from eager.optable.declaration import cast_to
 from eager.optable.out import write_out
 from eager.optable.precision import FLOAT32_ON_CUDA, LOWER, Policy, Precision
 from eager.optable.table import OPS

@@ -16,7 +16,7 @@ from eager.base.warn import warn
 from eager.nn.functional.activation import log_softmax
 from eager.nn.functional.linears import pairwise_distance
 from eager.optable.asserting import demand
-from eager.optable.formulas import cast_to, composition
+from eager.optable.declaration import cast_to, composition
 from eager.optable.gradient_strides import with_gradient
 from eager.optable.precision import FLOAT32, Policy, Precision
 from eager.optable.shape import in_layout_of

@@ -10,7 +10,7 @@ from eager.base import dtypes
 from eager.base.dtypes import scalar_name
 from eager.base.spec import is_channels_last, size_at
 from eager.base.symint import times_ratio
-from eager.optable.formulas import cast_to, composition
+from eager.optable.declaration import cast_to, composition
 from eager.optable.gradient_strides import with_gradient
 from eager.optable.nn import accumulator, batch_norm_strides, check_parameter_dtypes, require_floating
 from eager.optable.precision import FLOAT32_ON_CUDA

@@ -1,7 +1,7 @@
 """Recurrent layers as functions of their weights, and torch's functions lstm, gru, rnn_tanh and rnn_relu.
 
-The products with the input are computed for all time steps at once; the loop over time holds one product
-with the state and one fused op for the gates.
+The products with the input are computed for all time steps at once; all steps of a layer are then one op. Packed sequences,
+projections and halves run step by step: one product with the state and one fused op for the gates.
 """
 from __future__ import annotations
 
@@ -76,6 +76,8 @@ def _run_layer(mode: str, x: Tensor, batch_sizes: list[int] | None, initial: Sta
     gx = OPS["linear"](x, weights.weight_ih, weights.bias_ih)
     if mode == "LSTM" and gx.dtype is not initial[0].dtype:  # under autocast the whole layer runs in the low precision, as in torch
         initial = tuple(s.to(gx.dtype) for s in initial)
+    if batch_sizes is None and _is_one_op(gx, initial, weights):
+        return _as_one_op(mode, gx, initial, weights, reverse)
     step = make_step(mode, weights.weight_hh, weights.bias_hh, weights.weight_hr)
     if batch_sizes is None:
         outputs, state = _run(step, [gx[t] for t in range(gx.shape[0])], initial, reverse)
@@ -83,6 +85,25 @@ def _run_layer(mode: str, x: Tensor, batch_sizes: list[int] | None, initial: Sta
     starts = [sum(batch_sizes[:t]) for t in range(len(batch_sizes))]
     outputs, state = _run(step, [gx[s : s + b] for s, b in zip(starts, batch_sizes, strict=True)], initial, reverse)
     return OPS["cat"](outputs, 0), state
+
+
+def _is_one_op(gx: Tensor, initial: State, weights: Weights) -> bool:
+    """Whether all steps can run in one op, which rounds as the ops of a step do: not for halves, which round more often."""
+    same = all(x.dtype is gx.dtype for x in (*initial, weights.weight_hh))
+    return weights.weight_hr is None and gx.dtype.itemsize >= 4 and same and gx.ndim == 3 and gx.shape[1] == initial[0].shape[0]
+
+
+def _as_one_op(mode: str, gx: Tensor, initial: State, weights: Weights, reverse: bool) -> tuple[Tensor, State]:
+    last = 0 if reverse else gx.shape[0] - 1
+    recurrent = (weights.weight_hh, weights.bias_hh)
+    if mode == "LSTM":
+        y, c, _ = OPS["lstm_layer"](gx, *initial, *recurrent, reverse)
+        return y, (OPS["select"](y, 0, last), OPS["select"](c, 0, last))
+    if mode == "GRU":
+        y = OPS["gru_layer"](gx, *initial, *recurrent, reverse)[0]
+    else:
+        y = OPS["rnn_layer"](gx, *initial, *recurrent, "tanh" if mode == "RNN_TANH" else "relu", reverse)
+    return y, (OPS["select"](y, 0, last),)
 
 
 def run_layers(mode: str, x: Tensor, batch_sizes: list[int] | None, initial: State, weights: Sequence[Weights], rate: float,

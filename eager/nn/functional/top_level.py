@@ -16,7 +16,7 @@ from eager.functions.resampling import affine_grid, grid_sample
 from eager.nn.functional import activation, dropouts, linears, norm
 from eager.nn.functional import ctc as _ctc
 from eager.nn.functional import loss as _loss
-from eager.optable.formulas import cast_to
+from eager.optable.declaration import cast_to
 from eager.optable.nn import accumulator
 from eager.optable.out import write_out
 from eager.optable.precision import FLOAT32, FLOAT32_ON_CPU, FLOAT32_ON_CUDA, FLOAT32_UNLESS_ASKED, LOWER

@@ -9,9 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from fxir.ir.graph import Graph
-from fxir.ir.passes.canonicalise import canonicalise
-from fxir.ir.passes.constant_fold import constant_fold
-from fxir.ir.passes.cse import cse
+from fxir.ir.passes.simplify import canonicalise, constant_fold, cse
 from fxir.ir.verifier import verify
 
 Pass = Callable[[Graph], int]

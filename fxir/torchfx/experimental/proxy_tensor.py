@@ -9,12 +9,11 @@ from eager._tensor.tensor import Tensor
 from eager.base.spec import TensorSpec, contiguous_strides
 from eager.dispatch.calls import active_modes
 from eager.utils import _pytree as pytree
-from fxir.base.example_inputs import fakes_like
 from fxir.ir.graph import Graph
 from fxir.ir.graph_module import GraphModule
 from fxir.ir.node import map_nodes
 from fxir.symbols.shapes import ShapeEnv
-from fxir.trace.trace import TraceMode, run_traced, settle_symbols
+from fxir.trace.trace import TraceMode, fakes_like, run_traced, settle_symbols
 
 __all__ = ["get_proxy_mode", "make_fx"]
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from eager._tensor.tensor import Tensor
 from eager.base.dtypes import dtype
 from eager.utils import _pytree as pytree
-from fxir.ir.interpreter import Interpreter
+from fxir.ir.graph_module import Interpreter
 from fxir.ir.node import Node
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from eager.startup.places import ROOT
 
 # Today's numbers, with room for a few files by which Pythons differ; they only go down. The aim is 80 files and 1,500 switches.
-FILES = 123
-SWITCHES = 1_930
+FILES = 94
+SWITCHES = 1_510
 
 PROGRAM = """
 import sys

@@ -14,8 +14,7 @@ import pytest
 
 import dynamo
 import eager as torch
-from eager.base.fake import fake
-from eager.base.spec import spec_of
+from eager.base.spec import fake, spec_of
 from eager.optable.registry import Kind
 from eager.optable.samples import samples_of
 from eager.optable.table import OPS

@@ -181,7 +181,7 @@ def test_view_outside_its_storage_is_refused():
 
 
 def test_fakes_carry_metadata_and_no_data():
-    from eager.base.fake import DataDependentError, fake_like
+    from eager.base.spec import DataDependentError, fake_like
 
     f = fake_like(torch.randn(3, 4, requires_grad=True))
     y = (f.t() @ f).relu().sum(0)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import eager as torch
-from eager.public import steps
+from eager.public import wrapper
 
 
 def m(*shape: int) -> Any:
@@ -65,7 +65,7 @@ def test_gradients_flow() -> None:
 
 
 def test_it_warns_once() -> None:
-    steps._warned.clear()
+    wrapper._warned.clear()
     with pytest.warns(UserWarning, match=r"This overload of add_ is deprecated.*alpha"):
         m(2).add_(2, m(2))
     with warnings.catch_warnings(action="error"):

@@ -12,7 +12,7 @@ from eager.nn import functional as F  # noqa: N812 - torch's name
 from eager.optable import signatures
 from eager.optable.registry import Kind
 from eager.optable.table import OPS, Op
-from eager.public import argument_types, matching
+from eager.public import matching, wrapper
 
 X = torch.ones(2, 3)
 # Ops for whose tensors torch takes numbers, beside those with an overload for a number.
@@ -123,7 +123,7 @@ def test_signatures_of_torch_are_read_with_their_options() -> None:
 def test_arguments_of_known_classes_are_not_checked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     checked: list[str] = []
     monkeypatch.setattr(matching, "check", lambda *args, real=matching.check: (checked.append("schema"), real(*args))[1])
-    monkeypatch.setattr(argument_types, "refuse", lambda *args, real=argument_types.refuse: (checked.append("annotations"), real(*args))[1])
+    monkeypatch.setattr(wrapper, "refuse", lambda *args, real=wrapper.refuse: (checked.append("annotations"), real(*args))[1])
     x, at = torch.ones(3, 3), torch.zeros(3, 3, dtype=torch.int64)
     calls: dict[str, Callable[[], Any]] = {
         "matmul": lambda: x @ x, "rmatmul": lambda: torch.Tensor.__rmatmul__(x, x), "xlogy": lambda: torch.xlogy(x, x),

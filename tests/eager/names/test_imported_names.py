@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 import eager as torch
-from eager.base.fake import fake_like
+from eager.base.spec import fake_like
 from eager.utils import _pytree
 
 

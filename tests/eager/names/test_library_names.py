@@ -9,7 +9,7 @@ from eager._C import Graph
 from eager._C._functorch import get_unwrapped, is_batchedtensor, is_functorch_wrapped_tensor
 from eager._subclasses.fake_tensor import is_fake
 from eager.ao.quantization import FakeQuantizeBase, ObserverBase
-from eager.base.fake import fake_like
+from eager.base.spec import fake_like
 from eager.distributions.utils import _standard_normal, _sum_rightmost
 from eager.jit import _get_trace_graph
 from eager.serialization import DEFAULT_PROTOCOL

@@ -13,10 +13,9 @@ import eager as torch
 from eager import _native
 from eager.base.spec import TensorSpec, spec_of
 from eager.optable import attention, conv, pool, views
-from eager.optable.execute import arrays
 from eager.optable.memory import empty, from_array
 from eager.optable.samples import Make
-from eager.optable.table import OPS
+from eager.optable.table import OPS, arrays
 
 F = torch.nn.functional
 RNG = np.random.default_rng(21)

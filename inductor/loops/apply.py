@@ -14,14 +14,17 @@ from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, ceildiv, plain
+from inductor.loops.blocks import in_blocks
 from inductor.loops.cached_reads import cache_read
 from inductor.loops.combine import COMBINES
 from inductor.loops.contractions import expand, follow, share
 from inductor.loops.dependence import Access, accesses, carried, conflicts, private_part, separates
 from inductor.loops.narrow import narrow
+from inductor.loops.parts import in_parts
 from inductor.loops.reductions import in_columns, in_lanes, in_stages
 from inductor.loops.refusal import Refusal, Refused
 from inductor.loops.steps import (
+    Blocks,
     CacheRead,
     Columns,
     Cut,
@@ -33,6 +36,8 @@ from inductor.loops.steps import (
     Lanes,
     Localise,
     Mark,
+    Partials,
+    Parts,
     Reorder,
     Schedule,
     Share,
@@ -40,6 +45,7 @@ from inductor.loops.steps import (
     Stages,
     Step,
 )
+from inductor.loops.tiles import in_partials, objection
 from inductor.loops.tree import (
     Accumulate,
     Allocate,
@@ -109,12 +115,19 @@ def _perform(body: Block, step: Step) -> Block:
             return _join(body, step)
         case Lanes():
             return _lanes(body, step)
+        case Partials():
+            loop = _loop(body, step.axis)
+            return replace_statement(body, loop, in_partials(body, loop, step.width))
+        case Parts():
+            return in_parts(body, _loop(body, step.axis), step.size)
         case Columns():
             return _columns(body, step)
         case Stages():
             return _stages(body, step)
         case Follow():
             return follow(body, step.product, step.axis)
+        case Blocks():
+            return in_blocks(body, step.product, step.rows, step.columns, step.depth)
         case Expand():
             return expand(body, step.product)
     raise TypeError(f"apply: {step!r} is not a step")
@@ -287,6 +300,8 @@ def _mark(body: Block, step: Mark) -> Block:
     if step.kind in ("parallel", "vector"):
         for a, b in carried(loop):
             raise Refused(_depends(a.place, b.place))
+    if step.kind in ("grid", "lanes", "scan") and (reason := objection(body, loop, step.kind)):
+        raise Refused(reason)
     return replace_statement(body, loop, (Loop(loop.axis, loop.extent, step.kind, loop.body),))
 
 

@@ -1,7 +1,7 @@
 """Runs loops on numpy arrays, one iteration at a time: the oracle for schedules and for printed code.
 
-Loops that promise no order ("parallel", "vector") run their iterations in a shuffled order, so a schedule that breaks a
-dependence gives another result. A local begins with values that no program stores, so a read of uninitialised memory shows.
+Loops that promise no order run their iterations in a shuffled order, so a schedule that breaks a dependence gives another result.
+A local begins with values that no program stores, so a read of uninitialised memory shows.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size
 from inductor.loops.combine import COMBINES, folded
 from inductor.loops.tree import (
+    UNORDERED,
     Accumulate,
     Allocate,
     Block,
@@ -117,7 +118,7 @@ class _Interpreter:
     def _iterations(self, loop: Loop) -> Sequence[int]:
         n = self.size(loop.extent)
         order = list(range(n))
-        if loop.kind in ("parallel", "vector"):
+        if loop.kind in UNORDERED:
             self.order.shuffle(order)
         return order
 

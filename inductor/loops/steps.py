@@ -46,7 +46,7 @@ class FuseAxes(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """Sets how a loop runs: "parallel", "vector", "unrolled" or "serial"."""
+    """Sets how a loop runs (see `inductor.loops.tree.Loop`)."""
 
     axis: str
     kind: Kind
@@ -74,6 +74,26 @@ class Lanes(NamedTuple):
     axis: str
     lanes: int
     block: int
+
+
+class Partials(NamedTuple):
+    """Gives the reductions of an innermost loop a tile of `width` partial results, which are combined after the loop.
+
+    Element k of the tile takes iterations k, k + width, ... A partial result has the type of the reduction's state.
+    """
+
+    axis: str
+    width: int
+
+
+class Parts(NamedTuple):
+    """Reduces in two stages: parts of `size` iterations of the loop `axis`, each apart, then the results of the parts in order.
+
+    The loop is inside of one loop over rows, or of none.
+    """
+
+    axis: str
+    size: int
 
 
 class Columns(NamedTuple):
@@ -115,6 +135,18 @@ class Share(NamedTuple):
     result: str
 
 
+class Blocks(NamedTuple):
+    """Computes the contraction `product` by programs over blocks of `rows` x `columns` elements, adding up `depth` at a time.
+
+    The blocks are powers of two.
+    """
+
+    product: str
+    rows: int
+    columns: int
+    depth: int
+
+
 class Expand(NamedTuple):
     """Turns the contraction `product` into plain loops with a sum for each element."""
 
@@ -131,14 +163,16 @@ class CacheRead(NamedTuple):
     axis: str
 
 
-LoopStep: TypeAlias = Split | Cut | Reorder | FuseAxes | Mark | Distribute | Join | Lanes | Columns | Stages | Localise | CacheRead
-Step: TypeAlias = LoopStep | Follow | Share | Expand
+LoopStep: TypeAlias = (
+    Split | Cut | Reorder | FuseAxes | Mark | Distribute | Join | Lanes | Partials | Parts | Columns | Stages | Localise | CacheRead
+)
+Step: TypeAlias = LoopStep | Follow | Share | Blocks | Expand
 Schedule: TypeAlias = tuple[Step, ...]
 
 _NAMES: Final[dict[str, Any]] = {
     "split": Split, "cut": Cut, "reorder": Reorder, "fuse_axes": FuseAxes, "mark": Mark, "distribute": Distribute, "join": Join,
-    "lanes": Lanes, "columns": Columns, "stages": Stages, "localise": Localise, "follow": Follow, "share": Share,
-    "expand": Expand, "cache_read": CacheRead,
+    "lanes": Lanes, "partials": Partials, "parts": Parts, "columns": Columns, "stages": Stages, "localise": Localise, "follow": Follow,
+    "share": Share, "blocks": Blocks, "expand": Expand, "cache_read": CacheRead,
 }  # fmt: skip
 _WORD_OF: Final = {cls: name for name, cls in _NAMES.items()}
 

@@ -32,7 +32,8 @@ from inductor.ir.values import at_point, replace_loads
 from inductor.loops.combine import COMBINES
 
 REMEMBERED: Final = 2048  # statements or blocks whose facts are kept
-Kind: TypeAlias = Literal["serial", "parallel", "vector", "unrolled"]
+Kind: TypeAlias = Literal["serial", "parallel", "vector", "unrolled", "grid", "lanes", "scan"]
+UNORDERED: Final = frozenset({"parallel", "vector", "grid", "lanes"})  # kinds whose iterations run in any order
 Space: TypeAlias = Literal["register", "stack", "shared"]
 Indirect: TypeAlias = tuple[tuple[E.Sym, ir.Value], ...]
 
@@ -153,7 +154,15 @@ class Allocate(_Control):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loop(_Control):
-    """Runs the body for axis = 0..extent-1; `kind` says how. Only "serial" and "unrolled" keep the order of iterations."""
+    """Runs the body for axis = 0..extent-1; `kind` says how.
+
+    serial, unrolled    one iteration after another
+    parallel            on the threads of a pool, in any order
+    vector              the elements of vectors, in any order
+    grid                programs of a GPU, in any order
+    lanes               the elements along one axis of a tile, in any order; accumulations into one place are combined as a tree
+    scan                as "lanes", in order: a read of a running result sees the elements up to the current one
+    """
 
     axis: E.Sym
     extent: Size

@@ -8,7 +8,6 @@ is left out, so that the result is always legal.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from eager.base.dtypes import dtype
@@ -18,7 +17,6 @@ from inductor.ir.sizes import nominal, product
 from inductor.loops import attention
 from inductor.loops.apply import Refusal, apply
 from inductor.loops.build import build
-from inductor.loops.dependence import accesses
 from inductor.loops.steps import (
     CacheRead,
     Columns,
@@ -26,8 +24,6 @@ from inductor.loops.steps import (
     Distribute,
     Expand,
     Follow,
-    FuseAxes,
-    Join,
     Lanes,
     Localise,
     Mark,
@@ -40,19 +36,28 @@ from inductor.loops.steps import (
 )
 from inductor.loops.tree import (
     Accumulate,
-    Allocate,
     Block,
     Contract,
     Kernel,
     Loop,
     Store,
     loops_of,
-    places_of,
     values_of,
     walk,
 )
 from inductor.plan.pieces import cuts, line
 from inductor.plan.schedule import Nest
+from inductor.plan.scheduler import (
+    Scheduler,
+    chain_of,
+    find_loop,
+    fuse_axes,
+    join_all,
+    loop_made_of,
+    loops_in,
+    merge_axes,
+    path_to,
+)
 
 LANE_BYTES: Final = 64  # bytes of the running results of a reduction, side by side: at least one vector
 FEWEST_LANES: Final = 4
@@ -67,24 +72,6 @@ ATTENTION_QUERIES: Final = 64  # of a block
 ATTENTION_BYTES: Final = 128 << 10  # of the tiles of scores of a block
 ATTENTION_VECTORS: Final = 2  # vectors of queries whose maxima are computed side by side
 STAGE: Final = 8192  # elements of one block of a reduction without rows
-_MAX_JOINS: Final = 64  # loops at the root of one kernel
-
-
-@dataclass(slots=True)
-class _Scheduler:
-    """A kernel and the steps that made it."""
-
-    kernel: Kernel
-    steps: list[Step]
-
-    def attempt(self, step: Step) -> bool:
-        """Perform a step if it is legal."""
-        found = apply(self.kernel, (step,))
-        if isinstance(found, Refusal):
-            return False
-        self.kernel = found
-        self.steps.append(step)
-        return True
 
 
 def schedule_step(step: Nest, dtypes: Mapping[str, dtype], stored: Collection[str],
@@ -112,14 +99,14 @@ def schedule_product(product: ir.Buffer, after: Sequence[ir.Buffer], dtypes: Map
     names = {m.name for m in members}
     memory = {n: dtypes[n] for m in members for n in m.reads if n not in names}
     same = {given: name for name, given in (homes or {}).items() if name in names}
-    s = _Scheduler(build(members, memory, names - set(stored), (), same), [])
-    _join_all(s)
+    s = Scheduler(build(members, memory, names - set(stored), (), same), [])
+    join_all(s)
     loops = [x for x in s.kernel.body if isinstance(x, Loop)]
     for loop in loops:
-        axes = [x.axis.name for x in _chain(loop)]
-        _merge(s, axes)
-        _localise(s, _chain(_made_of(s.kernel, axes[0]))[-1].axis.name, [product.name])
-        step = Follow(product.name, _made_of(s.kernel, axes[0]).axis.name)
+        axes = [x.axis.name for x in chain_of(loop)]
+        merge_axes(s, axes)
+        _localise(s, chain_of(loop_made_of(s.kernel, axes[0]))[-1].axis.name, [product.name])
+        step = Follow(product.name, loop_made_of(s.kernel, axes[0]).axis.name)
         found = apply(s.kernel, (step,))
         if isinstance(found, Refusal):
             return found
@@ -145,8 +132,8 @@ def schedule_attention(buffers: Sequence[ir.Buffer], dtypes: Mapping[str, dtype]
 
 def schedule_recurrence(kernel: Kernel) -> tuple[Kernel, Schedule]:
     """The steps of a recurrence: loops over time stay in order, and inside of them contractions take the loops that follow them."""
-    s = _Scheduler(kernel, [])
-    _join_all(s)
+    s = Scheduler(kernel, [])
+    join_all(s)
     for block in _timed(s.kernel.body):
         names = [x.name if isinstance(x, Contract) else x.axis.name for x in block if isinstance(x, Contract | Loop)]
         before = ""
@@ -155,8 +142,8 @@ def schedule_recurrence(kernel: Kernel) -> tuple[Kernel, Schedule]:
             if loop is None:
                 before = name
             elif not _is_timed(loop):
-                _merge(s, [x.axis.name for x in _chain(loop)])
-                made = _made_of(s.kernel, name).axis.name
+                merge_axes(s, [x.axis.name for x in chain_of(loop)])
+                made = loop_made_of(s.kernel, name).axis.name
                 if not before or not s.attempt(Follow(before, made)):
                     _shape(s, made)
                 before = ""
@@ -186,8 +173,8 @@ def schedule_pointwise(kernel: Kernel) -> tuple[Kernel, Schedule]:
 
     Every temporary buffer that fits becomes a local.
     """
-    s = _Scheduler(kernel, [])
-    _join_all(s)
+    s = Scheduler(kernel, [])
+    join_all(s)
     roots = [x.axis.name for x in s.kernel.body if isinstance(x, Loop)]
     for name in roots:
         _shape(s, name)
@@ -201,12 +188,12 @@ def schedule_nest(kernel: Kernel, is_column: bool) -> tuple[Kernel, Schedule]:
 
     is_column: the loops reduce an outer axis while their innermost axis is contiguous in memory.
     """
-    s = _Scheduler(kernel, [])
+    s = Scheduler(kernel, [])
     if not is_column:
-        _join_all(s)
+        join_all(s)
         if len(s.kernel.body) > 1 or not isinstance(s.kernel.body[0], Loop):  # no row
             _localise(s, "")
-    for loop in _loops_in(s.kernel.body):
+    for loop in loops_in(s.kernel.body):
         if is_column:
             _columns(s, loop.axis.name)
         elif any(loop is x for x in s.kernel.body):
@@ -216,69 +203,39 @@ def schedule_nest(kernel: Kernel, is_column: bool) -> tuple[Kernel, Schedule]:
     return s.kernel, tuple(s.steps)
 
 
-def _loops_in(block: Block) -> list[Loop]:
-    """The loops of a block, apart from the locals around them."""
-    return [x for s in block for x in (_loops_in(s.body) if isinstance(s, Allocate) else [s]) if isinstance(x, Loop)]
-
-
-def _rows(s: _Scheduler, name: str) -> None:
+def _rows(s: Scheduler, name: str) -> None:
     """A loop over rows: one parallel loop, with the loops of a row inside."""
-    chain = [x.axis.name for x in _chain(_find(s.kernel, name))]
-    if not any(isinstance(x, Loop) for x in walk(_find(s.kernel, chain[-1]).body)) and len(chain) > 1:
+    chain = [x.axis.name for x in chain_of(find_loop(s.kernel, name))]
+    if not any(isinstance(x, Loop) for x in walk(find_loop(s.kernel, chain[-1]).body)) and len(chain) > 1:
         chain.pop()  # no reduction: the innermost loop is the loop of a row
-    row = _fused(s, chain)
+    row = fuse_axes(s, chain)
     _localise(s, row)
-    for loop in _loops_in(_find(s.kernel, row).body):
+    for loop in loops_in(find_loop(s.kernel, row).body):
         _inner(s, loop.axis.name)
     s.attempt(Mark(row, "parallel"))
 
 
-def _fused(s: _Scheduler, axes: list[str]) -> str:
-    """One loop of the outer loops `axes`; its name."""
-    name = axes[0]
-    for other in axes[1:]:
-        if not s.attempt(FuseAxes(name, other)):
-            break
-        name = f"{name}.{other}"
-    return name
-
-
-def _localise(s: _Scheduler, row: str, apart: Collection[str] = ()) -> None:
+def _localise(s: Scheduler, row: str, apart: Collection[str] = ()) -> None:
     """Make each temporary buffer a local of the innermost loop that holds all its uses, or of a loop around that one.
 
     row: the outermost of these loops; "" is the whole kernel. apart: temporary buffers that stay.
     """
     groups: dict[str, list[str]] = {}
     for buffer in sorted(s.kernel.temporary.difference(apart)):
-        groups.setdefault(_path(s, buffer, row)[-1], []).append(buffer)
+        groups.setdefault(path_to(s, buffer, row)[-1], []).append(buffer)
     for axis, buffers in groups.items():
         if not s.attempt(Localise(tuple(buffers), axis)):
             for buffer in buffers:
-                any(s.attempt(Localise((buffer,), outer)) for outer in reversed(_path(s, buffer, row)))
+                any(s.attempt(Localise((buffer,), outer)) for outer in reversed(path_to(s, buffer, row)))
 
 
-def _path(s: _Scheduler, buffer: str, row: str) -> list[str]:
-    """The loops from `row` inwards that each hold all uses of a buffer."""
-    path, body = [row], _find(s.kernel, row).body if row else s.kernel.body
-    while True:
-        users = [x for x in _loops_in(body) if _count((x,), buffer)]
-        if len(users) != 1 or _count(body, buffer) != _count((users[0],), buffer):
-            return path
-        path.append(users[0].axis.name)
-        body = users[0].body
-
-
-def _count(block: Block, buffer: str) -> int:
-    return sum(a.place.name == buffer for a in accesses(block))
-
-
-def _inner(s: _Scheduler, name: str) -> None:
+def _inner(s: Scheduler, name: str) -> None:
     """A loop of a row: few axes, and vectors or lanes innermost."""
-    axes = [x.axis.name for x in _chain(_find(s.kernel, name))]
-    _merge(s, axes)
-    chain = _chain(_made_of(s.kernel, name))
+    axes = [x.axis.name for x in chain_of(find_loop(s.kernel, name))]
+    merge_axes(s, axes)
+    chain = chain_of(loop_made_of(s.kernel, name))
     last = chain[-1]
-    inside = _loops_in(last.body)
+    inside = loops_in(last.body)
     if inside:
         for loop in inside:
             _inner(s, loop.axis.name)
@@ -289,7 +246,7 @@ def _inner(s: _Scheduler, name: str) -> None:
             s.attempt(Mark(axis, "vector"))
 
 
-def _lanes(s: _Scheduler, loop: Loop) -> None:
+def _lanes(s: Scheduler, loop: Loop) -> None:
     """Running results side by side, as many as fill a vector and the loop."""
     sizes = [v.dtype.itemsize for x in walk(loop.body) if isinstance(x, Accumulate) for v in x.values]
     lanes = LANE_BYTES // min(sizes)
@@ -299,26 +256,26 @@ def _lanes(s: _Scheduler, loop: Loop) -> None:
         s.attempt(Lanes(loop.axis.name, lanes, CASCADE))
 
 
-def _everything(s: _Scheduler, name: str) -> None:
+def _everything(s: Scheduler, name: str) -> None:
     """A reduction without rows: in stages if it is long."""
-    axes = [x.axis.name for x in _chain(_find(s.kernel, name))]
-    count = product(x.extent for x in _chain(_find(s.kernel, name)))
+    axes = [x.axis.name for x in chain_of(find_loop(s.kernel, name))]
+    count = product(x.extent for x in chain_of(find_loop(s.kernel, name)))
     if isinstance(count, int) and count <= 2 * STAGE:
         _inner(s, name)
         return
-    _merge(s, axes)
-    whole = _fused(s, [x.axis.name for x in _chain(_made_of(s.kernel, name))])
+    merge_axes(s, axes)
+    whole = fuse_axes(s, [x.axis.name for x in chain_of(loop_made_of(s.kernel, name))])
     if s.attempt(Stages(whole, STAGE)):
-        _lanes(s, _find(s.kernel, f"{whole}_i_s"))
+        _lanes(s, find_loop(s.kernel, f"{whole}_i_s"))
     else:
         _inner(s, whole)
 
 
-def _columns(s: _Scheduler, name: str) -> None:
+def _columns(s: Scheduler, name: str) -> None:
     """Groups of columns in parallel, each over all reduced rows."""
-    chain = [x.axis.name for x in _chain(_find(s.kernel, name))]
-    for loop in _loops_in(_find(s.kernel, chain[-1]).body):
-        _merge(s, [x.axis.name for x in _chain(loop)])
+    chain = [x.axis.name for x in chain_of(find_loop(s.kernel, name))]
+    for loop in loops_in(find_loop(s.kernel, chain[-1]).body):
+        merge_axes(s, [x.axis.name for x in chain_of(loop)])
     if not s.attempt(Columns(chain[-1], COLUMN_WIDTH, CASCADE)):
         _rows(s, name)
         return
@@ -326,14 +283,14 @@ def _columns(s: _Scheduler, name: str) -> None:
     outer = [*chain[:-1], *([group] if any(x.axis.name == group for x in walk(s.kernel.body) if isinstance(x, Loop)) else [])]
     if outer:
         s.attempt(Mark(outer[0], "parallel"))
-        _fused(s, outer)
+        fuse_axes(s, outer)
 
 
 def schedule_rows(kernel: Kernel) -> tuple[Kernel, Schedule]:
     """Loops whose inner axis keeps its order, such as scans: the outer axes run in parallel."""
-    s = _Scheduler(kernel, [])
+    s = Scheduler(kernel, [])
     for loop in [x for x in kernel.body if isinstance(x, Loop)]:
-        row = _fused(s, [x.axis.name for x in _chain(loop)])
+        row = fuse_axes(s, [x.axis.name for x in chain_of(loop)])
         s.attempt(Mark(row, "parallel"))
     return s.kernel, tuple(s.steps)
 
@@ -344,10 +301,10 @@ def schedule_scatter(kernel: Kernel) -> tuple[Kernel, Schedule]:
     Where the innermost loop alone moves along the written memory, its iterations never write one element twice: parts of it run in
     parallel, each through all outer loops in order.
     """
-    s = _Scheduler(kernel, [])
+    s = Scheduler(kernel, [])
     for loop in [x for x in kernel.body if isinstance(x, Loop)]:
-        chain = [x.axis.name for x in _chain(loop)]
-        last = _chain(loop)[-1]
+        chain = [x.axis.name for x in chain_of(loop)]
+        last = chain_of(loop)[-1]
         size = next((n for n in PARTS if isinstance(last.extent, int) and last.extent % n == 0 and last.extent >= 2 * n), 0)
         name = last.axis.name
         if not size or not s.attempt(Split(name, size)):
@@ -358,41 +315,10 @@ def schedule_scatter(kernel: Kernel) -> tuple[Kernel, Schedule]:
     return s.kernel, tuple(s.steps)
 
 
-def _join_all(s: _Scheduler) -> None:
-    """Join neighbours at the root and then, level by level, the loops inside of them."""
-    blocks = [s.kernel.body]
-    while blocks:
-        block = blocks.pop()
-        names = [x.axis.name for x in _loops_in(block)][:_MAX_JOINS]
-        kept = names[:1]
-        for name in names[1:]:
-            if not s.attempt(Join(kept[-1], name)):
-                kept.append(name)
-        blocks += [_find(s.kernel, name).body for name in kept]
-
-
-def _find(kernel: Kernel, name: str) -> Loop:
-    return next(x for x in walk(kernel.body) if isinstance(x, Loop) and x.axis.name == name)
-
-
-def _made_of(kernel: Kernel, name: str) -> Loop:
-    """The loop `name`, or the loop that was made of it and others."""
-    parts = set(name.split("."))
-    return next(x for x in walk(kernel.body) if isinstance(x, Loop) and parts <= set(x.axis.name.split(".")))
-
-
-def _chain(loop: Loop) -> list[Loop]:
-    """The loop and the loops that are each the whole body of the one before."""
-    chain = [loop]
-    while len(chain[-1].body) == 1 and isinstance(chain[-1].body[0], Loop):
-        chain.append(chain[-1].body[0])
-    return chain
-
-
-def _shape(s: _Scheduler, name: str) -> None:
+def _shape(s: Scheduler, name: str) -> None:
     """Merge the axes of one loop nest, make its locals and mark its loops."""
-    _merge(s, [x.axis.name for x in _chain(_find(s.kernel, name))])
-    chain = _chain(_made_of(s.kernel, name))
+    merge_axes(s, [x.axis.name for x in chain_of(find_loop(s.kernel, name))])
+    chain = chain_of(loop_made_of(s.kernel, name))
     _localise(s, chain[0].axis.name)
     outer, inner = [x.axis.name for x in chain[:-1]], chain[-1].axis.name
     if not outer:
@@ -403,11 +329,11 @@ def _shape(s: _Scheduler, name: str) -> None:
         tiled = _register_tiles(s, outer, chain[-2], chain[-1]) or _tile(s, outer, chain[-2], chain[-1])
         if tiled:
             for loops in tiled:
-                s.attempt(Mark(_fused(s, loops), "parallel"))
+                s.attempt(Mark(fuse_axes(s, loops), "parallel"))
             return
     for axis in _pieces(s, inner):
         s.attempt(Mark(axis, "vector"))
-    s.attempt(Mark(_fused(s, outer), "parallel"))
+    s.attempt(Mark(fuse_axes(s, outer), "parallel"))
 
 
 def _is_read_across(outer: Loop, inner: Loop) -> bool:
@@ -422,7 +348,7 @@ def _across(outer: Loop, inner: Loop) -> list[ir.Load]:
     return list(dict.fromkeys([x for x in loads if _runs_along(x, outer, inner)]))
 
 
-def _register_tiles(s: _Scheduler, outer: list[str], row: Loop, column: Loop) -> list[list[str]]:
+def _register_tiles(s: Scheduler, outer: list[str], row: Loop, column: Loop) -> list[list[str]]:
     """Tiles that are transposed in registers, each by one copy to a local, and separate loops for the rows and columns that fill none.
 
     outer: the loops around `column`, the last of which is `row`. Result: groups of loops to run in parallel; none if no tiles are made.
@@ -449,7 +375,7 @@ def _register_tiles(s: _Scheduler, outer: list[str], row: Loop, column: Loop) ->
     return [[*outer[:-1], f"{i}_o"], *([[f"{i}_t"]] if rest_rows else []), *([[f"{i}_1"]] if rest_columns else [])]
 
 
-def _all(s: _Scheduler, steps: Sequence[Step]) -> bool:
+def _all(s: Scheduler, steps: Sequence[Step]) -> bool:
     """Perform all steps, or none if one is refused."""
     before, done = s.kernel, len(s.steps)
     if all(s.attempt(step) for step in steps):
@@ -458,7 +384,7 @@ def _all(s: _Scheduler, steps: Sequence[Step]) -> bool:
     return False
 
 
-def _tile(s: _Scheduler, outer: list[str], row: Loop, column: Loop) -> list[list[str]]:
+def _tile(s: Scheduler, outer: list[str], row: Loop, column: Loop) -> list[list[str]]:
     """Tiles of two loops: the cache lines that a tile loads are used up before they leave the nearest cache.
 
     outer: the loops around `column`, the last of which is `row`. Result: groups of loops to run in parallel; none if no tiles are made.
@@ -489,21 +415,9 @@ def _runs_along(x: ir.Load, outer: Loop, inner: Loop) -> bool:
     return isinstance(along, E.Int) and abs(along.value) == 1 and isinstance(across, E.Int) and abs(across.value) >= FAR
 
 
-def _merge(s: _Scheduler, axes: list[str]) -> None:
-    """Make one loop of two neighbours where no index becomes harder to compute, from the inside out."""
-    for k in range(len(axes) - 2, -1, -1):
-        before, steps = s.kernel, len(s.steps)
-        if not s.attempt(FuseAxes(axes[k], axes[k + 1])):
-            continue
-        if _hardness(s.kernel.body) > _hardness(before.body):
-            s.kernel, s.steps = before, s.steps[:steps]
-        else:
-            axes[k] = f"{axes[k]}.{axes[k + 1]}"
-
-
-def _pieces(s: _Scheduler, axis: str) -> Iterator[str]:
+def _pieces(s: Scheduler, axis: str) -> Iterator[str]:
     """The innermost loops after the cuts of a loop where its conditions change."""
-    loop = _find(s.kernel, axis)
+    loop = find_loop(s.kernel, axis)
     values = [v for x in walk(loop.body) for v in values_of(x)]
     at = cuts(values, loop.axis, loop.extent) if isinstance(loop.extent, int) else ()
     if not at or not s.attempt(Cut(axis, at)):
@@ -513,12 +427,6 @@ def _pieces(s: _Scheduler, axis: str) -> Iterator[str]:
         size = line([v for x in walk(piece.body) for v in values_of(x)], piece.axis, piece.extent)
         name = piece.axis.name
         yield f"{name}_i" if size and s.attempt(Split(name, size)) else name
-
-
-def _hardness(block: Block) -> int:
-    """The number of divisions and remainders in all index expressions, counted in each statement."""
-    statements = walk(block)
-    return ir.divisions([e for s in statements for e in (*(p.index for p in places_of(s)), *ir.expressions_in(values_of(s)))])
 
 
 __all__ = [

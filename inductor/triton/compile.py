@@ -15,7 +15,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from inductor.triton.kernels import TritonKernel
+from eager.base import settings
+from inductor.triton.kernel import TritonKernel
+from inductor.triton.values import SIGNATURE
 
 
 class TritonUnavailable(RuntimeError):
@@ -62,36 +64,50 @@ def jit_function(kernel: TritonKernel) -> Any:
 
 
 def compile_kernel(kernel: TritonKernel, capability: int = 90) -> Cubin:
-    """Machine code for sm_<capability>. Pointers are assumed to be 16-byte aligned, like all memory of the allocator.
+    """Machine code for sm_<capability>, which Triton keeps in the folder "triton" of the artifact folder.
 
+    Pointers are assumed to be 16-byte aligned, like all memory of the allocator: a caller copies an input that is not.
     Raises: TritonUnavailable; any error of Triton's compiler for a faulty kernel. Checks that the code's parameters are the
-    pointers, xnumel and Triton's two hidden pointers, in this order.
+    pointers, the sizes and Triton's two hidden pointers, in this order.
     """
     triton = load_triton()
     compiler = importlib.import_module("triton.compiler")
     target = importlib.import_module("triton.backends.compiler").GPUTarget("cuda", capability, 32)
     fn = jit_function(kernel)
-    names = fn.arg_names
-    signature = {**dict(kernel.signature), **{n: "constexpr" for n, _ in kernel.constants}}
-    constants = {(names.index(n),): v for n, v in kernel.constants}
-    aligned = {(names.index(n),): [["tt.divisibility", 16]] for n, t in kernel.signature if t.startswith("*")}
-    source = compiler.ASTSource(fn, signature, constants, aligned)
-    made = triton.compile(source, target=target, options={"num_warps": kernel.num_warps, "enable_fp_fusion": True})
+    types = [SIGNATURE[t] for t in kernel.dtypes] + ["i64"] * len(kernel.sizes)
+    signature = dict(zip(fn.arg_names, types, strict=True))
+    aligned = {(k,): [["tt.divisibility", 16]] for k, t in enumerate(types) if t.startswith("*")}
+    source = compiler.ASTSource(fn, signature, {}, aligned)
+    options = {"num_warps": kernel.num_warps, "num_stages": kernel.num_stages, "enable_fp_fusion": True}
+    with triton.knobs.cache.scope():
+        triton.knobs.cache.dir = str(settings.current().cache.dir / "triton")
+        made = triton.compile(source, target=target, options=options)
     ptx = made.asm["ptx"]
     parameters = re.findall(r"\.param \.(\w+)", ptx.split(".entry")[1].split(")")[0])
-    expected = len(kernel.signature) + 2
+    expected = len(types) + 2
     if len(parameters) != expected:
         raise RuntimeError(f"triton: {kernel.name} has {len(parameters)} parameters in its PTX, expected {expected}")
     return Cubin(kernel.name, capability, made.asm["cubin"], ptx, int(made.metadata.shared), kernel.num_warps)
 
 
-def resources(cubin: Cubin) -> Resources:
-    """Registers, stack and spills, read from the machine code by the CUDA tool that comes with Triton."""
-    tool = Path(str(load_triton().__file__)).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
+def _dump(cubin: Cubin, tool: str, *options: str) -> str:
+    """The output of a CUDA tool that comes with Triton, for machine code."""
+    path = Path(str(load_triton().__file__)).parent / "backends" / "nvidia" / "bin" / tool
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin.code)
         file.flush()
-        text = subprocess.run([tool, "--dump-resource-usage", file.name], capture_output=True, text=True, check=True).stdout
+        return subprocess.run([path, *options, file.name], capture_output=True, text=True, check=True).stdout
+
+
+def instructions(cubin: Cubin) -> list[str]:
+    """The instructions of the machine code, by their full names, such as `LDG.E.128`."""
+    text = _dump(cubin, "cuobjdump", "-sass")
+    return re.findall(r"^\s+/\*[0-9a-f]{4}\*/\s+(?:@!?U?P\w+ )?([A-Z][\w.]*)", text, re.MULTILINE)
+
+
+def resources(cubin: Cubin) -> Resources:
+    """Registers, stack and spills, read from the machine code by the CUDA tool that comes with Triton."""
+    text = _dump(cubin, "cuobjdump", "--dump-resource-usage")
     found = re.search(r"REG:(\d+) STACK:(\d+).*?LOCAL:(\d+)", text)
     if found is None:
         raise RuntimeError(f"triton: cannot read the resource usage of {cubin.name}: {text[-300:]}")

@@ -1,13 +1,12 @@
-"""Loop values as Triton expressions: one assignment per distinct value.
+"""Operations on values as Triton expressions: the table from `inductor.ir.definitions.OPS` to source.
 
-Owns the table from `inductor.ir.definitions.OPS` to Triton source. It does not depend on kernels, blocks or masks, except the
-two strings that it receives for a load.
+Owns types, numbers and operations. It does not depend on loops, tiles or masks.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from typing import Final
 
 from eager.base import dtypes
@@ -27,156 +26,155 @@ SIGNATURE: Final[dict[dtype, str]] = {
     dtypes.int64: "*i64", dtypes.float16: "*fp16", dtypes.bfloat16: "*bf16", dtypes.float32: "*fp32",
     dtypes.float64: "*fp64", dtypes.uint16: "*u16", dtypes.uint32: "*u32", dtypes.uint64: "*u64",
 }  # fmt: skip
+CHECKS: Final = frozenset({"check_index", "wrap_index"})  # `inductor.triton.loops` prints them: they depend on masks
 
-_INFIX: Final = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-    "logical_and": "&", "logical_or": "|", "logical_xor": "^", "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^",
-    "left_shift": "<<", "right_shift": ">>",
-}  # fmt: skip
-_CALLS: Final = {
-    "exp": "tl.exp({0})", "exp2": "tl.exp2({0})", "log": "tl.log({0})", "log2": "tl.log2({0})", "sqrt": "tl.sqrt_rn({0})",
-    "rsqrt": "tl.rsqrt({0})", "sin": "tl.sin({0})", "cos": "tl.cos({0})", "floor": "tl.floor({0})", "ceil": "tl.ceil({0})",
-    "abs": "tl.abs({0})", "neg": "-{0}", "bitwise_not": "~{0}", "logical_not": "({0} == 0)",
-    "maximum": "tl.maximum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)",
-    "minimum": "tl.minimum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)",
-    "where": "tl.where({0}, {1}, {2})", "isnan": "({0} != {0})", "isinf": "(tl.abs({0}) == float('inf'))",
-    "isfinite": "(tl.abs({0}) < float('inf'))", "sign": "(tl.where({0} > 0, 1, 0) - tl.where({0} < 0, 1, 0)).to({T})",
-    "round": "libdevice.rint({0})", "copysign": "libdevice.copysign({0}, {1})",
-}  # fmt: skip
-CHECKS: Final = frozenset({"check_index", "wrap_index"})
-CHECKS_POINTER: Final = "checks_ptr"
-_LIBDEVICE: Final = frozenset(
-    "expm1 log10 log1p tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 erf erfc erfinv lgamma digamma trunc fmod "
-    "pow hypot signbit".split()
-)
-_INTEGER: Final = {  # Triton divides towards zero
-    "floordiv": "({0} // {1} - tl.where(({0} % {1} != 0) & (({0} < 0) != ({1} < 0)), 1, 0))",
-    "remainder": "(({0} % {1}) + tl.where(({0} % {1} != 0) & (({0} < 0) != ({1} < 0)), {1}, 0))",
-    "truncdiv": "({0} // {1})",
-    "fmod": "({0} % {1})",
-    "maximum": "tl.maximum({0}, {1})",
-    "minimum": "tl.minimum({0}, {1})",
-}
+COMPARE: Final = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_BITS: Final = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
+_LOGIC: Final = {"logical_and": "&", "logical_or": "|", "logical_xor": "^"}
+_ARITHMETIC: Final = {"add": "+", "sub": "-", "mul": "*"}
+_INFIX: Final = frozenset({*COMPARE, *_BITS, *_ARITHMETIC, "where"})  # their operands may be plain numbers
+_HALF: Final = (dtypes.float16, dtypes.bfloat16)
+# dtypes to which floats convert through int64; to the other integers through int32 (see `inductor.cpp.values`)
+_THROUGH: Final = {dtypes.int64: "fj_to_i64", dtypes.uint32: "fj_to_i64", dtypes.uint64: "fj_to_u64"}
+
+# {0} and {1} are operands, {T} is the type of the result
 _FLOATING: Final = {
-    "floordiv": "tl.floor({0} / {1})",
-    "remainder": "fj_remainder({0}, {1})",
-    "truncdiv": "libdevice.trunc({0} / {1})",
-}
+    "floor": "tl.floor({0})", "ceil": "tl.ceil({0})", "abs": "tl.abs({0})", "neg": "({0} * -1.0)", "round": "libdevice.rint({0})",
+    "sign": "fj_sign_f({0})", "truncdiv": "libdevice.trunc({0} / {1})", "floordiv": "fj_floordiv_f({0}, {1}, {0} / {1})",
+    "remainder": "fj_remainder_f({0}, {1})", "maximum": "tl.maximum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)",
+    "minimum": "tl.minimum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)", "pow": "fj_pow_f({0}, {1})", "digamma": "fj_digamma({0})",
+    "isnan": "({0} != {0})", "isinf": "(tl.abs({0}) == float('inf'))", "isfinite": "(tl.abs({0}) < float('inf'))",
+    "div": "{0} / {1}", "sqrt": "tl.sqrt({0})",
+}  # fmt: skip
+_FLOAT32: Final = {  # the plain forms round less well
+    "div": "tl.div_rn({0}, {1})", "sqrt": "tl.sqrt_rn({0})", "truncdiv": "libdevice.trunc(tl.div_rn({0}, {1}))",
+    "floordiv": "fj_floordiv_f({0}, {1}, tl.div_rn({0}, {1}))", "signbit": "({0}.to(tl.int32, bitcast=True) < 0)",
+}  # fmt: skip
+_FLOAT64: Final = {
+    "maximum": "fj_maximum_f({0}, {1})", "minimum": "fj_minimum_f({0}, {1})", "signbit": "({0}.to(tl.int64, bitcast=True) < 0)",
+}  # fmt: skip
+_LIBDEVICE: Final = frozenset(
+    "exp exp2 expm1 log log2 log10 log1p rsqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 hypot erf erfc "
+    "erfinv lgamma trunc fmod copysign".split()
+)
+_SIGNED: Final = {
+    "floordiv": "fj_floordiv({0}, {1})", "truncdiv": "fj_truncdiv({0}, {1})", "remainder": "fj_floormod({0}, {1})",
+    "fmod": "fj_fmod({0}, {1})", "left_shift": "fj_left_shift({0}, {1})", "right_shift": "fj_right_shift({0}, {1})",
+    "pow": "fj_pow({0}, {1})", "abs": "tl.abs({0})", "signbit": "({0} < 0)",
+}  # fmt: skip
+_UNSIGNED: Final = {
+    "floordiv": "fj_truncdiv_u({0}, {1})", "truncdiv": "fj_truncdiv_u({0}, {1})", "remainder": "fj_fmod_u({0}, {1})",
+    "fmod": "fj_fmod_u({0}, {1})", "left_shift": "fj_left_shift_u({0}, {1})", "right_shift": "fj_right_shift_u({0}, {1})",
+    "pow": "fj_power({0}, {1})", "abs": "{0}", "signbit": "({0} != {0})",
+}  # fmt: skip
+_INTEGER: Final = {
+    "neg": "(0 - {0})", "sign": "fj_sign({0})", "maximum": "tl.maximum({0}, {1})", "minimum": "tl.minimum({0}, {1})",
+    "bitwise_not": "(~{0})", "isnan": "({0} != {0})", "isinf": "({0} != {0})", "isfinite": "({0} == {0})",
+    "floor": "{0}", "ceil": "{0}", "round": "{0}", "trunc": "{0}",
+}  # fmt: skip
+_BOOL: Final = {
+    "add": "({0} | {1})", "mul": "({0} & {1})", "maximum": "({0} | {1})", "minimum": "({0} & {1})", "bitwise_not": "({0} == 0)",
+    "abs": "{0}", "sign": "{0}", "neg": "{0}", "signbit": "({0} != {0})",
+}  # fmt: skip
 
 
-def literal(value: float | bool, of: dtype) -> str:
-    """A number as Triton source, with the dtype `of` if Triton would infer another dtype."""
-    if of is dtypes.bool_:
-        return f"tl.full([1], {int(bool(value))}, tl.int1)"
-    if of.is_integral:
-        return f"tl.full([1], {int(value)}, {TYPE[of]})"
+class Unprintable(NotImplementedError):
+    """A kernel, or a part of it, that has no form in Triton; the message says why."""
+
+
+def type_of(of: dtype) -> str:
+    """The Triton type of a dtype. Raises: Unprintable."""
+    if of not in TYPE:
+        raise Unprintable(f"triton: there is no type for {of.name}; allowed: {', '.join(t.name for t in TYPE)}")
+    return TYPE[of]
+
+
+def literal(value: bool | int | float, of: dtype) -> str:
+    """A number as a Triton scalar of type `of`."""
+    if of in _HALF:  # the interpreter has no numbers of half precision
+        return f"tl.full([], {number(value, of)}, tl.float32).to({type_of(of)})"
+    return f"tl.full([], {number(value, of)}, {type_of(of)})"
+
+
+def number(value: bool | int | float, of: dtype) -> str:
+    """A number as plain source."""
+    if of is dtypes.bool_ or of.is_integral:
+        return str(int(value))
     if math.isnan(value):
-        text = "float('nan')"
-    elif math.isinf(value):
-        text = "float('inf')" if value > 0 else "float('-inf')"
-    else:
-        text = repr(float(value))
-    return text if of is dtypes.float32 else f"tl.full([1], {text}, {TYPE[of]})"
+        return "float('nan')"
+    if math.isinf(value):
+        return "float('inf')" if value > 0 else "float('-inf')"
+    return repr(float(value))
 
 
-def index_source(e: E.IntLike, names: Mapping[str, str]) -> str:
-    """An index expression over loop variables, named by `names`."""
-    return printing.to_source(e, printing.TRITON.with_symbols(lambda s: names.get(s.name, s.name)))
+def index_source(e: E.IntLike, names: dict[str, str]) -> str:
+    """An index expression over loop variables and sizes, which are written as `names` says."""
+    return printing.to_source(e, printing.TRITON.with_names(names))
 
 
-class ValuePrinter:
-    """Prints values into `lines`, each distinct value once, and returns the names that hold them.
+def _operand(a: ir.Value, name: str, is_plain: bool) -> str:
+    """A constant operand: a plain number where another operand gives it its type."""
+    if isinstance(a, ir.Const) and is_plain and a.dtype is not dtypes.bool_ and a.dtype not in _HALF:
+        text = number(a.value, a.dtype)
+        return f"({text})" if text.startswith("-") else text
+    return name
 
-    load: (buffer, index source, mask value name or None) -> source of the load; names: loop variables by symbol.
-    mask: the variable that is true for the elements of the block that exist; only their index checks can fail.
-    """
 
-    def __init__(self, lines: list[str], names: Mapping[str, str], load: Callable[[ir.Load, str, str | None], str],
-                 mask: str, prefix: str = "tmp") -> None:  # fmt: skip
-        self.lines, self.names, self.load, self.mask, self.prefix = lines, dict(names), load, mask, prefix
-        self.known: dict[ir.Value, str] = {}
-
-    def print(self, root: ir.Value) -> str:
-        """The name (or literal) that holds `root`; new lines are appended as needed."""
-        for v in ir.walk([root]):
-            if v not in self.known:
-                self.known[v] = self._hold(self._source(v), v)
-        return self.known[root]
-
-    def _hold(self, source: str, v: ir.Value) -> str:
-        if isinstance(v, ir.Const):
-            return source
-        name = f"{self.prefix}{len(self.lines)}"
-        self.lines.append(f"{name} = {source}")
-        return name
-
-    def _source(self, v: ir.Value) -> str:
-        if isinstance(v, ir.Const):
-            return literal(v.value, v.dtype)
-        if isinstance(v, ir.Index):
-            return f"({index_source(v.expr, self.names)}).to(tl.int64)"
-        if isinstance(v, ir.Load):
-            names = {**self.names, **{s.name: self.known[x] for s, x in v.indirect}}
-            return self.load(v, index_source(v.index, names), None if v.mask is None else self.known[v.mask])
-        if isinstance(v, ir.Op):
-            return self._operation(v)
-        raise TypeError(f"triton: no form for a {type(v).__name__}")
-
-    def _operation(self, v: ir.Op) -> str:
-        args = [self.known[a] for a in v.args]
-        if v.name == "cast":
-            return _cast(args[0], v.args[0].dtype, v.dtype)
-        if v.name == "philox":
-            seed, low, high, _lane = args
-            words = f"tl.philox({seed}.to(tl.uint64), {low}.to(tl.uint32), {high}.to(tl.uint32), 0, 0)"
-            which = v.args[3]
-            if not isinstance(which, ir.Const):
-                raise NotImplementedError("triton: philox with a lane that is not constant")
-            return f"{words}[{int(which.value)}]"
-        if v.name in CHECKS:
-            return self._checked(v.name, args[0], args[1], v.args[2])
-        operand = v.args[0].dtype
-        table = _INTEGER if operand.is_integral else _FLOATING
+def operation(v: ir.Op, names: Sequence[str]) -> str:
+    """Source of one operation on named operands. Raises: Unprintable."""
+    of = v.args[0].dtype
+    values = v.args[1:] if v.name == "where" else v.args
+    has_type = v.name in _INFIX and any(not isinstance(a, ir.Const) for a in values)
+    args = [_operand(a, n, has_type) for a, n in zip(v.args, names, strict=True)]
+    if v.name == "cast":
+        return cast(args[0], of, v.dtype)
+    if v.name == "where":
+        return f"tl.where({', '.join([names[0], *args[1:]])})"
+    if v.name == "philox":
+        return f"fj_philox({', '.join(args)})"
+    if v.name in COMPARE and of is dtypes.bool_:  # Triton orders one bit as a signed number
+        return f"{names[0]}.to(tl.int32) {COMPARE[v.name]} {names[1]}.to(tl.int32)"
+    if v.name in COMPARE:
+        return f"{args[0]} {COMPARE[v.name]} {args[1]}"
+    if v.name in _LOGIC or v.name == "logical_not":
+        truths = [a if x.dtype is dtypes.bool_ else f"({a} != 0)" for a, x in zip(args, v.args, strict=True)]
+        return f"({truths[0]} == 0)" if v.name == "logical_not" else f" {_LOGIC[v.name]} ".join(truths)
+    for table in _tables(of):
         if v.name in table:
-            return table[v.name].format(*args)
-        if v.name in _INFIX:
-            return f"{args[0]} {_INFIX[v.name]} {args[1]}"
-        if v.name in _CALLS:
-            return _CALLS[v.name].format(*args, T=TYPE[v.dtype])
-        if v.name in _LIBDEVICE:
-            text = f"libdevice.{v.name}({', '.join(args)})"
-            return f"({text} != 0)" if v.dtype is dtypes.bool_ else text
-        raise NotImplementedError(f"triton: no form for {v.name} on {operand}")
-
-    def _checked(self, name: str, position: str, size: str, check: ir.Value) -> str:
-        """A position if it is in 0..size-1, else 0; then the check fails: its slot gets (1, the given position)."""
-        if not isinstance(check, ir.Const):
-            raise NotImplementedError("triton: the number of an index check is not constant")
-        slot, at = 2 * int(check.value), len(self.lines)
-        wrapped = position
-        if name == "wrap_index":
-            wrapped = f"wrapped{at}"
-            self.lines.append(f"{wrapped} = tl.where({position} < 0, {position} + {size}, {position})")
-        self.lines += [
-            f"outside{at} = ({wrapped} < 0) | ({wrapped} >= {size})",
-            f"failed{at} = {self.mask} & outside{at}",
-            f"tl.store({CHECKS_POINTER} + tl.where(failed{at}, {slot}, {slot}), tl.where(failed{at}, 1, 0).to(tl.int64), failed{at})",
-            f"tl.store({CHECKS_POINTER} + tl.where(failed{at}, {slot + 1}, {slot + 1}), tl.where(failed{at}, {position}, 0), failed{at})",
-        ]
-        return f"tl.where(outside{at}, 0, {wrapped})"
+            return table[v.name].format(*args, T=TYPE[v.dtype])
+    if v.name in _BITS and of.is_integral:
+        return f"{args[0]} {_BITS[v.name]} {args[1]}"
+    if v.name in _ARITHMETIC and of not in _HALF:
+        return f"{args[0]} {_ARITHMETIC[v.name]} {args[1]}"
+    if v.name in _LIBDEVICE and of in (dtypes.float32, dtypes.float64):
+        return f"libdevice.{v.name}({', '.join(args)})"
+    raise Unprintable(f"triton: there is no form of {v.name} for {of.name}")
 
 
-def _cast(x: str, source: dtype, target: dtype) -> str:
+def _tables(of: dtype) -> tuple[dict[str, str], ...]:
+    """The forms of operations on operands of a dtype, the first that has one counts."""
+    if of is dtypes.bool_:
+        return (_BOOL, _INTEGER)
+    if of.is_integral:
+        return (_SIGNED if of.is_signed else _UNSIGNED, _INTEGER)
+    if of in (dtypes.float32, dtypes.float64):
+        return (_FLOAT32 if of is dtypes.float32 else _FLOAT64, _FLOATING)
+    return ()
+
+
+def cast(x: str, source: dtype, target: dtype) -> str:
+    """Conversion as torch's: floats towards zero, integers modulo their width, nonzero to true. A float outside the range gives
+    the lowest int32 (for integers of 8, 16 and 32 bits) or int64, taken modulo the width.
+    """
+    to = type_of(target)
+    if source is target:
+        return x
     if target is dtypes.bool_:
         return f"({x} != 0)"
-    if x.startswith("float(") or _is_number(x):
-        return f"tl.full([1], {x}, {TYPE[target]})"
-    return f"{x}.to({TYPE[target]})"
-
-
-def _is_number(x: str) -> bool:
-    try:
-        float(x)
-    except ValueError:
-        return False
-    return True
+    if source in _HALF and target is not dtypes.float32:
+        x, source = f"{x}.to(tl.float32)", dtypes.float32
+    if source.is_floating_point and target.is_integral:
+        return f"{_THROUGH.get(target, 'fj_to_i32')}({x}).to({to})"
+    if target in _HALF and source is not dtypes.float32:
+        return f"{x}.to(tl.float32).to({to})"
+    return f"{x}.to({to})"

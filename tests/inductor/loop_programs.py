@@ -18,6 +18,7 @@ from inductor.ir.sizes import Size, plain
 from inductor.loops.apply import Refusal, apply
 from inductor.loops.build import build
 from inductor.loops.steps import (
+    Blocks,
     CacheRead,
     Columns,
     Distribute,
@@ -28,6 +29,8 @@ from inductor.loops.steps import (
     Lanes,
     Localise,
     Mark,
+    Partials,
+    Parts,
     Reorder,
     Share,
     Split,
@@ -261,6 +264,7 @@ def _steps_of_contractions(kernel: Kernel) -> Iterator[Step]:
     for k, s in enumerate(kernel.body):
         if isinstance(s, Contract):
             yield Expand(s.place.name)
+            yield from (Blocks(s.name, 2, 4, 2), Blocks(s.name, 4, 1, 4))
             yield from [Share(s.place.name, name) for name in kernel.dtypes] * 2
             yield from [Follow(s.place.name, x.axis.name) for x in kernel.body[k + 1 :] if isinstance(x, Loop)] * 8
 
@@ -290,6 +294,7 @@ def _steps_of(loop: Loop) -> Iterator[Step]:
     name = loop.axis.name
     yield from (Split(name, 2), Split(name, 3), Split(name, 2, "peel"), Split(name, 3, "peel"))
     yield from (Mark(name, "parallel"), Mark(name, "vector"), Mark(name, "unrolled"))
+    yield from (Mark(name, "grid"), Mark(name, "lanes"), Mark(name, "scan"))
     first = loop.body[0]
     inner = first.body[0] if isinstance(first, Guard) else first
     if len(loop.body) > 1 or isinstance(first, Allocate):
@@ -299,5 +304,6 @@ def _steps_of(loop: Loop) -> Iterator[Step]:
         both: list[Step] = [Reorder(name, inner.axis.name), FuseAxes(name, inner.axis.name)]
         yield from both * 2
     elif isinstance(first, Accumulate):
-        lanes: list[Step] = [Lanes(name, 2, 2), Lanes(name, 3, 1), Lanes(name, 2, 100), Stages(name, 2), Stages(name, 3)]
+        lanes: list[Step] = [Lanes(name, 2, 2), Lanes(name, 3, 1), Lanes(name, 2, 100), Stages(name, 2), Stages(name, 3), Partials(name, 2),
+                             Partials(name, 4), Parts(name, 2), Parts(name, 3)]  # fmt: skip
         yield from lanes * 3

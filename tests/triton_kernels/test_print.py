@@ -1,56 +1,140 @@
-"""The Triton text of a kernel, without Triton: it parses, names its buffers, and a definition without Triton form raises."""
+"""The Triton text of loops, without Triton: it parses, has the schedule's form, and a refusal states its reason."""
 import ast
+import re
 
 import pytest
 
 from eager.base import dtypes
 from inductor.ir import definitions as ir
-from inductor.triton.kernels import print_kernel
+from inductor.loops.apply import apply
+from inductor.loops.build import build
+from inductor.loops.steps import Blocks
+from inductor.loops.tree import Kernel
+from inductor.plan.gpu_schedule import schedule_gpu
+from inductor.triton.loops import print_kernel
+from inductor.triton.values import Unprintable
 
-from . import programs
+from .graphs import GRAPHS, plan_of
 
-
-def test_every_case_prints_python_that_parses():
-    for case in programs.cases():
-        tree = ast.parse(case.kernel.source)
-        names = {n.name for n in tree.body if isinstance(n, ast.FunctionDef)}
-        assert case.kernel.name in names
-        assert set(case.kernel.outputs) <= set(case.kernel.pointers)
-
-
-def test_softmax_reads_its_input_from_one_kernel():
-    kernel = next(c.kernel for c in programs.cases() if c.name.startswith("softmax_5"))
-    assert kernel.source.count("tl.store") == 1 and "tl.sum" in kernel.source and "fj_max" in kernel.source
+F32, BF16, I64 = dtypes.float32, dtypes.bfloat16, dtypes.int64
 
 
-def test_unsupported_definition_is_named():
-    layout = ir.row_major((4,), dtypes.float32)
-    scan = ir.Buffer("s", layout, ir.Scan((), 4, "sum", ir.load("x", ir.reduced_axis(0, 4), dtypes.float32)))
-    with pytest.raises(NotImplementedError, match="Scan"):
-        print_kernel("k", [scan], ["s"], {"x": layout, "s": layout})
+def sources(name):
+    fn, _, large = GRAPHS[name]
+    return [k.source for k in plan_of(fn, large()).kernels]
 
 
-def _kernel(name):
-    return next(c.kernel for c in programs.cases() if c.name == name)
+@pytest.mark.parametrize("name", GRAPHS)
+def test_every_kernel_parses_and_writes_its_outputs(name):
+    fn, small, large = GRAPHS[name]
+    for inputs in (small(), large()):
+        for kernel in plan_of(fn, inputs).kernels:
+            tree = ast.parse(kernel.source)
+            assert kernel.name in {n.name for n in tree.body if isinstance(n, ast.FunctionDef)}
+            assert kernel.outputs and set(kernel.outputs) <= set(kernel.pointers)
+            assert "tl.store" in kernel.source or "tl.atomic_add" in kernel.source
 
 
-def test_another_element_of_a_member_is_recomputed():
-    kernel = _kernel("flipped_30")
-    assert "29 - " in kernel.source or "* -1 + 29" in kernel.source or "29 + " in kernel.source, kernel.source
+def test_a_short_row_is_read_once_and_kept_in_registers():
+    (source,) = sources("softmax")
+    assert source.count("tl.load") == 1 and source.count("tl.store") == 1 and "for " not in source
+    assert "tl.sum" in source and "tl.reduce" in source
 
 
-def test_another_element_of_a_reduction_is_refused():
-    row = ir.row_major((4,), dtypes.float32)
-    full = ir.row_major((4, 8), dtypes.float32)
-    at = ir.axis(0, 4) * 8 + ir.reduced_axis(0, 8)
-    s = ir.Buffer("s", row, ir.Reduction((4,), (8,), "sum", ir.load("x", at, dtypes.float32)))
-    y = ir.Buffer("y", row, ir.Pointwise((4,), ir.load("s", 3 - ir.axis(0, 4), dtypes.float32)))
-    with pytest.raises(NotImplementedError, match=r"s is read at .* another program computes it"):
-        print_kernel("k", [s, y], ["y"], {"x": full, "s": row, "y": row})
+def test_a_long_row_is_reduced_in_tiles_of_partial_results():
+    (source,) = sources("softmax of long rows")
+    assert len(re.findall(r"^    for ", source, re.MULTILINE)) == 3
+    assert source.count("tl.reduce") + source.count("tl.sum") == 2  # after the loops, not inside of them
+    assert not re.search(r"^        .*tl\.(reduce|sum)", source, re.MULTILINE)
 
 
-def test_index_checks_are_printed_and_positions_outside_are_not_read():
-    kernel = _kernel("indexed_outside")
-    assert kernel.pointers[-1] == "checks" and ("checks_ptr", "*i64") in kernel.signature
-    assert kernel.source.count("tl.store(checks_ptr") == 2
-    assert "checks_ptr" not in _kernel("flipped_30").source
+def test_sums_of_float32_are_accumulated_in_float64():
+    for name in ("sum of columns", "sum of everything", "layer norm"):
+        assert "tl.float64" in sources(name)[0]
+
+
+def test_a_whole_tile_is_not_masked():
+    (source,) = sources("pointwise")
+    assert "<" not in source.split("def kernel_0")[1]
+
+
+def test_a_transposed_operand_is_read_in_tiles_of_two_axes():
+    (source,) = sources("transposed operand")
+    assert "[:, None]" in source and "[None, :]" in source
+
+
+def test_a_linear_layer_is_one_kernel_of_products_of_tiles():
+    fn, _, large = GRAPHS["half precision linear"]
+    (kernel,) = plan_of(fn, large()).kernels
+    assert kernel.source.count("tl.dot") == 1 and kernel.source.count("tl.store") == 1
+    assert "input_precision='ieee'" in kernel.source and kernel.num_stages == 3
+
+
+def test_a_product_with_one_row_is_a_reduction():
+    assert "tl.dot" not in sources("product with one row")[0]
+
+
+def test_a_product_of_float64_is_a_reduction():
+    fn, _, large = GRAPHS["batched product"]
+    (kernel,) = plan_of(fn, tuple(t.double() for t in large())).kernels
+    assert "tl.dot" not in kernel.source and "tl.sum" in kernel.source
+
+
+def test_tiles_of_float64_are_refused():
+    ranges = (32, 32)
+    a, b = (ir.load(n, ir.linear_position(ranges, at), dtypes.float64)
+            for n, at in (("x", (ir.axis(0, 32), ir.reduced_axis(0, 32))), ("y", (ir.reduced_axis(0, 32), ir.axis(1, 32)))))  # fmt: skip
+    d = ir.Contraction(ranges, (32,), ("row", "column"), a, b)
+    plain = build([ir.Buffer("z", ir.row_major(ranges, dtypes.float64), d)], {"x": dtypes.float64, "y": dtypes.float64})
+    made = apply(plain, (Blocks("z", 16, 16, 16),))
+    assert isinstance(made, Kernel)
+    with pytest.raises(Unprintable, match="no product of tiles of float64"):
+        print_kernel(made, "kernel")
+
+
+def test_a_running_sum_is_a_scan_with_a_carry():
+    (source,) = sources("running sum")
+    assert "tl.associative_scan" in source and "for " in source
+
+
+def test_additions_by_index_are_atomic():
+    assert any("tl.atomic_add" in s for s in sources("added by index"))
+
+
+def test_writes_by_index_keep_their_order():
+    at = ir.load("k", ir.axis(0, 8), I64)
+    (s,) = [ir.counter("s", 5)]
+    d = ir.Scatter((8,), "t", s, ((s, at),), ir.load("x", ir.axis(0, 8), F32), "set")
+    plain = build([ir.Buffer("y", ir.row_major((5,), F32), d)], {"k": I64, "x": F32, "t": F32})
+    (kernel,) = print_kernel(schedule_gpu(plain)[0], "kernel").kernels
+    assert kernel.grid == 1 and "for " in kernel.source and "tl.arange" not in kernel.source
+
+
+def test_index_checks_mask_the_lookup():
+    (source,) = sources("gather")
+    assert "fj_check(checks, 0, " in source and ", checks):" in source
+
+
+def test_equal_kernels_are_printed_once():
+    def fn(x, y):
+        return x.exp() + 1, y.exp() + 1
+
+    plan = plan_of(fn, (GRAPHS["pointwise"][2]()))
+    launches = [s for s in plan.steps if hasattr(s, "kernel")]
+    assert len(plan.kernels) <= len(launches)
+
+
+def test_a_dtype_without_a_triton_type_is_refused():
+    of = dtypes.complex64
+    d = ir.Pointwise((8,), ir.load("x", ir.axis(0, 8), of))
+    plain = build([ir.Buffer("y", ir.row_major((8,), of), d)], {"x": of})
+    with pytest.raises(Unprintable, match="no type for complex64; allowed: "):
+        print_kernel(schedule_gpu(plain)[0], "kernel")
+
+
+def test_positions_beyond_31_bits_are_int64():
+    n = 1 << 32
+    d = ir.Pointwise((n,), ir.load("x", ir.axis(0, n), F32))
+    plain = build([ir.Buffer("y", ir.row_major((n,), F32), d)], {"x": F32})
+    (kernel,) = print_kernel(schedule_gpu(plain)[0], "kernel").kernels
+    assert "tl.program_id(0).to(tl.int64)" in kernel.source

@@ -1,0 +1,333 @@
+"""A graph on CUDA tensors as a plan: kernels with their launch parameters, calls of eager kernels, and memory. Nothing is launched.
+
+The first stages serve every target: graph -> loop program -> kernels. Each kernel's loops are then scheduled over programs and tiles
+(`inductor.plan.gpu_schedule`) and printed as Triton. A plan prints, so that it can be read and tested without
+a GPU.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
+
+from eager.base import logs
+from eager.base.dtypes import dtype
+from fxir.expr import rules as E
+from fxir.ir.graph import Graph
+from inductor.base.target import SM_90, Target
+from inductor.ir import definitions as ir
+from inductor.ir.sizes import Size, at_least, plain
+from inductor.ir.values import replace_loads
+from inductor.loops.apply import Refusal
+from inductor.loops.build import build
+from inductor.loops.build import copy as copy_loops
+from inductor.loops.steps import Schedule as LoopSchedule
+from inductor.loops.steps import to_text
+from inductor.loops.tree import Kernel
+from inductor.lowering import lower
+from inductor.plan.gpu_schedule import schedule_gpu
+from inductor.plan.heuristics import schedule_product
+from inductor.plan.memory import lifetimes, plan_arena
+from inductor.plan.schedule import FUSION, SCHEDULE, Nest, Schedule, Single, schedule
+from inductor.triton.kernel import CHECKS_POINTER, TritonKernel
+from inductor.triton.loops import print_kernel
+from inductor.triton.values import Unprintable
+
+LOOPS: Final = logs.artifact("loops")
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One launch. kernel: the number of the kernel in the plan. arguments: buffers in the order of the kernel's pointers.
+
+    title: the user's calls that it computes. schedule: the steps that its loops were made with.
+    """
+
+    kernel: int
+    arguments: tuple[str, ...]
+    title: str
+    schedule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of the eager kernel of `op`. results: the buffer of each result, None for a result without readers."""
+
+    op: str
+    args: tuple[Any, ...]
+    results: tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """The bytes of one buffer copied to another of the same layout."""
+
+    source: str
+    target: str
+
+
+Step: TypeAlias = Launch | Call | Copy
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Where a buffer is. kind: "input" or "output" with its number, "constant", or "arena" with its offset in bytes."""
+
+    kind: str
+    at: Size
+    dtype: dtype
+    nbytes: Size
+
+    def __str__(self) -> str:
+        return f"{self.kind} {'+' if self.kind == 'arena' else ''}{self.at}, {self.nbytes} bytes of {self.dtype.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class CudaPlan:
+    """The kernels and steps of one graph for one target.
+
+    memory: of every buffer. arena_bytes: of the one allocation for intermediate buffers. checks: as of the program; two int64 each in
+    the buffer "checks", zero before the first step. symbols: as of the program.
+    """
+
+    target: Target
+    kernels: tuple[TritonKernel, ...]
+    steps: tuple[Step, ...]
+    memory: Mapping[str, Memory]
+    arena_bytes: Size
+    outputs: tuple[Any, ...]
+    checks: tuple[tuple[str, str, Size], ...]
+    symbols: tuple[tuple[E.Sym, Any], ...]
+
+    def __str__(self) -> str:
+        lines = [f"plan for {self.target.name}: {len(self.kernels)} kernels, {len(self.steps)} steps, {self.arena_bytes} bytes of arena"]
+        lines += [f"  {name}: {where}" for name, where in self.memory.items()]
+        lines += [f"  {number}: {self._step(step)}" for number, step in enumerate(self.steps)]
+        lines.append(f"  return {', '.join(map(str, self.outputs))}")
+        return "\n".join([*lines, *(f"\n{k.source}" for k in self.kernels)])
+
+    def _step(self, step: Step) -> str:
+        match step:
+            case Launch():
+                k = self.kernels[step.kernel]
+                return f"{k.name}<<<{k.grid}, {k.num_warps} warps>>>({', '.join((*step.arguments, *k.sizes))})  # {step.title}"
+            case Call():
+                return f"{', '.join(map(str, step.results))} = {step.op}({', '.join(map(str, step.args))})"
+            case Copy():
+                return f"{step.target} = {step.source}"
+
+
+def lower_to_cuda(graph: Graph, target: Target = SM_90) -> CudaPlan:
+    """The plan of `graph`, whose tensors are on one CUDA device; fake tensors suffice.
+
+    Raises: NeedsStatic if a stage needs a symbol as an int; Unprintable for a kernel without a Triton form.
+    """
+    return _Planner(schedule(_with_casts(lower(graph))), target).plan()
+
+
+def _with_casts(program: ir.Program) -> ir.Program:
+    """The program whose contractions convert their operands while they read them, if the matrix unit needs a conversion."""
+
+    def source(x: ir.Load) -> ir.Value | None:
+        d = program.buffers[x.buffer].definition
+        if not isinstance(d, ir.Pointwise) or not isinstance(d.value, ir.Op) or d.value.name != "cast":
+            return None
+        return ir.producer_at(d, x) if isinstance(d.value.args[0], ir.Load) else None
+
+    buffers = {}
+    for name, b in program.buffers.items():
+        if isinstance(b.definition, ir.Contraction):
+            a, right = (replace_loads(v, source) for v in b.definition.operands)
+            b = replace(b, definition=replace(b.definition, a=a, b=right))
+        buffers[name] = b
+    return replace(program, buffers=buffers)
+
+
+class _Planner:
+    def __init__(self, made: Schedule, target: Target) -> None:
+        self.made, self.program, self.target = made, made.program, target
+        self.dtypes = {n: b.layout.dtype for n, b in self.program.buffers.items()}
+        self.kernels: dict[tuple[object, ...], tuple[int, TritonKernel]] = {}
+        self.sizes: dict[str, Size] = {}  # bytes of scratch, by name
+        self.given = {*self.program.inputs, *(n for n, _ in self.program.constants)}
+        self.outside = self._outside()
+        self.absorbed: dict[int, int] = {}  # nests that run on the blocks of a product -> its step
+        self.taken = self._taken()
+
+    def _outside(self) -> dict[int, set[str]]:
+        """By step: the results that other steps read, or that leave the graph."""
+        leaving = {r.buffer for r in self.program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in self.program.writes}
+        readers: dict[str, set[int]] = {}
+        for i, step in enumerate(self.made.steps):
+            for m in _members(step):
+                for n in m.reads:
+                    readers.setdefault(n, set()).add(i)
+        return {i: {m.name for m in _members(step) if m.name in leaving or readers.get(m.name, set()) - {i}}
+                for i, step in enumerate(self.made.steps)}  # fmt: skip
+
+    def _taken(self) -> dict[str, str]:
+        """The targets of scatters that nothing else reads, with the result that is computed in their memory."""
+        readers = Counter(n for b in self.program.buffers.values() for n in b.reads)
+        leaving = {r.buffer for r in self.program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in self.program.writes}
+        found = {}
+        for step in self.made.steps:
+            for m in _members(step):
+                d = m.definition
+                if not isinstance(d, ir.Scatter) or readers[d.target] > 1 or d.target in self.given | leaving:
+                    continue
+                if all(x.buffer != d.target for x in d.loads):
+                    found[d.target] = m.name
+        return found
+
+    def _holder(self, name: str) -> str:
+        """The buffer whose memory `name` is in."""
+        while name in self.taken:
+            name = self.taken[name]
+        return name
+
+    def plan(self) -> CudaPlan:
+        """The whole plan."""
+        steps: list[Step] = []
+        calls: set[str] = set()
+        for i, step in enumerate(self.made.steps):
+            member = step.member if isinstance(step, Single) else None
+            if i in self.absorbed:
+                continue
+            if member is not None and isinstance(member.definition, ir.Contraction):
+                steps += self._product(i, member)
+                continue
+            if member is not None and isinstance(member.definition, ir.Extern):
+                if member.definition.call not in calls:
+                    calls.add(member.definition.call)
+                    steps.append(self._call(member.definition))
+                continue
+            steps += self._launches(_members(step), self._loops(i, step))
+        for w in self.program.writes:
+            target = self.program.buffers[w.input]
+            steps += self._launches([replace(target, definition=None)], copy_loops(target, w.value))
+        memory, arena = self._memory(steps)
+        kernels = tuple(k for _, k in self.kernels.values())
+        outputs = self._held(self.program.outputs)
+        return CudaPlan(self.target, kernels, tuple(steps), memory, arena, outputs, self.program.checks, self.program.symbols)
+
+    def _loops(self, i: int, step: Nest | Single) -> Kernel:
+        """The plain loops of a step."""
+        members = _members(step)
+        names = {m.name for m in members}
+        memory = {n: self.dtypes[n] for m in members for n in m.reads}
+        if isinstance(step, Single):
+            if isinstance(step.member.definition, ir.Recurrence):
+                reason = "each step needs the whole state of the step before, which separate programs compute"
+                raise Unprintable(f"triton: {step.member.name} is a recurrence: {reason}")
+            return build(members, memory)
+        is_pointwise = all(isinstance(m.definition, ir.Pointwise) and m.definition.ranges == step.rows for m in members)
+        return build(members, memory, names - self.outside[i], () if is_pointwise or step.column else step.rows)
+
+    def _product(self, i: int, product: ir.Buffer) -> list[Step]:
+        """The launches of a contraction, with the first nest that reads it on each of its blocks, if the nest can run there."""
+        j = self._follower(i, product)
+        if j >= 0:
+            after = _members(self.made.steps[j])
+            readers = {b.name for b in self.program.buffers.values() if product.name in b.reads}
+            needed = self.outside[j] | ({product.name} if self._leaves(product.name) or not readers <= {m.name for m in after} else set())
+            found = schedule_product(product, after, self.dtypes, needed)
+            if not isinstance(found, Refusal):
+                self.absorbed[j] = i
+                return self._launches([product, *after], found[0], found[1])
+            FUSION.log(f"{product.name} into {', '.join(m.name for m in after)}: {found.reason}")
+        return self._launches([product], self._loops(i, Single(product)))
+
+    def _follower(self, i: int, product: ir.Buffer) -> int:
+        """The first nest that reads the product, if all its other inputs exist by then; else -1."""
+        made_at = {m.name: k for k, step in enumerate(self.made.steps) for m in _members(step)}
+        for j in range(i + 1, len(self.made.steps)):
+            members = _members(self.made.steps[j])
+            reads = {n for m in members for n in m.reads} - {m.name for m in members}
+            if isinstance(self.made.steps[j], Nest) and product.name in reads and j not in self.absorbed:
+                return j if all(made_at.get(n, -1) <= i for n in reads) else -1
+        return -1
+
+    def _leaves(self, name: str) -> bool:
+        """Whether a buffer leaves the graph."""
+        leaving = {r.buffer for r in self.program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in self.program.writes}
+        return name in leaving
+
+    def _launches(self, members: Sequence[ir.Buffer], loops: Kernel, done: LoopSchedule = ()) -> list[Step]:
+        """The launches of a kernel, and the copy of the memory that a scatter takes over. done: the steps that made the loops."""
+        kernel, schedule_steps = schedule_gpu(loops, self.target)
+        scattered = [(m.definition.target, m.name) for m in members if isinstance(m.definition, ir.Scatter)]
+        before: list[Step] = [Copy(self._holder(target), self._holder(n)) for target, n in scattered if target not in self.taken]
+        title = "; ".join(f"{m.name}: {m.source.title or 'copy'}" for m in members)
+        printed = print_kernel(kernel, "kernel")
+        for n in kernel.temporary:
+            self.sizes[n] = self.program.buffers[n].layout.nbytes
+        for x in printed.scratch:
+            self.sizes[x.name] = plain(x.size * x.dtype.itemsize)
+            self.dtypes[x.name] = x.dtype
+        text = to_text((*done, *schedule_steps))
+        if SCHEDULE.enabled:
+            SCHEDULE.log(f"{'+'.join(m.name for m in members)}: {text}")
+        if LOOPS.enabled:
+            LOOPS.log(f"{'+'.join(m.name for m in members)}:\n{kernel}")
+        kernels = [k for k in printed.kernels if k.pointers]
+        return [*before, *(Launch(self._number(k), tuple(map(self._holder, k.pointers)), title, text) for k in kernels)]
+
+    def _number(self, kernel: TritonKernel) -> int:
+        """The number of a kernel; equal kernels over other buffers are one."""
+        number = len(self.kernels)
+        return self.kernels.setdefault(kernel.code, (number, replace(kernel, name=f"kernel_{number}")))[0]
+
+    def _call(self, d: ir.Extern) -> Call:
+        results: list[str | None] = [None] * d.count
+        for b in self.program.buffers.values():
+            if isinstance(b.definition, ir.Extern) and b.definition.call == d.call:
+                results[b.definition.output] = b.name
+        return Call(d.op, self._held(d.args), tuple(None if n is None else self._holder(n) for n in results))
+
+    def _held(self, args: Any) -> Any:
+        """Arguments of a call over the buffers that hold them."""
+        if isinstance(args, ir.Ref):
+            return replace(args, buffer=self._holder(args.buffer))
+        return tuple(map(self._held, args)) if isinstance(args, tuple | list) else args
+
+    def _memory(self, steps: Sequence[Step]) -> tuple[dict[str, Memory], Size]:
+        """Where each buffer is, and the bytes of the arena."""
+        memory: dict[str, Memory] = {}
+        buffers = self.program.buffers
+
+        def put(name: str, kind: str, at: Size) -> None:
+            nbytes = buffers[name].layout.nbytes if name in buffers else self.sizes[name]
+            memory[name] = Memory(kind, at, self.dtypes[name], nbytes)
+
+        for k, n in enumerate(self.program.inputs):
+            if n in buffers:
+                put(n, "input", k)
+        for k, (n, _) in enumerate(self.program.constants):
+            put(n, "constant", k)
+        returned = dict.fromkeys(r.buffer for r in self.program.outputs if isinstance(r, ir.Ref) and r.buffer not in memory)
+        for k, n in enumerate(returned):
+            put(n, "output", k)
+        uses = [_touched(s) for s in steps]
+        sizes = {n: at_least(buffers[n].layout.nbytes if n in buffers else self.sizes[n], 1)
+                 for names in uses for n in names if n not in memory and n != CHECKS_POINTER}  # fmt: skip
+        offsets, total = plan_arena(lifetimes(sizes, uses)) if sizes else ({}, 0)
+        for n, offset in offsets.items():
+            put(n, "arena", offset)
+        return memory, total
+
+
+def _members(step: Nest | Single) -> list[ir.Buffer]:
+    return [step.member] if isinstance(step, Single) else list(step.members)
+
+
+def _touched(step: Step) -> set[str]:
+    """The buffers that a step reads or writes."""
+    match step:
+        case Launch():
+            return set(step.arguments)
+        case Call():
+            return {r.buffer for r in ir.refs_of(step.args)} | {n for n in step.results if n is not None}
+        case Copy():
+            return {step.source, step.target}

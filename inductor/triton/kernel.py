@@ -1,0 +1,62 @@
+"""A printed kernel: source, arguments and launch parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from eager.base.dtypes import dtype
+from inductor.ir.sizes import Size
+
+# Two int64 for each index check of the program, zero before the launch; a failing check writes 1 and the position.
+CHECKS_POINTER: Final = "checks"
+
+
+@dataclass(frozen=True, slots=True)
+class TritonKernel:
+    """Source of one kernel and its launch parameters.
+
+    before: functions that it calls. parameters: names in the source, of `pointers`, then of `sizes`. pointers: buffers in argument
+    order. outputs: the pointers that it writes. sizes: the symbols that are passed as int64. dtypes: of the pointers. grid: the number
+    of programs along x. tile: elements of its largest tile.
+    """
+
+    name: str
+    before: str
+    parameters: tuple[str, ...]
+    body: str
+    pointers: tuple[str, ...]
+    outputs: tuple[str, ...]
+    sizes: tuple[str, ...]
+    dtypes: tuple[dtype, ...]
+    grid: Size
+    num_warps: int
+    tile: int = 1
+    num_stages: int = 1
+
+    @property
+    def source(self) -> str:
+        """A Python module with the kernel."""
+        return f"{self.before}\n\n@triton.jit\ndef {self.name}({', '.join(self.parameters)}):\n{self.body}"
+
+    @property
+    def code(self) -> tuple[object, ...]:
+        """The parts that kernels over other buffers may share: everything but names of the kernel and of its arguments."""
+        return (self.before, self.parameters, self.body, self.sizes, self.dtypes, self.grid, self.num_warps, self.num_stages)
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """Memory that the kernels of one group share: `size` elements."""
+
+    name: str
+    size: Size
+    dtype: dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Launches:
+    """The kernels of one scheduled loop tree, in order, and the memory that they share."""
+
+    kernels: tuple[TritonKernel, ...]
+    scratch: tuple[Scratch, ...] = ()

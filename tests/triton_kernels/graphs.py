@@ -1,0 +1,82 @@
+"""Typical graphs on CUDA tensors, each small for the interpreter and large for the compiler."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+import eager as torch
+from eager.base.spec import fake, spec_of
+from eager.nn import functional as F
+from fxir.trace.trace import trace
+from inductor.base.target import SM_90, Target
+from inductor.driver.cuda import CudaPlan, lower_to_cuda
+
+Inputs = tuple[torch.Tensor, ...]
+I64 = torch.int64
+
+
+def _normal(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape)
+
+
+def _positions(n: int, below: int) -> torch.Tensor:
+    return torch.arange(n) * 7 % below
+
+
+def _added(g: torch.Tensor, i: torch.Tensor) -> tuple[torch.Tensor]:
+    return (torch.zeros(50, g.shape[1], device=g.device).index_add(0, i, g),)
+
+
+# name -> (the graph, inputs for the interpreter, inputs for the compiler); the same inputs twice where one size is enough
+GRAPHS: Final[dict[str, tuple[Callable[..., object], Callable[[], Inputs], Callable[[], Inputs]]]] = {
+    "pointwise": (lambda x, y: (torch.relu(x * 2 + y),), lambda: (_normal(7, 13), _normal(7, 13)),
+                  lambda: (_normal(512, 1024), _normal(512, 1024))),
+    "bias and gelu": (lambda x, b: (F.gelu(x + b, approximate="tanh"),), lambda: (_normal(33, 70), _normal(70)),
+                      lambda: (_normal(512, 768), _normal(768))),
+    "half precision": (lambda x, b: (F.silu(x + b),), lambda: (_normal(9, 20).bfloat16(), _normal(20).bfloat16()),
+                       lambda: (_normal(512, 768).bfloat16(), _normal(768).bfloat16())),
+    "transposed operand": (lambda x, z: (x + z.t(),), lambda: (_normal(40, 70), _normal(70, 40)),
+                           lambda: (_normal(512, 768), _normal(768, 512))),
+    "softmax": (lambda x: (torch.softmax(x, -1),), lambda: (_normal(5, 37),), lambda: (_normal(512, 1000),)),
+    "softmax of long rows": (lambda x: (torch.softmax(x, -1),), lambda: (_normal(2, 5000),), lambda: (_normal(64, 50257),)),
+    "layer norm": (lambda x, b: (F.layer_norm(x, (x.shape[1],), b, b),), lambda: (_normal(4, 384), _normal(384)),
+                   lambda: (_normal(512, 768), _normal(768))),
+    "layer norm of long rows": (lambda x, b: (F.layer_norm(x, (x.shape[1],), b, b),), lambda: (_normal(2, 9000), _normal(9000)),
+                                lambda: (_normal(64, 9000), _normal(9000))),
+    "sum of columns": (lambda x: (x.sum(0),), lambda: (_normal(3000, 41),), lambda: (_normal(4096, 768),)),
+    "sum of one long row": (lambda x: (x.sum(1), x.argmax(1)), lambda: (_normal(2, 20000),), lambda: (_normal(4, 200000),)),
+    "sum of everything": (lambda x: (x.square().sum(),), lambda: (_normal(200, 201),), lambda: (_normal(2048, 1024),)),
+    "batch statistics": (lambda x: (x.mean((0, 2, 3)), x.var((0, 2, 3))), lambda: (_normal(3, 4, 5, 6),),
+                         lambda: (_normal(16, 64, 28, 28),)),
+    "cat": (lambda x, y: (torch.cat([x, y], 1) * 2,), lambda: (_normal(6, 10), _normal(6, 7)),
+            lambda: (_normal(256, 768), _normal(256, 512))),
+    "first greatest element": (lambda x: (x.argmax(1),), lambda: (_normal(5, 37),), lambda: (_normal(512, 1000),)),
+    "first greatest of long rows": (lambda x: (x.argmax(1),), lambda: (_normal(2, 9000),), lambda: (_normal(64, 9000),)),
+    "gather": (lambda x, i: (x[i] + 1,), lambda: (_normal(20, 9), _positions(12, 20)), lambda: (_normal(2000, 768), _positions(512, 2000))),
+    "running sum": (lambda x: (x.cumsum(1),), lambda: (_normal(3, 2500),), lambda: (_normal(256, 4000),)),
+    "added by index": (_added, lambda: (_normal(30, 12), _positions(30, 50)), lambda: (_normal(700, 64), _positions(700, 50))),
+    "other elements": (lambda x: (x.exp().flip(1) / x.exp().sum(1, keepdim=True),), lambda: (_normal(4, 30),),
+                       lambda: (_normal(64, 9000),)),
+    "linear and gelu": (lambda x, w, b: (F.gelu(F.linear(x, w, b)),), lambda: (_normal(40, 50), _normal(33, 50), _normal(33)),
+                        lambda: (_normal(512, 1024), _normal(768, 1024), _normal(768))),
+    "half precision linear": (lambda x, w, b: (F.relu(F.linear(x, w, b)),),
+                              lambda: (_normal(40, 50).bfloat16(), _normal(33, 50).bfloat16(), _normal(33).bfloat16()),
+                              lambda: (_normal(2048, 1024).bfloat16(), _normal(4096, 1024).bfloat16(), _normal(4096).bfloat16())),
+    "batched product": (lambda x, y: (x @ y * 0.5,), lambda: (_normal(3, 20, 17), _normal(3, 17, 30)),
+                        lambda: (_normal(12, 256, 64), _normal(12, 64, 256))),
+    "product with one row": (lambda x, w: (x @ w,), lambda: (_normal(1, 40), _normal(40, 50)),
+                             lambda: (_normal(1, 1024), _normal(1024, 4096))),
+    "integers": (lambda x: (x // 3, x % -7, x << 3), lambda: (_positions(100, 64) - 30,), lambda: (_positions(4096, 64),)),
+}  # fmt: skip
+
+
+def on_cuda(t: torch.Tensor) -> torch.Tensor:
+    """A fake CUDA tensor with the metadata of `t`."""
+    made: torch.Tensor = fake(replace(spec_of(t), device=torch.device("cuda")))
+    return made
+
+
+def plan_of(fn: Callable[..., object], inputs: Inputs, target: Target = SM_90) -> CudaPlan:
+    """The plan of a function of CUDA tensors like `inputs`."""
+    return lower_to_cuda(trace(fn, [on_cuda(t) for t in inputs]), target)

@@ -1,0 +1,265 @@
+"""Checks that run in Triton's interpreter, as a separate program: TRITON_INTERPRET=1 must be set before triton is imported.
+
+    TRITON_INTERPRET=1 python -m tests.triton_kernels.interpreted law|contractions|ops|graphs [cases]
+
+Prints one JSON line: for each check its failures as texts, and counts.
+"""
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import traceback
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import eager as torch
+from eager.base.dtypes import dtype
+from eager.base.spec import DataDependentError
+from eager.optable.registry import Kind
+from eager.optable.samples import samples_of
+from eager.optable.table import OPS
+from fxir.expr import rules as E
+from fxir.expr.printing import to_python
+from fxir.trace.trace import trace
+from inductor.driver.cuda import Call, lower_to_cuda
+from inductor.ir import definitions as ir
+from inductor.ir.sizes import Size
+from inductor.loops.apply import Refusal, apply
+from inductor.loops.interpret import interpret, operate
+from inductor.loops.steps import Blocks, Follow, Share, to_text
+from inductor.loops.tree import Kernel, Loop
+from inductor.plan.gpu_schedule import schedule_gpu
+from inductor.triton.loops import print_kernel
+from inductor.triton.values import Unprintable
+from tests.inductor.loop_programs import F32, Program, programs
+from tests.ops.conftest import TOLERANCE
+from tests.triton_kernels import interpreter, run_plan
+from tests.triton_kernels.graphs import GRAPHS, on_cuda
+
+IS_SEARCH = "FRAMEJIT_TEST_LOOP_CASES" in os.environ  # new cases in every run; else the same cases
+
+
+def law(cases: int) -> dict[str, Any]:
+    """Printed kernels of random programs give what the loop interpreter gives."""
+    counts: Counter[str] = Counter()
+
+    @given(program=programs(), seed=st.integers(0, 1 << 16))
+    @settings(max_examples=cases, deadline=None, derandomize=not IS_SEARCH, suppress_health_check=list(HealthCheck), database=None)
+    def agree(program: Program, seed: int) -> None:
+        counts["cases"] += 1
+        plain = program.kernel()
+        kernel, steps = schedule_gpu(plain)
+        printed = print_kernel(kernel, "kernel")
+        expected, scheduled, found = (program.memory(seed) for _ in range(3))
+        interpret(plain, expected, program.symbols)
+        interpret(kernel, scheduled, program.symbols, seed)
+        interpreter.run(printed, found, program.symbols)
+        source = "\n".join(k.source for k in printed.kernels)
+        for name in expected.keys() - program.temporary:
+            assert np.array_equal(expected[name], scheduled[name]), f"{name} differs after {to_text(steps)}\n{plain}\n\n{kernel}"
+            assert np.array_equal(expected[name], found[name]), f"{name} differs as printed\n{kernel}\n{source}"
+
+    return {"failures": _caught(agree), **counts}
+
+
+@st.composite
+def tile_products(draw: st.DrawFn) -> tuple[Program, Kernel]:
+    """A product of matrices in some order of their axes, and loops that follow it; and its loops in blocks."""
+    symbols: dict[E.Sym, int] = {}
+    sizes: list[Size] = [draw(st.integers(1, 2)), *(draw(st.integers(2, 40)) for _ in range(3)), draw(st.integers(1, 3))]
+    for k in (1, 2, 3):
+        if draw(st.integers(0, 4)) == 0:
+            n, symbols[n] = E.sym(f"n{k}", 2, 1 << 20), sizes[k]
+            sizes[k] = n
+    groups, m, n, k, taps = sizes
+    axes = {"z": ir.axis(0, groups), "m": ir.axis(1, m), "n": ir.axis(2, n), "k": ir.reduced_axis(0, k), "t": ir.reduced_axis(1, taps)}
+    extent = dict(zip("zmnkt", (groups, m, n, k, taps), strict=True))
+
+    def operand(name: str, letters: str) -> tuple[ir.Value, int]:
+        order = draw(st.permutations(letters))
+        shape = [extent[x] for x in order]
+        read = ir.load(name, ir.linear_position(shape, [axes[x] for x in order]), F32)
+        value = ir.make_op("add", (read, read), F32) if draw(st.integers(0, 3)) == 0 else read
+        return value, _count(shape, symbols)
+
+    (left, n_left), (right, n_right) = operand("x0", "zmkt"), operand("x1", "zkt" + "n" if draw(st.booleans()) else "nkt")
+    shape = (groups, m, n)
+    first = ir.Buffer("b0", ir.row_major(shape, F32), ir.Contraction(shape, (k, taps), ("batch", "row", "column"), left, right))
+    point = [ir.axis(d, size) for d, size in enumerate(shape)]
+    read, bias = ir.load("b0", ir.linear_position(shape, point), F32), ir.load("x2", point[2], F32)
+    value = ir.make_op(draw(st.sampled_from(["add", "maximum", "mul"])), (read, bias), F32)
+    second = ir.Buffer("b1", ir.row_major(shape, F32), ir.Pointwise(shape, value))
+    counts = {"x0": n_left, "x1": n_right, "x2": _count((n,), symbols), "b0": _count(shape, symbols), "b1": _count(shape, symbols)}
+    program = Program((first, second), counts, symbols, frozenset({"b0"} if draw(st.booleans()) else ()))
+    kernel = program.kernel()
+    block = tuple(draw(st.sampled_from((16, 32))) for _ in range(3))
+    outermost = next((x.axis.name for x in kernel.body if isinstance(x, Loop)), "")
+    for step in (Follow("b0", outermost), Share("b0", "b1"), *(Blocks(name, *block) for name in ("b0", "b1"))):
+        found = apply(kernel, (step,))
+        kernel = kernel if isinstance(found, Refusal) else found
+    return program, kernel
+
+
+def _count(shape: Sequence[Size], symbols: dict[E.Sym, int]) -> int:
+    return math.prod(n if isinstance(n, int) else E.evaluate(n, symbols) for n in shape)
+
+
+def contractions(cases: int) -> dict[str, Any]:
+    """Products of tiles, with the loops that follow them, give what the plain loops give."""
+    counts: Counter[str] = Counter()
+
+    @given(made=tile_products(), seed=st.integers(0, 1 << 16))
+    @settings(max_examples=cases, deadline=None, derandomize=not IS_SEARCH, suppress_health_check=list(HealthCheck), database=None)
+    def agree(made: tuple[Program, Kernel], seed: int) -> None:
+        program, kernel = made
+        printed = print_kernel(kernel, "kernel")
+        source = "\n".join(k.source for k in printed.kernels)
+        assert "tl.dot" in source
+        expected, found = program.memory(seed), program.memory(seed)
+        _by_numpy(program, expected)
+        interpreter.run(printed, found, program.symbols)
+        counts["cases"] += 1
+        for name in expected.keys() - program.temporary:
+            assert np.array_equal(expected[name], found[name]), f"{name} differs as printed\n{kernel}\n{source}"
+
+    return {"failures": _caught(agree), **counts}
+
+
+def _by_numpy(program: Program, memory: dict[str, np.ndarray]) -> None:
+    """The product and its follower, from the definitions: every value at every point at once."""
+    first, second = program.buffers
+    d = first.definition
+    assert isinstance(d, ir.Contraction) and isinstance(second.definition, ir.Pointwise)
+    sizes = [n if isinstance(n, int) else E.evaluate(n, program.symbols) for n in (*d.ranges, *d.reduced)]
+    grids = np.meshgrid(*map(np.arange, sizes), indexing="ij")
+    names = [*(f"i{k}" for k in range(3)), *(f"r{k}" for k in range(2))]
+    at = {**{s.name: v for s, v in program.symbols.items()}, **dict(zip(names, grids, strict=True))}
+    memory["b0"][:] = (_array(d.a, memory, at) * _array(d.b, memory, at)).sum((3, 4)).ravel()
+    point = {**at, **{f"i{k}": grids[k][:, :, :, 0, 0] for k in range(3)}}
+    memory["b1"][:] = _array(second.definition.value, memory, point).ravel()
+
+
+def _array(v: ir.Value, memory: dict[str, np.ndarray], at: dict[str, Any]) -> Any:
+    if isinstance(v, ir.Load):
+        return memory[v.buffer][eval(to_python(v.index), {"min": min}, at)]
+    assert isinstance(v, ir.Op)
+    return operate(v.name, [_array(a, memory, at) for a in v.args], v.dtype)
+
+
+def ops(cases: int) -> dict[str, Any]:
+    """Every op with loops gives what its eager kernel gives. cases: samples of each op and dtype."""
+    failures, counts = [], Counter()
+    dtypes_ = (torch.float32, torch.float64, torch.bfloat16) if cases > 1 else (torch.float32,)
+    for name, op in OPS.items():
+        if op.is_custom or op.mutates or op.samples is None or op.kind is Kind.EFFECT or name == "empty":
+            continue
+        for of in dtypes_:
+            for number, args in enumerate(_samples(name, of, cases)):
+                counts[_one(op, args, of, f"{name}-{number} {of.name}", failures)] += 1
+    return {"failures": failures, **counts}
+
+
+def _samples(name: str, of: dtype, cases: int) -> list[tuple[Any, ...]]:
+    try:
+        return list(islice(samples_of(name, of), cases))
+    except RuntimeError:  # the samples of some ops exist in some dtypes only
+        return []
+
+
+def _one(op: Any, args: tuple[Any, ...], of: dtype, title: str, failures: list[str]) -> str:
+    """Compares one call; what became of it."""
+    tensors = [t for t in _tensors(args) if not t.dtype.is_complex]
+    if len(tensors) != len(list(_tensors(args))):
+        return "complex"
+    try:
+        expected = op(*args)
+        graph = trace(lambda *xs: op(*_with(args, iter(xs))), [on_cuda(t) for t in tensors])
+    except (NotImplementedError, RuntimeError, ValueError, IndexError, TypeError, DataDependentError):
+        return "not traced"
+    expected = [t for t in (expected if isinstance(expected, tuple | list) else [expected]) if isinstance(t, torch.Tensor)]
+    try:
+        plan = lower_to_cuda(graph)
+        if any(isinstance(step, Call) for step in plan.steps):
+            return "calls of eager kernels"
+        found = [x for x in run_plan.run(plan, tensors) if isinstance(x, np.ndarray)]
+        for a, e in zip(found[-len(expected) :], expected, strict=True):
+            _assert_close(a, e, torch.float32 if op.kind is Kind.RANDOM else of)  # random numbers are float32 first
+    except Unprintable as refusal:
+        return "recurrence" if "is a recurrence" in str(refusal) else failures.append(f"{title}: {refusal}") or "failed"
+    except Exception:  # the failure of one op must not hide the others
+        failures.append(f"{title}: {traceback.format_exc()[-1500:]}")
+        return "failed"
+    return "agree"
+
+
+def _assert_close(found: np.ndarray, expected: torch.Tensor, of: dtype) -> None:
+    rtol, atol = TOLERANCE[of.name]
+    e = expected.detach()._array
+    wide = [x.astype(np.float64) if x.dtype.kind not in "iub" else x for x in (found, e)]
+    np.testing.assert_allclose(*wide, rtol=rtol, atol=atol, equal_nan=True)
+
+
+def _tensors(args: Any) -> Iterator[torch.Tensor]:
+    if isinstance(args, torch.Tensor):
+        yield args
+    elif isinstance(args, tuple | list):
+        for a in args:
+            yield from _tensors(a)
+
+
+def _with(args: Any, given_: Iterator[Any]) -> Any:
+    if isinstance(args, torch.Tensor):
+        return next(given_)
+    return type(args)(_with(a, given_) for a in args) if isinstance(args, tuple | list) else args
+
+
+def graphs(cases: int) -> dict[str, Any]:
+    """Typical graphs give what eager code gives; a lookup outside of its range fails its check."""
+    failures = []
+    for name, (fn, small, _) in GRAPHS.items():
+        inputs = list(small())
+        tolerance = torch.bfloat16 if "half" in name else torch.float32
+        try:
+            plan = lower_to_cuda(trace(fn, [on_cuda(t) for t in inputs]))
+            for a, e in zip(run_plan.run(plan, inputs), fn(*inputs), strict=True):
+                _assert_close(a, e, tolerance)
+        except Exception:
+            failures.append(f"{name}: {traceback.format_exc()[-3000:]}")
+    failures += _failing_check()
+    return {"failures": failures, "cases": len(GRAPHS)}
+
+
+def _failing_check() -> list[str]:
+    fn, table = GRAPHS["gather"][0], torch.zeros(7, 3)
+    plan = lower_to_cuda(trace(fn, [on_cuda(table), on_cuda(torch.tensor([2, 9]))]))
+    try:
+        run_plan.run(plan, [table, torch.tensor([2, 9])])
+    except run_plan.CheckFailed as error:
+        return [] if "at 9" in str(error) else [f"the check names another position: {error}"]
+    return ["a lookup outside of its range passed"]
+
+
+def _caught(check: Any) -> list[str]:
+    try:
+        check()
+    except Exception:
+        return [traceback.format_exc()[-6000:]]
+    return []
+
+
+def main() -> None:
+    interpreter.patch()
+    check = {"law": law, "contractions": contractions, "ops": ops, "graphs": graphs}[sys.argv[1]]
+    print(json.dumps(check(int(sys.argv[2]) if len(sys.argv) > 2 else 1)))
+
+
+if __name__ == "__main__":
+    main()

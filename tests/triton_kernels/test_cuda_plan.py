@@ -1,0 +1,66 @@
+"""Plans of graphs on CUDA tensors: kernels, calls, memory, sizes. No GPU and no Triton are needed."""
+import eager as torch
+from eager.nn import functional as F
+from fxir.expr import rules as E
+from inductor.driver.cuda import Call, Copy, Launch, lower_to_cuda
+from tests.inductor.helpers_symbolic import symbolic_graph
+
+from .graphs import GRAPHS, plan_of
+
+
+def test_a_plan_prints_its_launches_memory_and_sources():
+    plan = plan_of(GRAPHS["softmax"][0], GRAPHS["softmax"][2]())
+    text = str(plan)
+    assert "plan for sm_90: 1 kernels, 1 steps, 0 bytes of arena" in text
+    assert "kernel_0<<<512, 4 warps>>>(in0, " in text and "@triton.jit" in text
+    assert plan.memory["in0"].kind == "input" and plan.memory["in0"].nbytes == 512 * 1000 * 4
+
+
+def test_buffers_between_kernels_share_one_arena():
+    def fn(x):
+        a = x.cumsum(1)
+        b = (a * 2).cumsum(1)
+        return ((b * 2).cumsum(1),)
+
+    plan = plan_of(fn, (torch.zeros(64, 256),))
+    placed = {n: m for n, m in plan.memory.items() if m.kind == "arena"}
+    assert len(placed) >= 2
+    assert plan.arena_bytes < sum(m.nbytes for m in placed.values()) or len(placed) == 2
+
+
+def test_an_op_without_loops_is_a_call_of_its_eager_kernel():
+    plan = plan_of(lambda x: (torch.sort(x + 1).values * 2,), (torch.zeros(6, 50),))
+    kinds = [type(s) for s in plan.steps]
+    assert kinds == [Launch, Call, Launch]
+    call = plan.steps[1]
+    assert call.op == "sort" and call.results[0] in plan.steps[2].arguments
+
+
+def test_a_scatter_works_in_the_memory_of_its_target():
+    plan = plan_of(GRAPHS["added by index"][0], GRAPHS["added by index"][2]())
+    fill, added = plan.steps
+    assert fill.arguments[0] in added.arguments and not any(isinstance(s, Copy) for s in plan.steps)
+
+
+def test_an_input_that_is_written_to_gets_its_elements_back():
+    def fn(p, g):
+        p.add_(g)
+        return (p * 2,)
+
+    plan = plan_of(fn, (torch.zeros(6, 50), torch.zeros(6, 50)))
+    last = plan.steps[-1]
+    assert isinstance(last, Launch) and "in0" in [last.arguments[k] for k, n in enumerate(last.arguments) if n == "in0"]
+
+
+def test_the_grid_of_a_symbolic_size_is_an_expression():
+    plan = lower_to_cuda(symbolic_graph(lambda x: (torch.softmax(x * 2, -1),), ("m", 300)))
+    (kernel,) = plan.kernels
+    ((size, _),) = plan.symbols
+    assert E.evaluate(kernel.grid, {size: 100}) == 100 and plan.memory["in0"].nbytes is E.mul(size, 1200)
+    (flat,) = lower_to_cuda(symbolic_graph(lambda x: (x * 2,), ("m", 300))).kernels
+    assert flat.sizes == (size.name,) and 0 < E.evaluate(flat.grid, {size: 100}) < 30000
+
+
+def test_convolutions_and_linear_layers_have_a_plan():
+    plan = plan_of(lambda x, w, b: (F.relu(F.linear(x, w, b)),), (torch.zeros(32, 64), torch.zeros(48, 64), torch.zeros(48)))
+    assert plan.steps and plan.outputs

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from inductor.artifact.format import RUNTIME_ABI, SourceUnit
 
-__all__ = ["TASK", "Tile", "block_core", "block_symbol", "core"]
+__all__ = ["TASK", "Tile", "block_core", "block_symbol", "bytes_of", "cache_lines", "core", "head", "transposition"]
 
 _BYTES = {"float32": 4, "float64": 8}
 _TYPES = {"float32": "float", "float64": "double"}
@@ -74,8 +74,8 @@ def core(tile: Tile) -> SourceUnit:
     void SYMBOL_pack(const void *b, long k, long n, long b_row, long b_col, void *panels)
     """
     kernels = "".join(_kernel(tile, rows, tile.vectors) for rows in range(1, tile.rows + 1))
-    body = _TILE.replace("@CASES@", _cases(tile)) + _panel(tile) + _BODY.replace("@SYMBOL@", tile.symbol)
-    return SourceUnit(tile.symbol, RUNTIME_ABI + TASK + _head(tile) + kernels + body, reusable=True)
+    body = _TILE.replace("@CASES@", _cases(tile)) + _PANEL + _BODY.replace("@SYMBOL@", tile.symbol)
+    return SourceUnit(tile.symbol, RUNTIME_ABI + TASK + head(tile) + transposition(tile) + kernels + body, reusable=True)
 
 
 def block_symbol(dtype: str) -> str:
@@ -95,10 +95,17 @@ def block_core(tile: Tile) -> SourceUnit:
     kernels = "".join(_kernel(tile, rows, v) for v in widths for rows in range(1, tile.rows + 1))
     table = ", ".join("{" + ", ".join(_name(tile, rows, v) for rows in range(1, tile.rows + 1)) + "}" for v in widths)
     block = _BLOCK.replace("@SYMBOL@", block_symbol(tile.dtype)).replace("@KERNELS@", table)
-    return SourceUnit(f"{tile.symbol}_block", RUNTIME_ABI + _head(tile) + kernels + _panel(tile) + block, reusable=True)
+    text = RUNTIME_ABI + head(tile) + transposition(tile) + kernels + _PANEL + block
+    return SourceUnit(f"{tile.symbol}_block", text, reusable=True)
 
 
-def _head(tile: Tile) -> str:
+def bytes_of(tile: Tile) -> int:
+    """Bytes of one element."""
+    return _BYTES[tile.dtype]
+
+
+def head(tile: Tile) -> str:
+    """The types of a tile's unit, its sizes as an enum, and `splat` and `FMA` on vectors."""
     bits, scalar = tile.simd_bits, _TYPES[tile.dtype]
     suffix = "s" if tile.dtype == "float32" else "d"
     if not tile.fma:
@@ -151,7 +158,7 @@ def _kernel(tile: Tile, rows: int, width: int) -> str:
     # 16 registers allow few accumulators: a step is so short that its counter would cost a twentieth of it.
     lines += ["#pragma GCC unroll 4"] if tile.simd_bits < 512 else []
     lines += ["  for (; k; k--) {"]
-    lines += [f"    __builtin_prefetch((const char *)(b + 8 * step) + {64 * i});" for i in range(_cache_lines(tile, width))]
+    lines += [f"    __builtin_prefetch((const char *)(b + 8 * step) + {64 * i});" for i in range(cache_lines(tile, width))]
     lines += [f"    V {', '.join(f'b{j} = *(const U *)(b + {j} * W)' for j in vectors)}, t;"]
     for i, row in enumerate(acc):
         lines += [f"    t = splat(*(const T *)(p{i - i % 3} + {i % 3} * r)); "
@@ -168,13 +175,28 @@ def _kernel(tile: Tile, rows: int, width: int) -> str:
 _KERNEL_PARAMETERS = "long k, const T *a, long r, long q, const T *b, long step, T *c, long ldc, int add"
 
 
-def _cache_lines(tile: Tile, width: int) -> int:
-    return max(1, width * tile.lanes * _BYTES[tile.dtype] // 64)
+def cache_lines(tile: Tile, width: int = 0) -> int:
+    """Cache lines in one row of a panel, or in `width` vectors of it."""
+    return max(1, (width or tile.vectors) * tile.lanes * _BYTES[tile.dtype] // 64)
 
 
-def _panel(tile: Tile) -> str:
-    """The functions that pack a panel of B."""
-    return _PANEL.replace("@TRANSPOSE@", _transpose(tile))
+def transposition(tile: Tile) -> str:
+    """The function `transpose`, for blocks of L x L numbers."""
+    return _TRANSPOSE.replace("@STEPS@", _transpose(tile))
+
+
+_TRANSPOSE = r"""
+/* L x L numbers: rows of `from`, `step` apart, become columns of `to`, whose rows are `apart`. The last of `count` rows
+   is repeated for the rows after it. */
+static inline void transpose(const T *from, long step, long count, T *to, long apart) {
+  X r[L];
+#pragma GCC unroll 8
+  for (int i = 0; i < L; i++) r[i] = *(const XU *)(from + (i < count ? i : count - 1) * step);
+@STEPS@
+#pragma GCC unroll 8
+  for (int i = 0; i < L; i++) *(XU *)(to + i * apart) = r[i];
+}
+"""
 
 
 def _transpose(tile: Tile) -> str:
@@ -221,17 +243,6 @@ static void edge_tile(long rows, long columns, long k, const T *a, long r, long 
 """
 
 _PANEL = r"""
-/* L x L numbers: rows of `from`, `step` apart, become columns of `to`, whose rows are `apart`. The last of `count` rows
-   is repeated for the rows after it. */
-static inline void transpose(const T *from, long step, long count, T *to, long apart) {
-  X r[L];
-#pragma GCC unroll 8
-  for (int i = 0; i < L; i++) r[i] = *(const XU *)(from + (i < count ? i : count - 1) * step);
-@TRANSPOSE@
-#pragma GCC unroll 8
-  for (int i = 0; i < L; i++) *(XU *)(to + i * apart) = r[i];
-}
-
 /* One panel: b[k][columns] -> panel[k][NR]. */
 static void pack_panel(const T *b, long k, long columns, long b_row, long b_col, T *panel) {
   if (columns == NR && b_col == 1) {

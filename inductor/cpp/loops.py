@@ -3,15 +3,18 @@
 Owns statements and the place of each computation; `inductor.cpp.values` owns the C++ form of operations. A value is computed once,
 as a constant, in the outermost loop that its axes, the memory that it reads and the guards around it allow. Each statement at the
 root of the tree is one function `void NAME(void* ctx, long begin, long end)`; a parallel loop at the root runs from begin to end.
-Names of loops, locals and pointers are numbered in order of appearance, so that equal kernels have equal texts.
+Names of loops, locals and pointers are numbered in order of appearance, so that equal kernels have equal texts. The text of a kernel
+is remembered: a kernel that runs on several groups of buffers is printed once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 
+from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from fxir.expr.printing import to_source
 from inductor.cpp.division import split_inverse
@@ -19,6 +22,7 @@ from inductor.cpp.gemm_core import block_symbol
 from inductor.cpp.kernel import FLOP_NS, PLAIN_NS, Cost, Place, launch, operations_ns
 from inductor.cpp.kernel import Kernel as Printed
 from inductor.cpp.products import problem_of
+from inductor.cpp.transposes import Transposition, transposition
 from inductor.cpp.units import NAME, declared
 from inductor.cpp.values import STYLE, TYPE, literal, operation, size_source
 from inductor.ir import definitions as ir
@@ -27,6 +31,7 @@ from inductor.loops.apply import ROW_BYTES
 from inductor.loops.build import expanded
 from inductor.loops.combine import COMBINES, folded
 from inductor.loops.tree import (
+    REMEMBERED,
     Accumulate,
     Allocate,
     Block,
@@ -53,25 +58,55 @@ _LONGEST: Final = 1 << 24  # iterations of one loop; a larger bound is the bound
 _CHECKS: Final = frozenset({"check_index", "wrap_index"})
 
 
+class _Text(NamedTuple):
+    """The functions of a kernel and the calls that run them; see `Printed`. names: of the memory behind the pointers in `args`.
+
+    starts: the offset in bytes of each shared local in the scratch memory of the calling thread, which has `scratch` bytes.
+    """
+
+    functions: str
+    calls: str
+    names: tuple[str, ...]
+    starts: Mapping[str, Size]
+    scratch: Size
+    cost_ns: float
+    symbolic_ps: Size
+
+    def pointers(self, places: Mapping[str, Place]) -> tuple[str, ...]:
+        """The entries of `args` after `bufs`."""
+        scratch = f"(char*)rt->scratch(rt, 0, {size_source(self.scratch)})"
+        return tuple(f"{scratch} + {size_source(self.starts[n])}" if n in self.starts else places[n].source for n in self.names)
+
+
 def print_kernel(kernel: Kernel, places: Mapping[str, Place], parallel_ns: int, title: str) -> Printed:
     """The functions of a kernel and the statements that run them. places: of the buffers in memory.
 
     parallel_ns: a loop that takes longer is started on several threads.
     """
-    statements, shared = _roots(kernel.body)
-    pointers = Pointers(kernel, places, shared)
+    memory = tuple([(n, places[n].dtype) for n in kernel.dtypes if n in places])
+    text = _printed(kernel.body, memory, parallel_ns)
+    return Printed(text.functions, text.calls, text.pointers(places), title, text.cost_ns, text.symbolic_ps)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _printed(body: Block, memory: tuple[tuple[str, dtype], ...], parallel_ns: int) -> _Text:
+    """The text of a kernel, which does not depend on the places of its buffers. memory: their names and dtypes."""
+    statements, shared = _roots(body)
+    pointers = Pointers(body, dict(memory), shared)
     texts, calls = [], []
     costs: list[tuple[Size, Cost]] = []
     for k, s in enumerate(statements):
         name = NAME if len(statements) == 1 else f"{NAME}_{k}"
-        texts.append(Function(kernel, pointers).text(name, s))
+        texts.append(Function(pointers).text(name, s))
         count, each = cost_of(s)
         costs.append((count, each))
         is_parallel = isinstance(s, Loop) and s.kind == "parallel"
         calls.append(launch(name, "args", count, each, parallel_ns) if is_parallel else f"{name}(args, 0, 1);")
     times = [each.of(count) for count, each in costs]
     symbolic = plain(E.total(ps for _, ps in times))
-    return Printed(_declarations(kernel) + "".join(texts), " ".join(calls), pointers.sources(), title, sum(ns for ns, _ in times), symbolic)
+    starts, scratch = pointers.scratch()
+    functions = _declarations(body) + "".join(texts)
+    return _Text(functions, " ".join(calls), pointers.names, starts, scratch, sum(ns for ns, _ in times), symbolic)
 
 
 def _roots(body: Block) -> tuple[list[Statement], list[Local]]:
@@ -89,20 +124,25 @@ def _roots(body: Block) -> tuple[list[Statement], list[Local]]:
 
 
 class Pointers:
-    """The pointers in `args`, in order of first use. No two buffers of a kernel overlap.
+    """The pointers in `args`, in order of first use. No two buffers of a kernel overlap. memory: the dtypes of the buffers.
 
     shared: locals that several functions use; they are in scratch memory of the thread that calls. outer: axes of loops around the
     functions, whose values are in `args` too.
     """
 
-    def __init__(self, kernel: Kernel, places: Mapping[str, Place], shared: Sequence[Local], outer: Sequence[str] = ()) -> None:
-        self.places = places
+    def __init__(self, body: Block, memory: Mapping[str, dtype], shared: Sequence[Local], outer: Sequence[str] = ()) -> None:
+        self.memory = memory
         self.outer = {axis: f"x_{k}" for k, axis in enumerate(outer)}
         self.shared = {x.name: x for x in shared}
-        locals_ = {s.local.name for s in walk(kernel.body) if isinstance(s, Allocate)}
-        spilled = {s.local.spill.name for s in walk(kernel.body) if isinstance(s, Allocate) and s.local.spill is not None}
-        self.written = {p.name for s in walk(kernel.body) for p in places_of(s) if p.name in places and p.name not in locals_} | spilled
+        locals_ = {s.local.name for s in walk(body) if isinstance(s, Allocate)}
+        spilled = {s.local.spill.name for s in walk(body) if isinstance(s, Allocate) and s.local.spill is not None}
+        self.written = {p.name for s in walk(body) for p in places_of(s) if p.name in memory and p.name not in locals_} | spilled
         self._numbers: dict[str, int] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The memory behind each pointer."""
+        return tuple(self._numbers)
 
     def number(self, buffer: str) -> int:
         """The number of the pointer to a buffer."""
@@ -114,23 +154,21 @@ class Pointers:
 
     def declaration(self, number: int) -> str:
         """The declaration of a pointer, or of an outer axis, in a function that has `args`."""
-        name = list(self._numbers)[number]
+        name = self.names[number]
         if name in self.outer:
             return f"const i64 {self.outer[name]} = (i64)args[{number + 1}];"
-        t = f"{TYPE[self.shared[name].dtype if name in self.shared else self.places[name].dtype]}*"
+        t = f"{TYPE[self.shared[name].dtype if name in self.shared else self.memory[name]]}*"
         const = "" if name in self.written or name in self.shared else "const "
         return f"{const}{t} RESTRICT p{number} = ({const}{t})args[{number + 1}];"
 
-    def sources(self) -> tuple[str, ...]:
-        """The entries of `args` after `bufs`."""
+    def scratch(self) -> tuple[dict[str, Size], Size]:
+        """The offset in bytes of each shared local, and the bytes of all."""
         starts: dict[str, Size] = {}
         total: Size = 0
         for name, x in self.shared.items():
             starts[name] = total
             total = plain(total + ceildiv(product((x.size, x.dtype.itemsize)), 64) * 64)
-        scratch = f"(char*)rt->scratch(rt, 0, {size_source(total)})"
-        found = {n: f"{scratch} + {size_source(at)}" for n, at in starts.items()} | dict.fromkeys(self.outer, "0")
-        return tuple(found[n] if n in found else self.places[n].source for n in self._numbers)
+        return starts, total
 
 
 @dataclass(slots=True)
@@ -149,8 +187,8 @@ class _Level:
 class Function:
     """Prints one statement at the root. known: the name of each computed value, its level, and the written memory that it reads."""
 
-    def __init__(self, kernel: Kernel, pointers: Pointers) -> None:
-        self.kernel, self.pointers = kernel, pointers
+    def __init__(self, pointers: Pointers) -> None:
+        self.pointers = pointers
         self.levels: list[_Level] = []
         self.known: dict[ir.Value, tuple[str, int, frozenset[str]]] = {}
         self.axes: dict[str, str] = {}
@@ -282,6 +320,11 @@ class Function:
 
     def loop(self, s: Loop, begin: str, end: str) -> None:
         """A C loop. The innermost parallel loop is a vector loop too: its iterations have no order."""
+        is_nest = len(s.body) == 1 and isinstance(s.body[0], Loop)
+        tile = transposition(s) if is_nest and s.axis.name not in self.ranges else None
+        if tile is not None:
+            self.transpose(tile)
+            return
         name = self.axes[s.axis.name] = f"x{self.n_axes}"
         self.n_axes += 1
         inner = self.enter(s.body, s.axis)
@@ -292,6 +335,13 @@ class Function:
             self.line(f"#pragma GCC unroll {s.extent}")
         self.line(f"for (i64 {name} = {begin}; {name} < {end}; {name}++) {{")
         self.leave(inner)
+
+    def transpose(self, tile: Transposition) -> None:
+        """Two loops that read along the outer one and store along the inner one, in registers."""
+        to, source = self.element(tile.to.name, tile.to.index, {}), self.element(tile.source.buffer, tile.source.index, {})
+        steps = [f"(i64){self.index(e)}" for e in (tile.to_step, tile.from_step)]
+        self.line(f"fj_transpose<{tile.rows}, {tile.columns}>(&{to}, {steps[0]}, &{source}, {steps[1]});")
+        self.forget(tile.to.name)
 
     def guard(self, s: Guard) -> None:
         condition = self.value(s.condition)
@@ -455,9 +505,9 @@ def _target(s: Contract) -> Element | None:
     return add.places[0] if is_sum and not add.places[0].indirect else None
 
 
-def _declarations(kernel: Kernel) -> str:
+def _declarations(body: Block) -> str:
     """The cores of blocks that a kernel calls."""
-    names = {block_symbol(s.a.dtype.name): TYPE[s.a.dtype] for s in walk(kernel.body) if isinstance(s, Contract)}
+    names = {block_symbol(s.a.dtype.name): TYPE[s.a.dtype] for s in walk(body) if isinstance(s, Contract)}
     return "".join(
         f'extern "C" void {name}(i64, i64, i64, const {t}*, i64, i64, const {t}*, i64, i64, {t}*, i64, int);\n' for name, t in names.items()
     )

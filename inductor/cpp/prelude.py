@@ -1,4 +1,4 @@
-"""The text that every generated unit starts with: types, scalar functions, libmvec declarations, philox.
+"""The text that every generated unit starts with: types, scalar functions, libmvec declarations, random bits.
 
 Generated code includes nothing: parsing headers would cost more than compiling a kernel. Every function here is a scalar,
 branch-free inline that vectorises under `#pragma omp simd`; C++ overloads give one name per operation of
@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from inductor.artifact.format import RUNTIME_ABI
+from inductor.cpp.random_bits import DECLARATIONS as RANDOM_BITS
 from inductor.cpp.vector_math import LIBM, LIBM_BINARY, declaration, has_forms
 
 # libmvec is off by up to 4 units in the last place, torch by at most 1. The operations in this list stay below 1.7; the other
@@ -281,16 +282,6 @@ FI f64 fj_digamma(f64 z) {
   return z == 0.0 ? __builtin_copysign(__builtin_inf(), -z) : f == 0.0 && z < 0 ? __builtin_nan("") : s;
 }
 FI f32 fj_digamma(f32 x) { return (f32)fj_digamma((f64)x); }
-/* Philox4x32-10 (Salmon et al., SC 2011): word `lane` of the block whose 64-bit counter is (high, low). */
-FI i64 fj_philox(i64 seed, i64 low, i64 high, i64 lane) {
-  u32 c0 = (u32)low, c1 = (u32)high, c2 = 0, c3 = 0, k0 = (u32)seed, k1 = (u32)((u64)seed >> 32);
-  for (int i = 0; i < 10; i++) {
-    u64 p0 = 0xD2511F53ull * c0, p1 = 0xCD9E8D57ull * c2;
-    u32 n0 = (u32)(p1 >> 32) ^ c1 ^ k0, n2 = (u32)(p0 >> 32) ^ c3 ^ k1;
-    c1 = (u32)p1; c3 = (u32)p0; c0 = n0; c2 = n2; k0 += 0x9E3779B9u; k1 += 0xBB67AE85u;
-  }
-  return lane == 0 ? c0 : lane == 1 ? c1 : lane == 2 ? c2 : c3;
-}
 """
 
 
@@ -336,6 +327,44 @@ template <int lanes, class T> FI f64 fj_total(const T* total, const T* carry) {
   return fj_fold_sum<n>(parts);
 }
 """  # fmt: skip
+
+
+def _transposes() -> str:
+    """`fj_transpose<rows, columns>`: to[r * to_step + c] = from[c * from_step + r], in blocks of n by n in n vector registers."""
+    return "".join(_transpose(n) for n in (2, 4, 8)) + """\
+template <int rows, int columns, class T> FI void fj_transpose(T* to, i64 to_step, const T* from, i64 from_step) {
+#if defined(__AVX__)
+  constexpr int n = 32 / sizeof(T);
+#else
+  constexpr int n = 16 / sizeof(T);
+#endif
+  for (int r = 0; r < rows; r += n)
+    for (int c = 0; c < columns; c += n) {
+      T* a = to + r * to_step + c;
+      const T* b = from + c * from_step + r;
+      if constexpr (n == 8) fj_transpose_8(a, to_step, b, from_step);
+      else if constexpr (n == 4) fj_transpose_4(a, to_step, b, from_step);
+      else fj_transpose_2(a, to_step, b, from_step);
+    }
+}
+"""
+
+
+def _transpose(n: int) -> str:
+    """One block: rows at a distance of 1, 2, 4 exchange the elements whose columns have that distance."""
+    lines = [f"const V r0_{k} = *(const V*)(from + {k} * from_step);" for k in range(n)]
+    stages = n.bit_length() - 1
+    for stage in range(stages):
+        d = 1 << stage
+        for k in [k for k in range(n) if not k & d]:
+            for row, odd in ((k, 0), (k + d, d)):
+                lanes = ", ".join(str(lane + odd if not lane & d else n + lane - d + odd) for lane in range(n))
+                pair = f"r{stage}_{k}, r{stage}_{k + d}"
+                lines.append(f"const V r{stage + 1}_{row} = __builtin_shufflevector({pair}, {lanes});")
+    lines += [f"*(V*)(to + {k} * to_step) = r{stages}_{k};" for k in range(n)]
+    head = f"template <class T> FI void fj_transpose_{n}(T* to, i64 to_step, const T* from, i64 from_step) {{\n"
+    vector = f"  typedef T V __attribute__((vector_size({n} * sizeof(T)), aligned(sizeof(T)), may_alias));\n"
+    return head + vector + "".join(f"  {line}\n" for line in lines) + "}\n"
 
 
 def _declarations(vector_functions: frozenset[str]) -> str:
@@ -388,4 +417,5 @@ def prelude(vector_functions: tuple[str, ...] | frozenset[str] = ()) -> str:
     floats = _substitute(_DIVIDE + _FLOAT, {"T": "f32"}).replace("@(", "f(")
     floats += _substitute(_DIVIDE + _FLOAT, {"T": "f64"}).replace("@(", "(")
     declared = _declarations(frozenset(vector_functions))
-    return _TYPES + RUNTIME_ABI + _BITS + _EXP + _ELEMENTARY + declared + floats + _integers() + _SPECIAL + _FOLDS
+    vectors = RANDOM_BITS + _FOLDS + _transposes()
+    return _TYPES + RUNTIME_ABI + _BITS + _EXP + _ELEMENTARY + declared + floats + _integers() + _SPECIAL + vectors

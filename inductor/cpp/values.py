@@ -90,6 +90,11 @@ def operation(v: ir.Op, args: list[str]) -> str:
         return f"(b8)!{args[0]}" if of is dtypes.bool_ else f"({TYPE[of]})~{args[0]}"
     if name in ("check_index", "wrap_index"):
         return f"fj_{name}({', '.join(args)}, FJ_CHECKS)"
+    if name == "philox":
+        seed, low, high, _ = args
+        word = v.args[3]
+        assert isinstance(word, ir.Const)
+        return f"fj_philox_{word.value}({seed}, {low}, {high})"
     if name in ("isnan", "isinf", "isfinite") and of.is_integral:
         return "(b8)1" if name == "isfinite" else "(b8)0"
     return f"fj_{name}({', '.join(args)})"

@@ -13,6 +13,8 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from inductor.cpp import random_bits
+
 # Operations of one argument that libm computes, by the same names. Some have vector forms in libmvec.
 LIBM: Final = (
     "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh",
@@ -118,4 +120,6 @@ def forms_used(text: str, head: str, vector_functions: tuple[str, ...] | frozens
     """The definitions that a unit needs after its own `text`, which follows the prelude `head`."""
     names = _used(text, head)
     functions = {op: (op, 1) for op in LIBM} | {op: (op, 2) for op in LIBM_BINARY}
-    return _definitions({op: f for op, f in functions.items() if op in names}, frozenset(vector_functions))
+    words = [w for w in range(random_bits.WORDS) if f"philox_{w}" in names]
+    functions_text = _definitions({op: f for op, f in functions.items() if op in names}, frozenset(vector_functions))
+    return functions_text + random_bits.definitions(words) if words else functions_text

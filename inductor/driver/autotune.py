@@ -41,7 +41,7 @@ from inductor.base.request import Knobs
 from inductor.base.toolchain import CompileError, Toolchain
 from inductor.cpp import gemm
 from inductor.cpp.gemm import GemmChoice, Request
-from inductor.cpp.gemm_problem import GemmProblem
+from inductor.cpp.gemm_problem import GemmProblem, pack_function
 from inductor.runtime import loader
 
 __all__ = ["Winners", "knob_variants", "measure", "synthetic_inputs", "tune_gemms", "tune_knobs"]
@@ -249,6 +249,8 @@ def _gemm_units(request: Request, choices: Sequence[GemmChoice], tools: Toolchai
         cores[code.unit.name] = code.unit
         b = 3 if request.packed else 1
         text += [code.text, code.pack_text]
+        if request.packed:
+            text.append(pack_function(f"pack{i}", f"product{i}_pack", "bufs[1]", 3))
         text.append(f"{head} {{ product{i}(({real} *)bufs[0], ({real} *)bufs[{b}], ({real} *)bufs[2], 0, bufs, rt); }}")
     return [SourceUnit("variants", "\n".join(text)), *cores.values()]
 
@@ -290,7 +292,7 @@ def _gemm_plan(
     if request.packed:
         packed = choice.kernel != "blas"
         tile = gemm.tile_of(choice, p, tools) if packed else None
-        packs = (Pack(f"product{number}_pack", 1, gemm.packed_bytes(tile, p)),) if tile is not None else ()
+        packs = (Pack(f"pack{number}", (1,), gemm.packed_bytes(tile, p)),) if tile is not None else ()
     return ArtifactPlan(
         specs[:2],
         (NewOutput(0, specs[2]),),

@@ -39,7 +39,7 @@ from inductor.artifact import cache
 from inductor.artifact.cache import Cache, Entry, Key
 from inductor.artifact.format import ArtifactPlan, Compiled, ExternCall, Spec
 from inductor.base import toolchain
-from inductor.base.options import check_options, is_autotuned
+from inductor.base.options import PASSES, check_options, is_autotuned
 from inductor.base.request import Knobs, Request
 from inductor.base.toolchain import Toolchain
 from inductor.base.user_lines import Lines, with_lines
@@ -65,7 +65,8 @@ def inductor(gm: GraphModule, example_inputs: Sequence[Any], options: CompileOpt
 
     Raises: CompileError without a C++ compiler, or if generated code does not compile.
     """
-    return aot_compile(gm, example_inputs, compile_graph, options, KEPT)
+    passes = tuple(name for name in PASSES if options.get(name, True))
+    return aot_compile(gm, example_inputs, compile_graph, options.with_(passes=passes), KEPT)
 
 
 register_backend("inductor", inductor, check_options, writes_at_end=True)

@@ -543,7 +543,8 @@ class Program:
     inputs, constants: names of buffers without definition, in the order of the call; `constants` are named by their key in the
     graph's root. An input that is an int has no buffer. outputs: Refs, expressions, or plain Python values. checks: (builtin
     exception, text, size) for `check_index`; {} in the text is the value, {size} the size. symbols: the symbols of sizes,
-    `n<k>` in order, and the input that each is read from.
+    `n<k>` in order, and the input that each is read from. early_checks: buffers that nothing reads, before all others: they are
+    defined if they compute every position that the program checks.
     """
 
     buffers: Mapping[str, Buffer]
@@ -554,6 +555,7 @@ class Program:
     device: str = "cpu"
     checks: tuple[tuple[str, str, Size], ...] = ()
     symbols: tuple[tuple[E.Sym, SymbolSource], ...] = ()
+    early_checks: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return print_program(self)

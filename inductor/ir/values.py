@@ -31,8 +31,8 @@ ELEMENTARY: Final = frozenset(
     "erf erfc erfinv lgamma digamma copysign".split()
 )
 # where(c, a, b); cast(x) to the dtype of the node; check_index(i, n, c): i if 0 <= i < n, else 0, and check c of the program
-# fails with i; wrap_index(i, n, c): the same with -n <= i < 0 counted from the end; philox(seed, counter_low, counter_high,
-# lane): 32 random bits, as int64, of Philox4x32-10.
+# fails with i; wrap_index(i, n, c): the same with -n <= i < 0 counted from the end; philox(seed, low, high, word): one
+# word, a uint32, of the block of Philox4x32-10 whose counter has the uint32 halves (low, high); the word's number is a Const.
 SPECIAL: Final = frozenset("where cast check_index wrap_index philox".split())
 OPS: Final = ARITHMETIC | COMPARISONS | LOGIC | BITS | ROUNDING | ELEMENTARY | SPECIAL
 
@@ -129,7 +129,7 @@ def _intern(cls: type[V], key: tuple[Any, ...], fields: tuple[Any, ...], childre
 
 
 def _note_facts(v: Value) -> None:
-    """Fill `loads` and `symbols` from those of the children, whose tuple and set are shared where they are the same."""
+    """Fill `loads` and `symbols` from the children, whose tuples and sets are shared where nothing is added."""
     loads: tuple[Load, ...] = ()
     symbols: frozenset[E.Sym] = v.index.symbols if isinstance(v, Load) else v.expr.symbols if isinstance(v, Index) else frozenset()
     for c in v.children:

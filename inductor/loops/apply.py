@@ -14,6 +14,7 @@ from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, ceildiv, plain
+from inductor.loops.cached_reads import cache_read
 from inductor.loops.combine import COMBINES
 from inductor.loops.contractions import expand, follow, share
 from inductor.loops.dependence import Access, accesses, carried, conflicts, private_part, separates
@@ -21,6 +22,7 @@ from inductor.loops.narrow import narrow
 from inductor.loops.reductions import in_columns, in_lanes, in_stages
 from inductor.loops.refusal import Refusal, Refused
 from inductor.loops.steps import (
+    CacheRead,
     Columns,
     Cut,
     Distribute,
@@ -81,6 +83,8 @@ def _performed(kernel: Kernel, step: Step) -> Kernel:
     match step:
         case Localise():
             return _localise(kernel, step)
+        case CacheRead():
+            return kernel._replace(body=cache_read(kernel, step.buffer, step.axis))
         case Share():
             return share(kernel, step.product, step.result)
     return kernel._replace(body=_perform(kernel.body, step))

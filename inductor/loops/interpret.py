@@ -15,6 +15,7 @@ import numpy as np
 
 from eager.base.dtypes import dtype
 from eager.optable.loop_api import ArrayLoop
+from eager.optable.random import philox
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size
@@ -181,7 +182,7 @@ def _scalar(value: Any, of: dtype) -> Any:
 
 
 def operate(name: str, args: Sequence[Any], of: dtype) -> Any:
-    """One operation of `definitions.OPS` on numpy scalars. Raises: NotImplementedError for checks and random bits."""
+    """One operation of `definitions.OPS` on numpy scalars."""
     if name == "cast":
         return _NUMPY.cast(np.asarray(args[0]), of)[()]
     if name == "where":
@@ -200,7 +201,8 @@ def operate(name: str, args: Sequence[Any], of: dtype) -> Any:
     if name == "div":
         return _scalar(np.true_divide(*args), of)
     if name == "philox":
-        raise NotImplementedError("interpret: random bits are not interpreted")
+        seed, low, high, word = map(int, args)
+        return _scalar(philox(np, seed & (1 << 64) - 1, low | high << 32, 1)[word, 0], of)
     return _scalar(getattr(_NUMPY, name)(*args), of)
 
 

@@ -121,14 +121,24 @@ class Expand(NamedTuple):
     product: str
 
 
-LoopStep: TypeAlias = Split | Cut | Reorder | FuseAxes | Mark | Distribute | Join | Lanes | Columns | Stages | Localise
+class CacheRead(NamedTuple):
+    """Copies the elements of `buffer` that a loop and the loops inside of it read to a local before the loop.
+
+    Each of these loops is the whole body of the loop around it, and their iterations number the elements of the local.
+    """
+
+    buffer: str
+    axis: str
+
+
+LoopStep: TypeAlias = Split | Cut | Reorder | FuseAxes | Mark | Distribute | Join | Lanes | Columns | Stages | Localise | CacheRead
 Step: TypeAlias = LoopStep | Follow | Share | Expand
 Schedule: TypeAlias = tuple[Step, ...]
 
 _NAMES: Final[dict[str, Any]] = {
     "split": Split, "cut": Cut, "reorder": Reorder, "fuse_axes": FuseAxes, "mark": Mark, "distribute": Distribute, "join": Join,
     "lanes": Lanes, "columns": Columns, "stages": Stages, "localise": Localise, "follow": Follow, "share": Share,
-    "expand": Expand,
+    "expand": Expand, "cache_read": CacheRead,
 }  # fmt: skip
 _WORD_OF: Final = {cls: name for name, cls in _NAMES.items()}
 

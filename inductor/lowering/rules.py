@@ -202,27 +202,30 @@ RULES["cumprod"] = _running("prod")
 # ---- random numbers: the eager kernels, element by element ----
 
 
-def _word(b: Builder, state: ir.Ref, i: E.Expr, lane: int) -> ir.Value:
+def _word(b: Builder, state: ir.Ref, i: E.Expr, word: int) -> ir.Value:
+    """32 random bits. Integers have 32 bits where they can, so that a vector holds as many of them as it holds floats."""
     seed, offset = b.load(state, [0]), b.load(state, [1])
-    i64 = dtypes.int64
+    i64, u32 = dtypes.int64, dtypes.uint32
     counter = ir.make_op("add", (offset, ir.index(i)), i64)
-    low = ir.make_op("bitwise_and", (counter, ir.const(0xFFFFFFFF, i64)), i64)
     high = ir.make_op("right_shift", (counter, ir.const(32, i64)), i64)
-    return ir.make_op("philox", (seed, low, high, ir.const(lane, i64)), i64)
+    return ir.make_op("philox", (seed, ir.cast(counter, u32), ir.cast(high, u32), ir.const(word, i64)), u32)
 
 
-def _unit(b: Builder, state: ir.Ref, i: E.Expr, lane: int, double: bool) -> ir.Value:
+def _top(word: ir.Value, bits: int, of: dtypes.dtype) -> ir.Value:
+    """The upper bits of a word without the last `bits`, at least one, as a float."""
+    shifted = ir.make_op("right_shift", (word, ir.const(bits, dtypes.uint32)), dtypes.uint32)
+    return ir.cast(ir.cast(shifted, dtypes.int32), of)
+
+
+def _unit(b: Builder, state: ir.Ref, i: E.Expr, word: int, double: bool) -> ir.Value:
     """Uniform in [0, 1), computed as in `eager.optable.random`."""
-    i64, word = dtypes.int64, _word(b, state, i, lane)
     if not double:
-        top = ir.make_op("right_shift", (word, ir.const(8, i64)), i64)
         f32 = dtypes.float32
-        return ir.make_op("mul", (cast_value(top, f32), ir.const(2.0**-24, f32)), f32)
-    high = ir.make_op("right_shift", (word, ir.const(5, i64)), i64)
-    low = ir.make_op("right_shift", (_word(b, state, i, lane + 1), ir.const(6, i64)), i64)
-    whole = ir.make_op("add", (ir.make_op("mul", (high, ir.const(1 << 26, i64)), i64), low), i64)
+        return ir.make_op("mul", (_top(_word(b, state, i, word), 8, f32), ir.const(2.0**-24, f32)), f32)
     f64 = dtypes.float64
-    return ir.make_op("mul", (cast_value(whole, f64), ir.const(2.0**-53, f64)), f64)
+    high = ir.make_op("mul", (_top(_word(b, state, i, word), 5, f64), ir.const(2.0**26, f64)), f64)
+    whole = ir.make_op("add", (high, _top(_word(b, state, i, word + 1), 6, f64)), f64)
+    return ir.make_op("mul", (whole, ir.const(2.0**-53, f64)), f64)
 
 
 def _linear(spec: TensorSpec, p: Point) -> E.Expr:

@@ -20,8 +20,10 @@ from inductor.loops.apply import Refusal, apply
 from inductor.loops.build import build
 from inductor.loops.dependence import accesses
 from inductor.loops.steps import (
+    CacheRead,
     Columns,
     Cut,
+    Distribute,
     Expand,
     Follow,
     FuseAxes,
@@ -43,6 +45,7 @@ from inductor.loops.tree import (
     Contract,
     Kernel,
     Loop,
+    Store,
     loops_of,
     places_of,
     values_of,
@@ -56,6 +59,7 @@ FEWEST_LANES: Final = 4
 CASCADE: Final = 16  # floats that a running sum adds before it is added to its compensated total
 COLUMN_WIDTH: Final = 64
 TILE_ROWS, TILE_COLUMNS = (64, 32, 16), (16, 8)  # iterations of a tile of two loops, the first that divides the loop
+REGISTER_TILE: Final = 8  # iterations of both loops of a tile that is transposed in registers
 TILED: Final = 1 << 12  # fewest elements of loops that run in tiles
 FAR: Final = 16  # elements between two that are not in one cache line
 PARTS: Final = (128, 96, 64)  # elements of a part of the innermost loop that a scatter gives to one thread, the first that divides it
@@ -391,41 +395,89 @@ def _shape(s: _Scheduler, name: str) -> None:
     chain = _chain(_made_of(s.kernel, name))
     _localise(s, chain[0].axis.name)
     outer, inner = [x.axis.name for x in chain[:-1]], chain[-1].axis.name
-    if outer:
-        tiles = _tile(s, chain[-2], chain[-1])
-        if tiles is None:
-            for axis in _pieces(s, inner):
-                s.attempt(Mark(axis, "vector"))
-        else:
-            outer[-1] = tiles
-        s.attempt(Mark(_fused(s, outer), "parallel"))
-    elif not s.attempt(Mark(inner, "parallel")):
-        s.attempt(Mark(inner, "vector"))
+    if not outer:
+        if not s.attempt(Mark(inner, "parallel")):
+            s.attempt(Mark(inner, "vector"))
+        return
+    if _is_read_across(chain[-2], chain[-1]):
+        tiled = _register_tiles(s, outer, chain[-2], chain[-1]) or _tile(s, outer, chain[-2], chain[-1])
+        if tiled:
+            for loops in tiled:
+                s.attempt(Mark(_fused(s, loops), "parallel"))
+            return
+    for axis in _pieces(s, inner):
+        s.attempt(Mark(axis, "vector"))
+    s.attempt(Mark(_fused(s, outer), "parallel"))
 
 
-def _tile(s: _Scheduler, outer: Loop, inner: Loop) -> str | None:
-    """Tiles of two loops, if a load runs along the outer one while the store runs along the inner one.
-
-    The cache lines that a tile loads are then used up before they leave the nearest cache. Result: the name of the outermost loop
-    over tiles, or of the outer loop if there is one tile; None if no tiles are made.
-    """
+def _is_read_across(outer: Loop, inner: Loop) -> bool:
+    """Whether two large loops have a load that runs along the outer one while the store runs along the inner one."""
     if not isinstance(outer.extent, int) or not isinstance(inner.extent, int) or outer.extent * inner.extent < TILED:
-        return None
-    rows = next((n for n in TILE_ROWS if outer.extent % n == 0), 0)
-    columns = next((n for n in TILE_COLUMNS if inner.extent % n == 0), 0)
+        return False
+    return bool(_across(outer, inner))
+
+
+def _across(outer: Loop, inner: Loop) -> list[ir.Load]:
     loads = [x for st in walk(inner.body) for v in values_of(st) for x in v.loads]
-    if not rows or not columns or not any(_runs_along(x, outer, inner) for x in loads):
-        return None
-    first = row = outer.axis.name
-    if rows < outer.extent and s.attempt(Split(row, rows)):
-        first, row = f"{row}_o", f"{row}_i"
-    column = inner.axis.name
-    if columns < inner.extent and s.attempt(Split(column, columns)):
-        if s.attempt(Reorder(row, f"{column}_o")) and first == row:
-            first = f"{column}_o"
-        column = f"{column}_i"
-    s.attempt(Mark(column, "vector"))
-    return first
+    return list(dict.fromkeys([x for x in loads if _runs_along(x, outer, inner)]))
+
+
+def _register_tiles(s: _Scheduler, outer: list[str], row: Loop, column: Loop) -> list[list[str]]:
+    """Tiles that are transposed in registers, each by one copy to a local, and separate loops for the rows and columns that fill none.
+
+    outer: the loops around `column`, the last of which is `row`. Result: groups of loops to run in parallel; none if no tiles are made.
+    """
+    i, j = row.axis.name, column.axis.name
+    loads = _across(row, column)
+    assert isinstance(row.extent, int) and isinstance(column.extent, int)
+    if min(row.extent, column.extent) < 2 * REGISTER_TILE or any(x.dtype.itemsize not in (4, 8) for x in loads):
+        return []
+    rest_rows, rest_columns = row.extent % REGISTER_TILE, column.extent % REGISTER_TILE
+    steps: list[Step] = [Split(j, REGISTER_TILE, "peel" if rest_columns else "guard")]
+    steps += [Distribute(i)] if rest_columns else []
+    steps += [Split(i, REGISTER_TILE, "peel" if rest_rows else "guard"), Reorder(f"{i}_i", f"{j}_o")]
+    is_copy = any(isinstance(x, Store) and x.value in loads for x in column.body) and len(column.body) == 1
+    copied = [] if is_copy else list(dict.fromkeys([x.buffer for x in loads]))
+    steps += [CacheRead(buffer, f"{i}_i") for buffer in copied]
+    vectors = [f"{j}_i", *(f"{buffer}_{i}_i_1" for buffer in copied)]
+    vectors += [f"{j}_t"] if rest_columns > 1 else []
+    vectors += [f"{j}_i_t"] if rest_rows else []
+    if not _all(s, [*steps, *(Mark(name, "vector") for name in vectors)]):
+        return []
+    if len(outer) > 1 and (rest_rows or rest_columns):
+        return [outer[:-1]]
+    return [[*outer[:-1], f"{i}_o"], *([[f"{i}_t"]] if rest_rows else []), *([[f"{i}_1"]] if rest_columns else [])]
+
+
+def _all(s: _Scheduler, steps: Sequence[Step]) -> bool:
+    """Perform all steps, or none if one is refused."""
+    before, done = s.kernel, len(s.steps)
+    if all(s.attempt(step) for step in steps):
+        return True
+    s.kernel, s.steps = before, s.steps[:done]
+    return False
+
+
+def _tile(s: _Scheduler, outer: list[str], row: Loop, column: Loop) -> list[list[str]]:
+    """Tiles of two loops: the cache lines that a tile loads are used up before they leave the nearest cache.
+
+    outer: the loops around `column`, the last of which is `row`. Result: groups of loops to run in parallel; none if no tiles are made.
+    """
+    assert isinstance(row.extent, int) and isinstance(column.extent, int)
+    rows = next((n for n in TILE_ROWS if row.extent % n == 0), 0)
+    columns = next((n for n in TILE_COLUMNS if column.extent % n == 0), 0)
+    if not rows or not columns:
+        return []
+    first = i = row.axis.name
+    if rows < row.extent and s.attempt(Split(i, rows)):
+        first, i = f"{i}_o", f"{i}_i"
+    j = column.axis.name
+    if columns < column.extent and s.attempt(Split(j, columns)):
+        if s.attempt(Reorder(i, f"{j}_o")) and first == i:
+            first = f"{j}_o"
+        j = f"{j}_i"
+    s.attempt(Mark(j, "vector"))
+    return [[*outer[:-1], first]]
 
 
 def _runs_along(x: ir.Load, outer: Loop, inner: Loop) -> bool:

@@ -1,13 +1,13 @@
 """Results that are computed in the memory of the input that they overwrite, so that no copy follows.
 
 A graph gives an input the elements of a buffer (`ir.Write`). If the kernel that computes the buffer is the last reader of the input,
-and reads each element of it only where or before it stores that element, the kernel stores into the input itself. `Objection` says
-why a buffer is copied instead.
+and reads each element of it only where or before it stores that element, the kernel stores into the input itself. A scatter changes
+the input itself if no later step reads it. `Objection` says why a buffer is copied instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from inductor.ir import definitions as ir
@@ -36,34 +36,64 @@ def in_place(made: Schedule, nests: Mapping[int, LoopNest], fixed: Collection[st
     objections: list[Objection] = []
     for w in made.program.writes:
         name = w.value.buffer
-        reason = "another input is overwritten with it" if name in homes else _objection(made, nests, w, fixed)
+        reason = "another input is overwritten with it" if name in homes else ""
+        buffers = [] if reason else _versions(made.program, w)
+        reason = reason or _objection(made, nests, w, buffers, fixed)
         if reason:
             objections.append(Objection(name, w.input, reason))
         else:
-            homes[name] = w.input
+            homes |= dict.fromkeys(buffers, w.input)
     return homes, objections
 
 
-def _objection(made: Schedule, nests: Mapping[int, LoopNest], w: ir.Write, fixed: Collection[str]) -> str:
+def _versions(program: ir.Program, w: ir.Write) -> list[str]:
+    """The buffers that would be in the input's memory one after another: the written buffer, and the targets of scatters that make it."""
+    names = [w.value.buffer]
+    while True:
+        d = program.buffers[names[-1]].definition
+        if not isinstance(d, ir.Scatter) or d.target == w.input:
+            return names[::-1]
+        names.append(d.target)
+
+
+def _objection(made: Schedule, nests: Mapping[int, LoopNest], w: ir.Write, buffers: Sequence[str], fixed: Collection[str]) -> str:
     program, name = made.program, w.value.buffer
     target = program.buffers[w.input].layout
-    if program.checks:
-        return "positions are checked, and a failed check must leave the input unchanged"
-    if name in fixed or program.buffers[name].definition is None:
+    if program.checks and not program.early_checks:
+        return "positions that the graph computes are checked, and a failed check must leave the input unchanged"
+    if any(n in fixed or program.buffers[n].definition is None for n in buffers):
         return "its memory is decided already"
-    if w.value.offset != 0 or not (_same(w.value.layout, target) and _same(program.buffers[name].layout, target)):
+    if w.value.offset != 0 or not (_same(w.value.layout, target) and all(_same(program.buffers[n].layout, target) for n in buffers)):
         return f"its layout is {program.buffers[name].layout}, and the input's is {target}"
     if any(other is not w and other.value.buffer == w.input for other in program.writes):
         return "the input's elements are copied to another input"
-    at = next((i for i, nest in nests.items() if any(m.buffer.name == name for b in nest.bundles for m in b.members)), None)
-    if at is None:
+    steps = {m.name: i for i, step in enumerate(made.steps) for m in step.members}
+    at = steps[buffers[0]]
+    if at not in nests and not isinstance(program.buffers[buffers[0]].definition, ir.Scatter):
         return "no separate pointwise loops compute it"
+    if any(at <= steps[n] for n in program.early_checks):
+        return "its loops also check positions"
     for step in made.steps[at + 1 :]:
         if any(w.input in m.reads for m in step.members):
             return "a later step reads the input"
         if any(isinstance(m.definition, ir.Extern) for m in step.members):
             return "a later call of an eager kernel may fail, and must leave the input unchanged"
-    return _order(nests[at], name, w.input, target.numel)
+    return _scattered(program, w, buffers) or (_order(nests[at], buffers[0], w.input, target.numel) if at in nests else "")
+
+
+def _scattered(program: ir.Program, w: ir.Write, buffers: Sequence[str]) -> str:
+    """The reason why a scatter of `buffers` may not change the memory of its target, or ""."""
+    kept = {r.buffer for r in program.outputs if isinstance(r, ir.Ref)} | {x.value.buffer for x in program.writes}
+    for n in buffers:
+        d = program.buffers[n].definition
+        if not isinstance(d, ir.Scatter):
+            continue
+        if any(v.buffer in (w.input, *buffers) for v in d.loads):
+            return "its values are read from the memory that it changes"
+        readers = [b.name for b in program.buffers.values() if d.target in b.reads]
+        if d.target != w.input and (d.target in kept or readers != [n]):
+            return f"{d.target}, which it changes, is also read elsewhere"
+    return ""
 
 
 def _same(a: ir.Layout, b: ir.Layout) -> bool:

@@ -6,7 +6,7 @@ member that reads an earlier member's result must read it in the same row. Sched
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -17,6 +17,8 @@ from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.inline import Refusal, inline
 from inductor.ir.sizes import Size, nominal, product
+from inductor.plan.fixed import fixed_buffers
+from inductor.plan.updates import prepare_updates
 
 SCHEDULE: Final = logs.artifact("schedule")
 FUSION: Final = logs.artifact("fusion")
@@ -61,11 +63,15 @@ Step = Nest | Single
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Steps in order, the program they compute (after inlining), and the refused fusions."""
+    """Steps in order, the program they compute (after inlining), and the refused fusions.
+
+    fixed: the buffers that depend on weights alone, by name, and these weights. A nest computes only such buffers, or none.
+    """
 
     program: ir.Program
     steps: tuple[Step, ...]
     refusals: tuple[Refusal, ...] = field(default=())
+    fixed: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         lines = []
@@ -79,21 +85,27 @@ class Schedule:
         return "\n".join(lines)
 
 
-def schedule(program: ir.Program) -> Schedule:
-    """Order and group the definitions of `program`. Time is nearly linear in their number."""
-    program, refusals = inline(program)
-    program = _drop_unread(program)
+def schedule(program: ir.Program, weights: Collection[str] = ()) -> Schedule:
+    """Order and group the definitions of `program`. Time is nearly linear in their number.
+
+    weights: the inputs and constants whose values seldom change between calls.
+    """
+    program, refusals = inline(program, fixed_buffers(program, weights))
+    program = _drop_unread(prepare_updates(program))
+    fixed = fixed_buffers(program, weights)
     steps: list[Step] = []
     home: dict[str, int] = {}  # buffer -> position of the step that makes it
     readers: dict[str, int] = {}  # input or buffer -> the last nest that reads it
     for b in program.buffers.values():
         if b.definition is None:
             continue
-        at = _place(b, steps, home, readers, refusals)
+        at = _place(b, steps, home, readers, refusals, fixed)
         home[b.name] = at
+        if b.name in program.early_checks:  # nothing may join it: the kernels after it may write to inputs
+            continue
         for n in b.reads:
             readers[n] = at
-    made = Schedule(program, tuple(steps), tuple(refusals))
+    made = Schedule(program, tuple(steps), tuple(refusals), fixed)
     if SCHEDULE.enabled:
         SCHEDULE.log(str(made))
     if FUSION.enabled:
@@ -105,7 +117,7 @@ def schedule(program: ir.Program) -> Schedule:
 def _drop_unread(program: ir.Program) -> ir.Program:
     """The program without definitions that are not needed. Calls with an effect are always needed."""
     needed = {r.buffer for r in program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in program.writes}
-    needed |= {w.input for w in program.writes} | set(program.inputs) | {n for n, _ in program.constants}
+    needed |= {w.input for w in program.writes} | set(program.early_checks) | set(program.inputs) | {n for n, _ in program.constants}
     calls = set()
     for b in reversed(list(program.buffers.values())):
         d = b.definition
@@ -119,7 +131,8 @@ def _drop_unread(program: ir.Program) -> ir.Program:
     return replace(program, buffers={n: b for n, b in program.buffers.items() if n in needed or b.definition is None})
 
 
-def _place(b: ir.Buffer, steps: list[Step], home: dict[str, int], readers: dict[str, int], refusals: list[Refusal]) -> int:
+def _place(b: ir.Buffer, steps: list[Step], home: dict[str, int], readers: dict[str, int], refusals: list[Refusal],
+           fixed: Collection[str]) -> int:  # fmt: skip
     """Put `b` into an existing step, or into a new step if no nest accepts it; returns the step's position."""
     d = b.definition
     assert d is not None
@@ -136,7 +149,7 @@ def _place(b: ir.Buffer, steps: list[Step], home: dict[str, int], readers: dict[
     related = sorted({*sources, *(readers[n] for n in b.reads if n in readers)}, reverse=True)[:CANDIDATES]
     for at in related:
         nest = steps[at]
-        if at < earliest or not isinstance(nest, Nest):
+        if at < earliest or not isinstance(nest, Nest) or (nest.members[0].name in fixed) != (b.name in fixed):
             continue
         joined = fuse(nest, b, column)
         if isinstance(joined, Refusal):

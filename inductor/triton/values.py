@@ -132,7 +132,7 @@ class ValuePrinter:
             which = v.args[3]
             if not isinstance(which, ir.Const):
                 raise NotImplementedError("triton: philox with a lane that is not constant")
-            return f"{words}[{int(which.value)}].to(tl.int64) & 0xFFFFFFFF"
+            return f"{words}[{int(which.value)}]"
         if v.name in CHECKS:
             return self._checked(v.name, args[0], args[1], v.args[2])
         operand = v.args[0].dtype

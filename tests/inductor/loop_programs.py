@@ -18,6 +18,7 @@ from inductor.ir.sizes import Size, plain
 from inductor.loops.apply import Refusal, apply
 from inductor.loops.build import build
 from inductor.loops.steps import (
+    CacheRead,
     Columns,
     Distribute,
     Expand,
@@ -33,7 +34,19 @@ from inductor.loops.steps import (
     Stages,
     Step,
 )
-from inductor.loops.tree import Accumulate, Allocate, Block, Contract, Guard, Kernel, Loop, body_of, loops_of, walk
+from inductor.loops.tree import (
+    Accumulate,
+    Allocate,
+    Block,
+    Contract,
+    Guard,
+    Kernel,
+    Loop,
+    body_of,
+    loops_of,
+    values_of,
+    walk,
+)
 
 F32, I64 = dtypes.float32, dtypes.int64
 
@@ -220,7 +233,7 @@ def scheduled(draw: st.DrawFn, kernel: Kernel, steps: int = 6, first: Sequence[S
     done: list[Step] = []
     refused = 0
     for k in range(draw(st.integers(1, steps)) + len(first)):
-        candidates = [*fitting_steps(kernel.body), *_localisations(kernel), *_steps_of_contractions(kernel)]
+        candidates = [*fitting_steps(kernel.body), *_localisations(kernel), *_cached_reads(kernel), *_steps_of_contractions(kernel)]
         if not candidates:
             break
         step = first[k] if k < len(first) else draw(st.sampled_from(candidates))
@@ -236,6 +249,12 @@ def scheduled(draw: st.DrawFn, kernel: Kernel, steps: int = 6, first: Sequence[S
 def _localisations(kernel: Kernel) -> Iterator[Step]:
     for name in sorted(kernel.temporary):
         yield from (Localise((name,), axis) for axis in loops_of(kernel.body))
+
+
+def _cached_reads(kernel: Kernel) -> Iterator[Step]:
+    for axis, loop in loops_of(kernel.body).items():
+        names = {x.buffer: None for s in walk(loop.body) for v in values_of(s) for x in ir.loads_in(v)}
+        yield from (CacheRead(name, axis) for name in names)
 
 
 def _steps_of_contractions(kernel: Kernel) -> Iterator[Step]:

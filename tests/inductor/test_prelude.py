@@ -36,9 +36,10 @@ def library(tmp_path_factory):
                      f"#pragma omp simd\n for (long i = 0; i < n; i++) y[i] = fj_from_{h}(x[i]); }}")  # fmt: skip
         lines.append(f'extern "C" __attribute__((visibility("default"))) void to_{h}(const f32* x, {h}* y, long n) {{\n'
                      f"#pragma omp simd\n for (long i = 0; i < n; i++) y[i] = fj_to_{h}(x[i]); }}")  # fmt: skip
-    lines.append('extern "C" __attribute__((visibility("default"))) void philox(i64 seed, i64 offset, i64 lane, i64* y, long n) {\n'
-                 "#pragma omp simd\n for (long i = 0; i < n; i++) "
-                 "y[i] = fj_philox(seed, offset + i, (offset + i) >> 32, lane); }")  # fmt: skip
+    lines += [f'extern "C" __attribute__((visibility("default"))) void philox_{word}_{t}(i64 seed, i64 offset, {t}* y, long n) {{\n'
+              f"#pragma omp simd\n for (long i = 0; i < n; i++) "
+              f"y[i] = ({t})fj_philox_{word}(seed, (u32)(offset + i), (u32)((u64)(offset + i) >> 32)); }}"
+              for word in range(4) for t in ("u32", "f64")]  # fmt: skip
     tools = toolchain()
     target = tmp_path_factory.mktemp("prelude") / "prelude.so"
     head, body = prelude(tools.vector_functions), "\n".join(lines)
@@ -124,16 +125,18 @@ def test_half_conversions_round_to_even(library, h, kind):
     assert np.array_equal(got.astype(np.float32), want.astype(np.float32), equal_nan=True)
 
 
-def test_philox_equals_the_eager_kernel(library):
+@pytest.mark.parametrize("t, dtype", [("u32", np.uint32), ("f64", np.float64)])
+@pytest.mark.parametrize("word", range(4))
+def test_philox_equals_the_eager_kernel(library, word, t, dtype):
+    """In vectors of any width, in the rest of a loop, and where the lower half of the counter overflows."""
     from eager.optable.random import philox
 
-    seed, offset = 0x123456789ABCDEF0, (1 << 32) - 7
-    want = philox(np, seed, offset, 20)
-    for lane in range(4):
-        out = np.empty(20, np.int64)
-        library.philox(ctypes.c_int64(seed), ctypes.c_int64(offset), ctypes.c_int64(lane), out.ctypes.data_as(ctypes.c_void_p),
-                       ctypes.c_long(20))  # fmt: skip
-        assert np.array_equal(out.astype(np.uint32), want[lane])
+    seed, offset = 0xF23456789ABCDEF0 - (1 << 64), (1 << 32) - 70
+    for count in (1, 3, 20, 131):
+        out = np.empty(count, dtype)
+        draw = getattr(library, f"philox_{word}_{t}")
+        draw(ctypes.c_int64(seed), ctypes.c_int64(offset), out.ctypes.data_as(ctypes.c_void_p), ctypes.c_long(count))
+        assert np.array_equal(out, philox(np, seed % (1 << 64), offset, count)[word])
 
 
 def test_libmvec_forms_are_declared_where_they_exist(library):

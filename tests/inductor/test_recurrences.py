@@ -9,7 +9,7 @@ import pytest
 
 import eager as torch
 from eager import nn
-from eager.base.fake import fake_like
+from eager.base.spec import fake_like
 from eager.optable.table import OPS
 from fxir.base.options import CompileOptions, GraphKind
 from fxir.trace.trace import trace

@@ -2,15 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 import eager as torch
+from eager.base.dtypes import dtype
 from eager.base.spec import fake_like
 from fxir.trace.trace import trace
-from inductor.loops.steps import Reorder
+from inductor.cpp.transposes import transposition
+from inductor.loops.steps import CacheRead, Reorder
+from inductor.loops.tree import Loop, walk
 from inductor.lowering import lower
 from inductor.plan.heuristics import schedule_step
 from inductor.plan.schedule import Nest, schedule
+
+
+@pytest.mark.parametrize("of", [torch.float32, torch.float64, torch.int64, torch.bfloat16])
+@pytest.mark.parametrize("shape", [(64, 72), (65, 80), (71, 96), (80, 65), (89, 79), (64, 1000)])
+def test_tiles_that_are_transposed_in_registers(shape: tuple[int, int], of: torch.dtype) -> None:
+    """Copies and sums of transposed operands, with and without rows and columns that fill no tile, also in batches."""
+
+    def fn(x: torch.Tensor, y: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x.t() + y, x.t().contiguous(), b.transpose(1, 2) * y, b.transpose(1, 2).contiguous()
+
+    x, y, b = (torch.randint(-99, 99, s).to(of) for s in (shape, shape[::-1], (3, *shape)))
+    found = torch.compile(fn, fullgraph=True, dynamic=False)(x, y, b)
+    for a, e in zip(found, fn(x, y, b), strict=True):
+        assert torch.equal(a, e)
+
+
+def test_the_reads_of_a_tile_are_cached() -> None:
+    (step,), dtypes = _steps(lambda x, y: (x.t() + y,), 96, 99)
+    kernel, steps = schedule_step(step, dtypes, {step.members[0].name})
+    reads = [s for s in steps if isinstance(s, CacheRead)]
+    tiles = [x for x in walk(kernel.body) if isinstance(x, Loop) and transposition(x) is not None]
+    assert len(reads) == 1 and len(tiles) == 1
 
 
 @pytest.mark.parametrize("shape", [(64, 64), (96, 80), (128, 8), (16, 512), (33, 200), (63, 65), (1, 4096), (512, 512)])
@@ -26,12 +53,14 @@ def test_permuted_dims(dims: tuple[int, ...]) -> None:
     assert torch.equal(torch.compile(lambda x: x.permute(dims).contiguous() + 1, fullgraph=True)(x), x.permute(dims) + 1)
 
 
-def test_tiles_are_made_of_steps() -> None:
-    def fn(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor]:
-        return (x.t() + y,)
+def _steps(fn: Callable[..., object], rows: int, columns: int) -> tuple[list[Nest], dict[str, dtype]]:
+    made = schedule(lower(trace(fn, [fake_like(torch.zeros(rows, columns)), fake_like(torch.zeros(columns, rows))])))
+    nests = [s for s in made.steps if isinstance(s, Nest)]
+    assert len(nests) == len(made.steps)
+    return nests, {n: b.layout.dtype for n, b in made.program.buffers.items()}
 
-    made = schedule(lower(trace(fn, [fake_like(torch.zeros(96, 96))] * 2)))
-    (step,) = made.steps
-    assert isinstance(step, Nest)
-    _, steps = schedule_step(step, {n: b.layout.dtype for n, b in made.program.buffers.items()}, {step.members[0].name})
+
+def test_tiles_are_made_of_steps() -> None:
+    (step,), dtypes = _steps(lambda x, y: (x.t() + y,), 96, 96)
+    _, steps = schedule_step(step, dtypes, {step.members[0].name})
     assert any(isinstance(s, Reorder) for s in steps)

@@ -1,0 +1,98 @@
+"""The step that copies the elements which a loop reads to a local before the loop.
+
+A target can make such a copy of two loops in registers: it reads along one loop and stores along the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from inductor.ir import definitions as ir
+from inductor.ir.sizes import product
+from inductor.ir.values import at_point, replace_loads
+from inductor.loops.dependence import accesses
+from inductor.loops.refusal import Refused
+from inductor.loops.tree import (
+    Accumulate,
+    Block,
+    Kernel,
+    Local,
+    Loop,
+    Place,
+    Statement,
+    Store,
+    allocated,
+    loops_of,
+    repeat,
+    replace_statement,
+    values_of,
+    with_body,
+)
+
+MOST_CACHED = 4096  # elements of a copy, which should stay in the nearest cache
+
+
+def cache_read(kernel: Kernel, buffer: str, axis: str) -> Block:
+    """The loops of a kernel in which the loop `axis` reads a copy of its elements of `buffer`. Raises: Refused."""
+    chain = _chain(kernel.body, axis)
+    extents = [x.extent for x in chain if isinstance(x.extent, int)]
+    size = product(extents)
+    if len(extents) < len(chain) or any(x.kind == "parallel" for x in chain):
+        raise Refused(f"{axis} or a loop inside of it is parallel or of unknown extent")
+    if not isinstance(size, int) or size > MOST_CACHED:
+        raise Refused(f"the iterations of {axis} read {size} elements; allowed: up to {MOST_CACHED}")
+    read, name = _only_load(chain[-1].body, buffer), f"{buffer}_{axis}"
+    if kernel.dtypes.get(buffer) is not read.dtype:
+        raise Refused(f"{buffer} is local to an iteration, or has elements of another dtype than {read}")
+    axes = [ir.counter(f"{name}_{k}", n) for k, n in enumerate(extents)]
+    if not loops_of(kernel.body).keys().isdisjoint(str(x) for x in axes):
+        raise Refused(f"{axis} reads a copy of {buffer} already")
+    source = at_point(read, {x.axis: at for x, at in zip(chain, axes, strict=True)})
+    copied: Block = (Store(Place(name, ir.linear_position(extents, axes)), source),)
+    for at, x in reversed(list(zip(axes, chain, strict=True))):
+        copied = repeat(at, x.extent, x.kind, copied)
+    local = ir.load(name, ir.linear_position(extents, [x.axis for x in chain]), read.dtype)
+
+    def changed(v: ir.Value) -> ir.Value:
+        return replace_loads(v, lambda x: local if x is read else None)
+
+    body: Block = tuple([_with_values(s, changed) for s in chain[-1].body])
+    for x in reversed(chain):
+        body = (with_body(x, body),)
+    return replace_statement(kernel.body, chain[0], allocated([Local(name, size, read.dtype, "stack")], (*copied, *body)))
+
+
+def _chain(body: Block, axis: str) -> list[Loop]:
+    """The loop `axis` and the loops inside of it, each the whole body of the loop around it."""
+    outer = loops_of(body).get(axis)
+    if outer is None:
+        raise Refused(f"there is no loop {axis}; the loops are {', '.join(loops_of(body)) or 'none'}")
+    chain = [outer]
+    while len(chain[-1].body) == 1 and isinstance(chain[-1].body[0], Loop):
+        chain.append(chain[-1].body[0])
+    return chain
+
+
+def _only_load(body: Block, buffer: str) -> ir.Load:
+    """The load by which the body of a loop reads a buffer, and which runs in every iteration."""
+    if not all(isinstance(s, Store | Accumulate) for s in body):
+        raise Refused("the body of the innermost loop is not stores and accumulations")
+    if any(a.writes and a.place.name == buffer for a in accesses(body)):
+        raise Refused(f"{buffer} is written in the loop")
+    found = {x for s in body for v in values_of(s) for x in ir.loads_in(v) if x.buffer == buffer}
+    if len(found) != 1:
+        raise Refused(f"{buffer} is read at {len(found)} positions")
+    (read,) = found
+    if read.mask is not None or read.indirect:
+        raise Refused(f"{read} is read where data says")
+    return read
+
+
+def _with_values(s: Statement, change: Callable[[ir.Value], ir.Value]) -> Statement:
+    def place(p: Place) -> Place:
+        return Place(p.name, p.index, tuple([(x, change(v)) for x, v in p.indirect])) if p.indirect else p
+
+    if isinstance(s, Store):
+        return Store(place(s.place), change(s.value))
+    assert isinstance(s, Accumulate)
+    return Accumulate(tuple(map(place, s.places)), s.combine, tuple(map(change, s.values)))

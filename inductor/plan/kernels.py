@@ -1,0 +1,232 @@
+"""The scheduled loops of a program's kernels; equal kernels are scheduled once in a process.
+
+Two kernels are equal if they differ only in the names of their buffers and of gathered positions. Such kernels have one canonical form:
+buffers are numbered (`b<k>`: computed, `m<k>`: read) in order of appearance. The canonical form is the key under which loops and
+schedule are remembered. A `Scheduled` kernel gives the program's name for each canonical name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from eager.base.dtypes import dtype
+from fxir.expr import rules as E
+from inductor.ir import definitions as ir
+from inductor.ir.sizes import Size, plain
+from inductor.loops.build import build, copy
+from inductor.loops.refusal import Refusal
+from inductor.loops.steps import Schedule
+from inductor.loops.tree import Kernel
+from inductor.plan.heuristics import (
+    expand_product,
+    schedule_attention,
+    schedule_pointwise,
+    schedule_product,
+    schedule_recurrence,
+    schedule_rows,
+    schedule_scatter,
+    schedule_step,
+)
+from inductor.plan.schedule import Nest
+
+REMEMBERED: Final = 1024  # kernels whose loops are kept
+
+
+class Scheduled(NamedTuple):
+    """Scheduled loops over canonical names. names: the program's name of each buffer, by canonical name."""
+
+    kernel: Kernel
+    steps: Schedule
+    names: Mapping[str, str]
+
+    @property
+    def temporary(self) -> set[str]:
+        """Names in the program of the buffers that only the kernel reads and that are in memory."""
+        return {self.names[n] for n in self.kernel.temporary}
+
+    @property
+    def touched(self) -> set[str]:
+        """Names in the program of the buffers that are in memory while the kernel runs."""
+        return {self.names[n] for n in self.kernel.dtypes}
+
+    @property
+    def legend(self) -> str:
+        """The program's name of each buffer, as `b0=buf3 m0=in1`."""
+        return " ".join(f"{canonical}={name}" for canonical, name in self.names.items())
+
+
+def nest_kernel(step: Nest, dtypes: Mapping[str, dtype], stored: Collection[str], homes: Mapping[str, str]) -> Scheduled:
+    """The loops of a group of definitions; see `inductor.plan.heuristics.schedule_step` for the parameters."""
+    names = _Canonical()
+    members = names.members(step.members)
+    made = {m.name for m in step.members}
+    own = {names.of[n]: names.of[given] for n, given in homes.items() if n in made and given in names.of}
+    kept = frozenset(names.of[n] for n in made & set(stored))
+    kernel, steps = _nest(members, step.rows, step.column, names.dtypes(dtypes), kept, tuple(own.items()))
+    return names.scheduled(kernel, steps)
+
+
+def product_kernel(product: ir.Buffer, after: Sequence[ir.Buffer], dtypes: Mapping[str, dtype],
+                   stored: Collection[str]) -> Scheduled | Refusal:  # fmt: skip
+    """The loops of a contraction, with the loops of `after` on its blocks; see `inductor.plan.heuristics.schedule_product`."""
+    names = _Canonical()
+    members = names.members([product, *after])
+    found = _product(members, names.dtypes(dtypes), frozenset(names.of[n] for n in stored))
+    return found if isinstance(found, Refusal) else names.scheduled(*found)
+
+
+def expanded_kernel(made: Scheduled, product: str) -> Scheduled:
+    """A kernel with one of its contractions as plain loops."""
+    kernel, steps = expand_product(made.kernel, product)
+    return Scheduled(kernel, (*made.steps, *steps), made.names)
+
+
+def recurrence_kernel(d: ir.Recurrence, results: Sequence[ir.Buffer], dtypes: Mapping[str, dtype]) -> Scheduled:
+    """The loops of a recurrence, which computes all `results`."""
+    names = _Canonical()
+    members = names.members([replace(b, definition=None) for b in results])
+    canonical = names.recurrence(d)
+    return names.scheduled(*_recurrence(replace(members[0], definition=canonical), names.dtypes(dtypes)))
+
+
+def attention_kernel(results: Sequence[ir.Buffer], dtypes: Mapping[str, dtype], vector_bytes: int) -> Scheduled:
+    """The loops of the results of one call of attention, under the names of the program."""
+    kernel = schedule_attention(results, dtypes, vector_bytes)
+    return Scheduled(kernel, (), {n: n for n in kernel.dtypes})
+
+
+def scan_kernel(b: ir.Buffer, dtypes: Mapping[str, dtype]) -> Scheduled:
+    """The loops of a scan."""
+    names = _Canonical()
+    (member,) = names.members([b])
+    return names.scheduled(*_scan(member, names.dtypes(dtypes)))
+
+
+def scatter_kernel(b: ir.Buffer, dtypes: Mapping[str, dtype]) -> Scheduled:
+    """The loops of a scatter, which change the memory that its target was copied to."""
+    names = _Canonical()
+    (member,) = names.members([b])
+    return names.scheduled(*_scatter(member, names.dtypes(dtypes)))
+
+
+def copy_kernel(target: ir.Buffer, source: ir.Ref) -> Scheduled:
+    """The loops that store the elements of `source` into `target`."""
+    names = _Canonical()
+    (member,) = names.members([replace(target, definition=None)])
+    return names.scheduled(*_copy(member, replace(source, buffer=names.name(source.buffer))))
+
+
+Dtypes = tuple[tuple[str, dtype], ...]
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _nest(members: tuple[ir.Buffer, ...], rows: tuple[Size, ...], column: bool, dtypes: Dtypes, stored: frozenset[str],
+          homes: tuple[tuple[str, str], ...]) -> tuple[Kernel, Schedule]:  # fmt: skip
+    return schedule_step(Nest(rows, list(members), column), dict(dtypes), stored, dict(homes))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _product(members: tuple[ir.Buffer, ...], dtypes: Dtypes, stored: frozenset[str]) -> tuple[Kernel, Schedule] | Refusal:
+    return schedule_product(members[0], members[1:], dict(dtypes), stored)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _recurrence(member: ir.Buffer, dtypes: Dtypes) -> tuple[Kernel, Schedule]:
+    return schedule_recurrence(build([member], dict(dtypes)))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _scan(member: ir.Buffer, dtypes: Dtypes) -> tuple[Kernel, Schedule]:
+    return schedule_rows(build([member], dict(dtypes)))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _scatter(member: ir.Buffer, dtypes: Dtypes) -> tuple[Kernel, Schedule]:
+    return schedule_scatter(build([member], dict(dtypes)))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _copy(target: ir.Buffer, source: ir.Ref) -> tuple[Kernel, Schedule]:
+    return schedule_pointwise(copy(target, source))
+
+
+class _Canonical:
+    """Canonical names. of: by name in the program."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, str] = {}
+        self._reads = 0
+        self._bound: dict[E.Expr, E.IntLike] = {}
+        self._done: dict[ir.Value, ir.Value] = {}
+
+    def members(self, buffers: Sequence[ir.Buffer]) -> tuple[ir.Buffer, ...]:
+        """The buffers that a kernel computes, without their origin."""
+        for k, b in enumerate(buffers):
+            self.of[b.name] = f"b{k}"
+        return tuple([ir.Buffer(self.of[b.name], b.layout, self._definition(b.definition)) for b in buffers])
+
+    def name(self, buffer: str) -> str:
+        """The name of a buffer, which is read if it has no name yet."""
+        found = self.of.get(buffer)
+        if found is None:
+            found = self.of[buffer] = f"m{self._reads}"
+            self._reads += 1
+        return found
+
+    def dtypes(self, program: Mapping[str, dtype]) -> Dtypes:
+        """The dtypes of all named buffers."""
+        return tuple([(name, program[buffer]) for buffer, name in self.of.items()])
+
+    def scheduled(self, kernel: Kernel, steps: Schedule) -> Scheduled:
+        return Scheduled(kernel, steps, {name: buffer for buffer, name in self.of.items()})
+
+    def _definition(self, d: ir.Definition | None) -> ir.Definition | None:
+        if isinstance(d, ir.Scatter):
+            bound = self._bindings(d.indirect)
+            index = E.substitute(d.index, self._bound)
+            return ir.Scatter(d.ranges, self.name(d.target), index, bound, self._value(d.value), d.mode)
+        return None if d is None else ir.with_value(d, self._value)
+
+    def recurrence(self, d: ir.Recurrence) -> ir.Recurrence:
+        """A recurrence whose results have names already. It is named by its first result."""
+        time = ir.counter("t", plain(d.length - 1))
+        moved: dict[E.Expr, E.IntLike] = {d.time: time}
+
+        def steps(of: tuple[ir.Step, ...]) -> tuple[ir.Step, ...]:
+            found = []
+            for s in of:
+                made = ir.with_value(s.definition, lambda v: self._value(ir.at_point(v, moved)))
+                assert isinstance(made, ir.Pointwise | ir.Contraction)
+                found.append(ir.Step(self.of[s.buffer], E.substitute(s.position, moved), made))
+            return tuple(found)
+
+        results = tuple(self.of[n] for n in d.results)
+        return ir.Recurrence(d.length, time, steps(d.first), steps(d.rest), results[0], results)
+
+    def _bindings(self, indirect: tuple[tuple[E.Sym, ir.Value], ...]) -> tuple[tuple[E.Sym, ir.Value], ...]:
+        return tuple([(self._symbol(s), self._value(v)) for s, v in indirect])
+
+    def _symbol(self, s: E.Sym) -> E.Sym:
+        found = self._bound.get(s)
+        if found is None:
+            found = self._bound[s] = E.sym(f"s{len(self._bound)}", s.lo, s.hi, s.multiple, s.below)
+        assert isinstance(found, E.Sym)
+        return found
+
+    def _value(self, root: ir.Value) -> ir.Value:
+        done = self._done
+        for v in ir.walk([root]):
+            if v in done:
+                continue
+            if isinstance(v, ir.Load):
+                bound = tuple([(self._symbol(s), done[x]) for s, x in v.indirect])
+                at = E.substitute(v.index, self._bound) if bound else v.index
+                done[v] = ir.load(self.name(v.buffer), at, v.dtype, None if v.mask is None else done[v.mask], bound)
+            elif isinstance(v, ir.Op):
+                done[v] = ir.make_op(v.name, tuple([done[a] for a in v.args]), v.dtype)
+            else:
+                done[v] = v
+        return done[root]

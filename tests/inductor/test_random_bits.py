@@ -1,0 +1,51 @@
+"""Random numbers of loops: interpreted loops and compiled code draw the bits that the eager kernel draws."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import eager as torch
+from eager.base import dtypes
+from eager.base.spec import fake_like
+from eager.optable.random import philox
+from eager.optable.table import OPS
+from fxir.trace.trace import trace
+from inductor.loops.interpret import interpret
+from inductor.lowering import lower
+from inductor.plan.kernels import nest_kernel
+from inductor.plan.schedule import Nest, schedule
+
+SEED = 0x8765432112345678 - (1 << 64)
+OFFSETS = [0, (1 << 32) - 9]  # the second overflows the lower half of the counter
+
+
+@pytest.mark.parametrize("offset", OFFSETS)
+@pytest.mark.parametrize("of", [dtypes.float32, dtypes.float64], ids=lambda t: t.name)
+def test_interpreted_loops_draw_the_eager_bits(of: dtypes.dtype, offset: int) -> None:
+    state = torch.tensor([SEED, offset])
+    shape = (3, 7)
+    made = schedule(lower(trace(lambda s: (OPS["philox_uniform"](s, shape, of),), [fake_like(state)])))
+    (step,) = made.steps
+    assert isinstance(step, Nest)
+    kernel = nest_kernel(step, {n: b.layout.dtype for n, b in made.program.buffers.items()}, [step.members[-1].name], {})
+    memory = {n: state.numpy().copy() if n.startswith("m") else np.zeros(math.prod(shape), of.numpy) for n in kernel.names}
+    interpret(kernel.kernel, memory)
+    assert np.array_equal(memory["b0"].reshape(shape), OPS["philox_uniform"](state, shape, of).numpy())
+
+
+@pytest.mark.parametrize("offset", OFFSETS)
+def test_compiled_code_draws_the_eager_bits(offset: int) -> None:
+    """Rows that end within a vector, a transposed draw, and a mask of bools."""
+
+    def draw(state: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        u = OPS["philox_uniform"](state, (21, 37), dtypes.float32)
+        return u, u.t() * 2, u >= 0.5, OPS["philox_uniform"](state, (45,), dtypes.float64)
+
+    state = torch.tensor([SEED, offset])
+    expected, found = draw(state), torch.compile(draw)(state)
+    words = philox(np, SEED % (1 << 64), offset, 21 * 37)[0]
+    assert np.array_equal(found[0].numpy().ravel(), (words >> 8).astype(np.float32) * np.float32(2.0**-24))
+    assert all(np.array_equal(a.numpy(), b.numpy()) for a, b in zip(expected, found, strict=True))

@@ -40,7 +40,9 @@ class Axes:
 
     def score(self, b: Builder, mask: ir.Ref | None, scale: float, of: dtype) -> ir.Value:
         """The product scaled and masked."""
-        s = ir.make_op("mul", (ir.load(ir.PRODUCT, 0, of), ir.const(scale, of)), of)
+        s: ir.Value = ir.load(ir.PRODUCT, 0, of)
+        if scale != 1:
+            s = ir.make_op("mul", (s, ir.const(scale, of)), of)
         if mask is None:
             return s
         shown = b.broadcast(mask, (*self.point, self.query, self.key), (*self.lead, *self.sizes[:2]))
@@ -49,10 +51,12 @@ class Axes:
         return ir.make_op("add", (s, cast_value(shown, of)), of)
 
     def define(self, b: Builder, results: Mapping[str, ir.Layout], operands: tuple[ir.Ref, ir.Ref, ir.Ref], score: ir.Value,
-               is_causal: bool, given: ir.Cotangents | None = None) -> tuple[ir.Ref, ...]:  # fmt: skip
-        """The buffers of results by name. operands: q, k and v."""
+               is_causal: bool, given: ir.Cotangents | None = None, scale: float = 1) -> tuple[ir.Ref, ...]:  # fmt: skip
+        """The buffers of results by name. operands: q, k and v. scale: of q, which costs less than a scale of each score."""
         points = ((self.query, self.depth), (self.key, self.depth), (self.key, self.width))
         q, k, v = (self.row(b, x, at) for x, at in zip(operands, points, strict=True))
+        if scale != 1:
+            q = ir.make_op("mul", (q, ir.const(scale, q.dtype)), q.dtype)
         seen, call, weight = E.add(self.query, 1) if is_causal else None, b.call(), ir.load(ir.WEIGHT, 0, q.dtype)
         made = {n: ir.Attention(n, call, self.batch, self.sizes, q, k, v, score, weight, seen, 0.0, given) for n in results}
         return tuple([b.define(layout, made[n]) for n, layout in results.items()])
@@ -73,7 +77,7 @@ def _attention(b: Builder, specs: tuple[TensorSpec, TensorSpec], q: ir.Ref, k: i
         return None
     axes = Axes(specs[0].shape[:-2], sizes)
     layouts = {"y": layout_of(specs[0]), "lse": layout_of(specs[1])}
-    return axes.define(b, layouts, (q, k, v), axes.score(b, mask, scale, wide(q.dtype)), is_causal)
+    return axes.define(b, layouts, (q, k, v), axes.score(b, mask, 1, wide(q.dtype)), is_causal, scale=scale)
 
 
 @rule("attention_backward")

@@ -88,7 +88,7 @@ class Columns(NamedTuple):
 
 
 class Stages(NamedTuple):
-    """Reduces everything in two stages: blocks of `size` iterations in parallel, then their partial results in order."""
+    """Reduces in two stages: blocks of `size` iterations of the reduction's outermost loop `axis` in parallel, then the partial results."""
 
     axis: str
     size: int

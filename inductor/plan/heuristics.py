@@ -13,10 +13,11 @@ from typing import Final
 from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
-from inductor.ir.sizes import product
+from inductor.ir.sizes import ceildiv, product
 from inductor.loops.apply import Refusal, apply
 from inductor.loops.build import build
 from inductor.loops.dependence import accesses
+from inductor.loops.reductions import most
 from inductor.loops.steps import (
     CacheRead,
     Columns,
@@ -43,13 +44,16 @@ from inductor.plan.schedule import Nest
 LANE_BYTES: Final = 64  # bytes of the running results of a reduction, side by side: at least one vector
 FEWEST_LANES: Final = 4
 CASCADE: Final = 16  # floats that a running sum adds before it is added to its compensated total
-COLUMN_WIDTH: Final = 64
+COLUMN_BYTES: Final = 8192  # most bytes of the running results of a group of columns: with two totals each they stay in the nearest cache
 TILE_ROWS, TILE_COLUMNS = (64, 32, 16), (16, 8)  # iterations of a tile of two loops, the first that divides the loop
 REGISTER_TILE: Final = 8  # iterations of both loops of a tile that is transposed in registers
 TILED: Final = 1 << 12  # fewest elements of loops that run in tiles
 FAR: Final = 16  # elements between two that are not in one cache line
 PARTS: Final = (128, 96, 64)  # elements of a part of the innermost loop that a scatter gives to one thread, the first that divides it
 STAGE: Final = 8192  # elements of one block of a reduction without rows
+STAGED: Final = 1 << 15  # elements of a block of rows that one thread reduces
+LEAST_ROWS: Final = 256  # of such a block
+FEWEST_GROUPS: Final = 8  # groups of columns that are enough for all threads
 _MAX_JOINS: Final = 64  # loops at the root of one kernel
 
 
@@ -256,15 +260,24 @@ def _everything(s: _Scheduler, name: str) -> None:
 
 
 def _columns(s: _Scheduler, name: str) -> None:
-    """Groups of columns in parallel, each over all reduced rows."""
-    chain = [x.axis.name for x in _chain(_find(s.kernel, name))]
-    for loop in _loops_in(_find(s.kernel, chain[-1]).body):
+    """Groups of columns in parallel, each over all reduced rows; blocks of rows in parallel if there are few groups."""
+    chain = _chain(_find(s.kernel, name))
+    for loop in _loops_in(chain[-1].body):
         _merge(s, [x.axis.name for x in _chain(loop)])
-    if not s.attempt(Columns(chain[-1], COLUMN_WIDTH, CASCADE)):
+    axes, last = [x.axis.name for x in chain], chain[-1]
+    itemsize = max([v.dtype.itemsize for x in walk(last.body) if isinstance(x, Accumulate) for v in x.values])
+    width = min(COLUMN_BYTES // itemsize, most(last.extent))
+    groups = product((*(x.extent for x in chain[:-1]), ceildiv(last.extent, width)))
+    (row, *_), count = _loops_in(_find(s.kernel, axes[-1]).body), product(x.extent for x in chain)
+    if isinstance(groups, int) and isinstance(count, int) and groups < FEWEST_GROUPS:
+        size = max(STAGED // count, LEAST_ROWS)
+        if most(row.extent) >= 2 * size and s.attempt(Stages(row.axis.name, size)):
+            s.attempt(Columns(f"{axes[-1]}_s", width, CASCADE))
+    if not s.attempt(Columns(axes[-1], width, CASCADE)):
         _rows(s, name)
         return
-    group = f"{chain[-1]}_o"
-    outer = [*chain[:-1], *([group] if any(x.axis.name == group for x in walk(s.kernel.body) if isinstance(x, Loop)) else [])]
+    group = f"{axes[-1]}_o"
+    outer = [*axes[:-1], *([group] if any(x.axis.name == group for x in walk(s.kernel.body) if isinstance(x, Loop)) else [])]
     if outer:
         s.attempt(Mark(outer[0], "parallel"))
         _fused(s, outer)

@@ -21,6 +21,7 @@ from inductor.loops.dependence import Access, accesses, carried, conflicts, priv
 from inductor.loops.narrow import narrow
 from inductor.loops.reductions import in_columns, in_lanes, in_stages
 from inductor.loops.refusal import Refusal, Refused
+from inductor.loops.scans import in_scan_stages
 from inductor.loops.steps import (
     CacheRead,
     Columns,
@@ -34,6 +35,7 @@ from inductor.loops.steps import (
     Localise,
     Mark,
     Reorder,
+    ScanStages,
     Schedule,
     Share,
     Split,
@@ -113,6 +115,8 @@ def _perform(body: Block, step: Step) -> Block:
             return _columns(body, step)
         case Stages():
             return _stages(body, step)
+        case ScanStages():
+            return in_scan_stages(body, _loop(body, step.axis), step.size)
         case Follow():
             return follow(body, step.product, step.axis)
         case Expand():

@@ -287,7 +287,7 @@ def in_stages(body: Block, loop: Loop, size: int) -> Block:
     root = next((s for s in body if any(x is loop for x in walk((s,)))), None)
     if root is None:
         raise Refused(f"there is no loop {name}")
-    outer, locals_, statements = _around(root, loop)
+    outer, locals_, statements = nest_around(root, loop)
     at = next(k for k, s in enumerate(statements) if s is loop)
     found = _accumulations(_innermost(loop))
     if len([s for s in walk(loop.body) if not isinstance(s, Loop)]) != len(found):
@@ -308,13 +308,13 @@ def in_stages(body: Block, loop: Loop, size: int) -> Block:
     results = [ir.load(s.places[0].name, s.places[0].index, p.dtype) for p, s in zip(parts, found, strict=True)]
     to, back = (ir.linear_position((blocks, *sizes), (b, *axes)) for b in (block, again))
     kept = tuple(Store(Place(p.name, to), result) for p, result in zip(parts, results, strict=True))
-    first = Loop(block, blocks, "parallel", rename(_inside(outer, allocated(locals_, (*each, *kept))), "_s"))
+    first = Loop(block, blocks, "parallel", rename(inside(outer, allocated(locals_, (*each, *kept))), "_s"))
     merged = tuple(Accumulate(s.places, s.combine, (ir.load(p.name, back, p.dtype),)) for p, s in zip(parts, found, strict=True))
-    second = _inside(outer, allocated(locals_, (*begin, Loop(again, blocks, "serial", merged), *end)))
+    second = inside(outer, allocated(locals_, (*begin, Loop(again, blocks, "serial", merged), *end)))
     return tuple(y for s in body for y in ((allocated(parts, (first, *second))) if s is root else (s,)))
 
 
-def _around(root: Statement, loop: Loop) -> tuple[list[Loop], list[Local], list[Store | Loop]]:
+def nest_around(root: Statement, loop: Loop) -> tuple[list[Loop], list[Local], list[Store | Loop]]:
     """The loops from `root` to the statements of a reduction, the locals around these, and the statements; one of them is `loop`."""
     outer: list[Loop] = []
     locals_, statements = _opened((root,))
@@ -336,7 +336,7 @@ def _innermost(loop: Loop) -> Loop:
     return loop
 
 
-def _inside(outer: Sequence[Loop], block: Block) -> Block:
+def inside(outer: Sequence[Loop], block: Block) -> Block:
     for x in reversed(outer):
         block = (with_body(x, block),)
     return block

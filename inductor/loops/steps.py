@@ -94,6 +94,13 @@ class Stages(NamedTuple):
     size: int
 
 
+class ScanStages(NamedTuple):
+    """Runs a scan over the loop `axis` in blocks of `size` iterations: first the state of each block, last its results, in parallel."""
+
+    axis: str
+    size: int
+
+
 class Localise(NamedTuple):
     """Turns temporary buffers into locals of each iteration of a loop: rows, or registers. axis "": of the whole kernel."""
 
@@ -131,14 +138,16 @@ class CacheRead(NamedTuple):
     axis: str
 
 
-LoopStep: TypeAlias = Split | Cut | Reorder | FuseAxes | Mark | Distribute | Join | Lanes | Columns | Stages | Localise | CacheRead
+LoopStep: TypeAlias = (
+    Split | Cut | Reorder | FuseAxes | Mark | Distribute | Join | Lanes | Columns | Stages | ScanStages | Localise | CacheRead
+)
 Step: TypeAlias = LoopStep | Follow | Share | Expand
 Schedule: TypeAlias = tuple[Step, ...]
 
 _NAMES: Final[dict[str, Any]] = {
     "split": Split, "cut": Cut, "reorder": Reorder, "fuse_axes": FuseAxes, "mark": Mark, "distribute": Distribute, "join": Join,
     "lanes": Lanes, "columns": Columns, "stages": Stages, "localise": Localise, "follow": Follow, "share": Share,
-    "expand": Expand, "cache_read": CacheRead,
+    "expand": Expand, "cache_read": CacheRead, "scan_stages": ScanStages,
 }  # fmt: skip
 _WORD_OF: Final = {cls: name for name, cls in _NAMES.items()}
 

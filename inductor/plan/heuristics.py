@@ -31,6 +31,7 @@ from inductor.loops.steps import (
     Localise,
     Mark,
     Reorder,
+    ScanStages,
     Schedule,
     Share,
     Split,
@@ -53,6 +54,8 @@ PARTS: Final = (128, 96, 64)  # elements of a part of the innermost loop that a 
 STAGE: Final = 8192  # elements of one block of a reduction without rows
 STAGED: Final = 1 << 15  # elements of a block of rows that one thread reduces
 LEAST_ROWS: Final = 256  # of such a block
+SCANNED: Final = 1 << 15  # elements of one block of a scan
+FEWEST_ROWS: Final = 4  # rows of scans that are enough for all threads
 FEWEST_GROUPS: Final = 8  # groups of columns that are enough for all threads
 _MAX_JOINS: Final = 64  # loops at the root of one kernel
 
@@ -234,14 +237,14 @@ def _inner(s: _Scheduler, name: str) -> None:
             s.attempt(Mark(axis, "vector"))
 
 
-def _lanes(s: _Scheduler, loop: Loop) -> None:
-    """Running results side by side, as many as fill a vector and the loop."""
+def _lanes(s: _Scheduler, loop: Loop, cascade: int = CASCADE) -> None:
+    """Running results side by side, as many as fill a vector and the loop. cascade: values that a running sum adds."""
     sizes = [v.dtype.itemsize for x in walk(loop.body) if isinstance(x, Accumulate) for v in x.values]
     lanes = LANE_BYTES // min(sizes)
     if isinstance(loop.extent, int) and loop.extent < lanes:
         lanes = 1 << (loop.extent.bit_length() - 1)
     if lanes >= FEWEST_LANES:
-        s.attempt(Lanes(loop.axis.name, lanes, CASCADE))
+        s.attempt(Lanes(loop.axis.name, lanes, cascade))
 
 
 def _everything(s: _Scheduler, name: str) -> None:
@@ -283,12 +286,21 @@ def _columns(s: _Scheduler, name: str) -> None:
         _fused(s, outer)
 
 
-def schedule_rows(kernel: Kernel) -> tuple[Kernel, Schedule]:
-    """Loops whose inner axis keeps its order, such as scans: the outer axes run in parallel."""
+def schedule_rows(kernel: Kernel, threads: int) -> tuple[Kernel, Schedule]:
+    """Loops whose inner axis keeps its order, such as scans: the outer axes run in parallel, or blocks of the inner one.
+
+    Blocks read everything twice, so that one thread runs without them.
+    """
     s = _Scheduler(kernel, [])
-    for loop in [x for x in kernel.body if isinstance(x, Loop)]:
-        row = _fused(s, [x.axis.name for x in _chain(loop)])
-        s.attempt(Mark(row, "parallel"))
+    for loop in _loops_in(kernel.body):
+        *rows_of, scan = [x for x in walk((loop,)) if isinstance(x, Loop)]
+        rows = product(x.extent for x in rows_of)
+        is_long = threads > 1 and most(rows) < FEWEST_ROWS and most(scan.extent) >= 2 * SCANNED
+        if is_long and s.attempt(ScanStages(scan.axis.name, SCANNED)):
+            _lanes(s, _find(s.kernel, f"{scan.axis.name}_i_s"), cascade=1)  # a state before a block is as exact as a state within it
+        elif any(loop is x for x in s.kernel.body):
+            row = _fused(s, [x.axis.name for x in _chain(loop)])
+            s.attempt(Mark(row, "parallel"))
     return s.kernel, tuple(s.steps)
 
 

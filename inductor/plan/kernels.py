@@ -83,11 +83,11 @@ def expanded_kernel(product: ir.Buffer, dtypes: Mapping[str, dtype]) -> Schedule
     return names.scheduled(*_expanded(member, names.dtypes(dtypes)))
 
 
-def scan_kernel(b: ir.Buffer, dtypes: Mapping[str, dtype]) -> Scheduled:
-    """The loops of a scan."""
+def scan_kernel(b: ir.Buffer, dtypes: Mapping[str, dtype], threads: int) -> Scheduled:
+    """The loops of a scan that `threads` run."""
     names = _Canonical()
     (member,) = names.members([b])
-    return names.scheduled(*_scan(member, names.dtypes(dtypes)))
+    return names.scheduled(*_scan(member, names.dtypes(dtypes), threads))
 
 
 def scatter_kernel(b: ir.Buffer, dtypes: Mapping[str, dtype]) -> Scheduled:
@@ -126,8 +126,8 @@ def _expanded(member: ir.Buffer, dtypes: Dtypes) -> tuple[Kernel, Schedule]:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _scan(member: ir.Buffer, dtypes: Dtypes) -> tuple[Kernel, Schedule]:
-    return schedule_rows(build([member], dict(dtypes)))
+def _scan(member: ir.Buffer, dtypes: Dtypes, threads: int) -> tuple[Kernel, Schedule]:
+    return schedule_rows(build([member], dict(dtypes)), threads)
 
 
 @lru_cache(maxsize=REMEMBERED)

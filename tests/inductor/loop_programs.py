@@ -29,6 +29,7 @@ from inductor.loops.steps import (
     Localise,
     Mark,
     Reorder,
+    ScanStages,
     Share,
     Split,
     Stages,
@@ -292,6 +293,8 @@ def _steps_of(loop: Loop) -> Iterator[Step]:
     yield from (Mark(name, "parallel"), Mark(name, "vector"), Mark(name, "unrolled"))
     first = loop.body[0]
     inner = first.body[0] if isinstance(first, Guard) else first
+    if len(loop.body) > 1 and isinstance(first, Accumulate):
+        yield from [ScanStages(name, 2), ScanStages(name, 3)] * 4
     if len(loop.body) > 1 or isinstance(first, Allocate):
         around: list[Step] = [Distribute(name), Columns(name, 2, 1), Columns(name, 3, 100)]
         yield from around * 2

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import eager as torch
+from inductor.driver import backend
 
 LENGTHS = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 100, 129, 4097)
 KINDS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
@@ -86,3 +87,13 @@ def test_limits_of_numbers_keep_nan() -> None:
     for fn in fns:
         compiled: Callable[[Any], Any] = torch.compile(fn, fullgraph=True)
         np.testing.assert_array_equal(compiled(x).numpy(), fn(x).numpy())
+
+
+@pytest.mark.parametrize("shape", [(1 << 16,), (70_001,), (2, 100_000), (3, 65_537)])
+@pytest.mark.parametrize("of", ["float32", "float64", "int64"])
+def test_scans_of_long_rows(shape: tuple[int, ...], of: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of a row run in parallel; each begins with the result before it."""
+    monkeypatch.setattr(backend.host, "threads", lambda: 2)
+    x = np.random.default_rng(4).integers(-9, 10, shape).astype(of)
+    y = torch.compile(lambda x: x.cumsum(-1), fullgraph=True, dynamic=False)(torch.from_numpy(x))
+    np.testing.assert_array_equal(y.numpy(), x.cumsum(-1))

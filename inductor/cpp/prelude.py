@@ -178,8 +178,10 @@ FI T fj_trunc(T x) { return __builtin_trunc@(x); }
 FI T fj_round(T x) { return __builtin_rint@(x); }
 FI T fj_copysign(T x, T y) { return __builtin_copysign@(x, y); }
 FI T fj_sign(T x) { return x != x ? x : (T)((x > 0) - (x < 0)); }
-FI T fj_maximum(T a, T b) { T m = a > b ? a : b; return a != a ? a : m; }
-FI T fj_minimum(T a, T b) { T m = a < b ? a : b; return a != a ? a : m; }
+FI T fj_maximum(T a, T b) { /* one comparison where b is known to be a number */
+  return __builtin_constant_p(b) && b == b ? !(a <= b) ? a : b : (a > b) | (a != a) ? a : b;
+}
+FI T fj_minimum(T a, T b) { return __builtin_constant_p(b) && b == b ? !(a >= b) ? a : b : (a < b) | (a != a) ? a : b; }
 FI b8 fj_isnan(T x) { return x != x; }
 FI b8 fj_isinf(T x) { return __builtin_fabs@(x) == (T)__builtin_inf(); }
 FI b8 fj_isfinite(T x) { return __builtin_fabs@(x) < (T)__builtin_inf(); }

@@ -516,7 +516,7 @@ class _Compiler:
     # ---- scans, scatters, writes ----
 
     def _scan(self, b: ir.Buffer) -> _Code:
-        return self._loops("scan", scan_kernel(b, self.dtypes), [b])
+        return self._loops("scan", scan_kernel(b, self.dtypes, self.request.threads), [b])
 
     def _scatter(self, b: ir.Buffer, d: ir.Scatter) -> _Code:
         """Loops in order, since the last write must win. They are preceded by a copy of the target, if it is read later."""

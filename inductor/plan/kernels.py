@@ -98,11 +98,11 @@ def attention_kernel(results: Sequence[ir.Buffer], dtypes: Mapping[str, dtype], 
     return Scheduled(kernel, (), {n: n for n in kernel.dtypes})
 
 
-def scan_kernel(b: ir.Buffer, dtypes: Mapping[str, dtype]) -> Scheduled:
-    """The loops of a scan."""
+def scan_kernel(b: ir.Buffer, dtypes: Mapping[str, dtype], threads: int) -> Scheduled:
+    """The loops of a scan that `threads` run."""
     names = _Canonical()
     (member,) = names.members([b])
-    return names.scheduled(*_scan(member, names.dtypes(dtypes)))
+    return names.scheduled(*_scan(member, names.dtypes(dtypes), threads))
 
 
 def scatter_kernel(b: ir.Buffer, dtypes: Mapping[str, dtype]) -> Scheduled:
@@ -139,8 +139,8 @@ def _recurrence(member: ir.Buffer, dtypes: Dtypes) -> tuple[Kernel, Schedule]:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _scan(member: ir.Buffer, dtypes: Dtypes) -> tuple[Kernel, Schedule]:
-    return schedule_rows(build([member], dict(dtypes)))
+def _scan(member: ir.Buffer, dtypes: Dtypes, threads: int) -> tuple[Kernel, Schedule]:
+    return schedule_rows(build([member], dict(dtypes)), threads)
 
 
 @lru_cache(maxsize=REMEMBERED)

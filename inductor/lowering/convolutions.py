@@ -198,7 +198,7 @@ def _phase(first: int, size: int, kernel: int, outputs: int, padding: int, strid
 def _conv_weight(b: Builder, spec: TensorSpec, x: ir.Ref, grad: ir.Ref, kernel: Any, stride: Any, padding: Any, dilation: Any,
                  groups: int) -> ir.Ref | None:  # fmt: skip
     channels, outputs = int(spec.shape[1]), int(spec.shape[0]) // groups
-    if not _has_loops(spec, x, grad) or (channels == outputs == 1 and groups > 1):
+    if not _has_loops(spec, x, grad):
         return None
     flat = len(spec.shape) == 3
     x, grad = _image(b, x), _channels_last(b, _image(b, grad))
@@ -207,6 +207,8 @@ def _conv_weight(b: Builder, spec: TensorSpec, x: ir.Ref, grad: ir.Ref, kernel: 
     h, w = (Dim(n, o, tuple(range(k)), s, d, p) for n, o, k, s, d, p in
             zip(x.shape[2:], grad.shape[2:], kernel, stride, dilation, padding, strict=True))  # fmt: skip
     compute = wide(spec.dtype)
+    if channels == outputs == 1 and groups > 1:
+        return b.copy(_depthwise_weight(b, x, grad, (h, w), flat), layout_of(spec))
 
     def window(p: Point, r: Point) -> ir.Value:
         g, _, c, i, j = p
@@ -219,6 +221,23 @@ def _conv_weight(b: Builder, spec: TensorSpec, x: ir.Ref, grad: ir.Ref, kernel: 
     whole = ir.Ref(made.buffer, ir.row_major(spec.shape, compute), made.offset)
     same = whole.layout == layout_of(spec)
     return whole if same else b.copy(whole, layout_of(spec))
+
+
+def _depthwise_weight(b: Builder, x: ir.Ref, grad: ir.Ref, dims: Sequence[Dim], flat: bool) -> ir.Ref:
+    """(c, 1, *taps), the last tap dim alone if `flat`: sums over positions, whose channels are contiguous in all operands."""
+    h, w = dims
+    n, channels, *outputs = grad.shape
+
+    def term(p: Point, r: Point) -> ir.Value:
+        mask = all_of(*h.inside(r[1], p[0]), *w.inside(r[2], p[1]))
+        v = b.load(x, (r[0], p[2], h.at(r[1], p[0]), w.at(r[2], p[1])), mask)
+        v = v if mask is None else where(mask, v, ir.const(0, x.dtype))
+        return ir.make_op("mul", (v, b.load(grad, (r[0], p[2], r[1], r[2]))), x.dtype)
+
+    made = b.reduction(ir.row_major((len(h.taps), len(w.taps), channels), x.dtype), (n, *outputs), "sum", term)
+    r, s, c = made.layout.strides
+    taps, strides = ((len(w.taps),), (s,)) if flat else ((len(h.taps), len(w.taps)), (r, s))
+    return ir.Ref(made.buffer, ir.Layout((channels, 1, *taps), (c, 0, *strides), x.dtype))
 
 
 def _channels_last(b: Builder, x: ir.Ref) -> ir.Ref:

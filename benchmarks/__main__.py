@@ -5,28 +5,39 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from benchmarks import dynamic, eager, guards, harness, models, overhead
+from benchmarks import dynamic, eager, guards, harness, kernels, models, overhead
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     names = parser.add_subparsers(dest="name", required=True)
-    one = names.add_parser("overhead", help="import, cold compile, warm call, second process; beside torch's")
-    one.add_argument("--torch-python", metavar="PATH", help="an interpreter with torch (default: this interpreter)")
-    one.add_argument("--rounds", type=int, default=3)
-    two = names.add_parser("models", help="MiniLM and a GPT training step, compiled against eager; beside torch's")
-    two.add_argument("--torch-python", metavar="PATH", help="an interpreter with torch (default: this interpreter)")
-    two.add_argument("--rounds", type=int, default=41)
-    two.add_argument("--only", choices=("minilm", "gpt"))
-    three = names.add_parser("eager", help="dispatch of small eager calls and the kernels of models; beside torch's")
-    three.add_argument("--torch-python", metavar="PATH", help="an interpreter with torch (default: this interpreter)")
-    three.add_argument("--rounds", type=int, default=3)
-    three.add_argument("--only", metavar="TEXT", help="only the figures whose name contains TEXT")
-    four = names.add_parser("guards", help="entry and guards of a warm module of up to 100 parameters, beside its kernels")
-    five = names.add_parser("dynamic", help="code for all sizes against code for one size; one compilation against one per size")
-    five.add_argument("--rounds", type=int, default=15)
-    for each in (one, two, three, four, five):
-        each.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
+
+    def command(name: str, text: str, *, peer: bool = False) -> argparse.ArgumentParser:
+        made = names.add_parser(name, help=text)
+        made.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
+        if peer:
+            made.add_argument("--torch-python", metavar="PATH", help="an interpreter with torch (default: this interpreter)")
+        return made
+
+    command("overhead", "import, cold compile, warm call, second process; beside torch's", peer=True).add_argument(
+        "--rounds", type=int, default=3
+    )
+    eager_ = command("eager", "dispatch of small eager calls and the kernels of models; beside torch's", peer=True)
+    eager_.add_argument("--rounds", type=int, default=3)
+    eager_.add_argument("--only", metavar="TEXT", help="only the figures whose name contains TEXT")
+    command("guards", "entry and guards of a warm module of up to 100 parameters, beside its kernels")
+    command("dynamic", "code for all sizes against code for one size; one compilation against one per size").add_argument(
+        "--rounds", type=int, default=15
+    )
+    for name, text in (
+        ("kernels", "graphs of a few ops beside torch.compile, and numpy's copy of the same bytes"),
+        ("models", "networks beside torch's best mode, ONNX Runtime and OpenVINO; time and memory"),
+    ):
+        made = command(name, text, peer=True)
+        made.add_argument("-k", metavar="TEXT", help="only the rows whose name contains TEXT, or the rows of that group")
+        made.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+        made.add_argument("--runs", type=int, default=3, help="runs of a row; two of three decide")
+        made.add_argument("--mode", default="default", help="framejit's mode of torch.compile")
     return parser
 
 
@@ -34,19 +45,24 @@ def main() -> int:
     """Run one benchmark. Result: 0 if every figure with a limit keeps it, 1 otherwise."""
     args = _parser().parse_args()
     conditions = harness.calm()
+    torch_at = overhead.torch_python(args.torch_python) if "torch_python" in args else None
+    options = {"torch_at": torch_at, "text": args.k, "threads": args.threads, "runs": args.runs, "mode": args.mode} if "k" in args else {}
+    if args.name == "kernels":
+        rows = kernels.measured(**options)
+        harness.show(args.name, kernels.table(rows), rows, conditions, args.json)
+        return 0 if all(row.holds is not False for row in rows) else 1
+    if args.name == "models":
+        networks = models.measured(**options)
+        harness.show(args.name, models.table(networks), networks, conditions, args.json)
+        return 0 if not any(row.misses for row in networks) else 1
     if args.name == "overhead":
-        torch_at = overhead.torch_python(args.torch_python)
         found = overhead.figures(rounds=args.rounds, torch_at=torch_at)
     elif args.name == "eager":
-        torch_at = overhead.torch_python(args.torch_python)
         found = eager.figures(rounds=args.rounds, torch_at=torch_at, only=args.only)
     elif args.name == "dynamic":
         found = dynamic.figures(rounds=args.rounds)
-    elif args.name == "guards":
-        found = guards.figures()
     else:
-        torch_at = overhead.torch_python(args.torch_python)
-        found = models.figures(rounds=args.rounds, torch_at=torch_at, only=args.only)
+        found = guards.figures()
     harness.report(args.name, found, conditions, args.json)
     return 0 if all(figure.holds is not False for figure in found) else 1
 

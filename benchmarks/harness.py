@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -25,6 +26,7 @@ from rich.table import Table
 
 CALM_NUMPY_ADD_US = 0.5
 CALM_GXX_S = 0.05
+_WIDTH = 170  # of a table in a file
 _CALM_FACTOR = 1.6  # above this factor a figure depends more on other load than on the code
 
 _KERNEL = """
@@ -131,6 +133,44 @@ def fmt(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
+class Progress:
+    """Names the row that is measured, on standard error: in one line of a terminal, else a line each. total: rows."""
+
+    def __init__(self, total: int) -> None:
+        self._total, self._done = total, 0
+        self._status = Console(stderr=True).status("")
+
+    def __enter__(self) -> Progress:
+        if sys.stderr.isatty():
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._status.stop()
+
+    def step(self, text: str) -> None:
+        """Begin the next row."""
+        self._done += 1
+        line = f"{self._done} of {self._total}: {text}"
+        if sys.stderr.isatty():
+            self._status.update(line)
+        else:
+            print(line, file=sys.stderr, flush=True)
+
+
+def show(title: str, table: Table, figures: Sequence[Any], conditions: Calm, json_path: Path | None) -> None:
+    """Print a table of figures (dataclasses), and write them as JSON."""
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=_WIDTH)
+    console.print(str(conditions), highlight=False)
+    console.print(table)
+    if json_path is not None:
+        data = {"title": title, "machine": asdict(conditions), "figures": [asdict(f) for f in figures]}
+        json_path.write_text(json.dumps(data, indent=1) + "\n")
+        console.print(f"written to {json_path}", highlight=False)
+
+
 def report(title: str, figures: Sequence[Figure], conditions: Calm, json_path: Path | None) -> None:
     """Print one table, with torch's column if it was measured, and write it as JSON."""
     with_peer = any(figure.peer is not None for figure in figures)
@@ -142,10 +182,4 @@ def report(title: str, figures: Sequence[Figure], conditions: Calm, json_path: P
         peer = [fmt(f.peer) if f.peer is not None else ""] if with_peer else []
         limit = fmt(f.limit) if f.limit is not None else ""
         table.add_row(f.name, fmt(f.value), *peer, f.unit, limit, " ".join(filter(None, (marks[f.holds], f.note))))
-    console = Console()
-    console.print(str(conditions), highlight=False)
-    console.print(table)
-    if json_path is not None:
-        data = {"title": title, "machine": asdict(conditions), "figures": [asdict(f) for f in figures]}
-        json_path.write_text(json.dumps(data, indent=1) + "\n")
-        console.print(f"written to {json_path}", highlight=False)
+    show(title, table, figures, conditions, json_path)

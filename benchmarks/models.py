@@ -1,124 +1,185 @@
-"""`python -m benchmarks models`: MiniLM and a GPT training step, compiled against eager, interleaved; beside torch's.
+"""`python -m benchmarks models`: networks beside torch's best mode, ONNX Runtime and OpenVINO; time and memory.
 
-Owns the two comparisons and their limits. The models are the demo's own files, under torch as well (`models_peer`). Torch runs
-before and after this process's rounds, so that a machine that slows down slows both.
+Owns the order of measurements, the table and its verdicts. `model_rows` has the programs. Each row and library has its own process,
+whose largest resident memory includes compilation.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
+import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from functools import partial
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import mean
-from typing import Any, Final
+from statistics import median
+from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
+from rich.table import Table
 
-import eager as torch
-from benchmarks.demo import gpt, minilm, text
-from benchmarks.harness import Figure, interleaved_ms
+from benchmarks import model_rows
+from benchmarks.harness import Progress, fmt
+from benchmarks.peers import PeerError, Variant, Worker, agreement, interleave
+from benchmarks.rows import Row, chosen
 
-MODES = ("default", "reduce-overhead", "max-autotune")
-MINILM_AT_LEAST = 1.5
-GPT_AT_LEAST = 2.0
-_GPT = "GPT training step,"
+__all__ = ["Model", "measured", "table"]
+
+ENGINES: Final = ("onnxruntime", "openvino")
+_OURS: Final = "framejit"
+_NO_PEERS: Final = (_OURS, "eager", "torch eager")  # variants that the required ratio does not refer to
 _ROOT: Final = Path(__file__).resolve().parent.parent
-_PEER_S: Final = 900  # torch's autotuning takes minutes
+_EXPORT_S: Final = 600
+_SLICES: Final = 3
+_TOLERANCE: Final = 5e-3
 
-_Tokens = tuple[NDArray[np.int64], NDArray[np.int64]]  # ids and mask, (texts, length)
 
+@dataclass(frozen=True, slots=True)
+class Model:
+    """One row, measured. ms, peak_mb and running_mb (without compilation): by variant. ratios: a variant's time over ours, by run.
 
-def figures(*, rounds: int, torch_at: str | None, only: str | None) -> list[Figure]:
-    """Measure both, or the named model. MiniLM is omitted, with a note, if its weights are missing.
-
-    torch_at: an interpreter that has torch, or None to omit the column.
+    required: least ratio to the fastest peer; eager_required: to this project's eager execution, 0 if there is no requirement.
     """
-    reason = minilm.missing()
-    inputs = dict(_inputs()) if only != "gpt" and reason is None else {}
-    with_gpt = only != "minilm"
-    found = [Figure("MiniLM", float("nan"), "ms", note=reason)] if only != "gpt" and reason is not None else []
-    with tempfile.TemporaryDirectory() as folder:
-        peer = partial(_peer_ms, torch_at, Path(folder), inputs, rounds, with_gpt)
-        before = peer()
-        for name, (ids, mask) in inputs.items():
-            found += _all_modes(name, minilm.load(), (torch.from_numpy(ids), torch.from_numpy(mask)), rounds)
-        if with_gpt:
-            found += _gpt(rounds)
-        after = peer()
-    return [replace(f, peer=mean((before[f.name], after[f.name]))) if f.name in before else f for f in found]
+
+    name: str
+    group: str
+    threads: int
+    ms: dict[str, float] = field(default_factory=dict)
+    ratios: dict[str, list[float]] = field(default_factory=dict)
+    peak_mb: dict[str, float] = field(default_factory=dict)
+    running_mb: dict[str, float] = field(default_factory=dict)
+    first_s: dict[str, float] = field(default_factory=dict)
+    required: float = 0.0
+    eager_required: float = 0.0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ratio(self) -> float | None:
+        """The fastest peer's time over ours: the middle run. None without peers."""
+        return min((median(r) for name, r in self.ratios.items() if name not in _NO_PEERS), default=None)
+
+    @property
+    def memory(self) -> float | None:
+        """Our largest memory over torch's; in training the smaller of torch's two processes counts. None without torch."""
+        rivals = [self.peak_mb[n] for n in ("torch", *(["torch eager"] * (self.group == "training"))) if n in self.peak_mb]
+        return self.peak_mb[_OURS] / min(rivals) if rivals and _OURS in self.peak_mb else None
+
+    @property
+    def misses(self) -> list[str]:
+        """The requirements that the row does not meet."""
+        found = list(self.notes)
+        if _OURS not in self.ms:
+            return found
+        if self.ratio is not None and self.ratio < self.required:
+            found.append("time")
+        if self.memory is not None and self.memory > 1:
+            found.append("memory")
+        if "eager" in self.ratios and median(self.ratios["eager"]) < self.eager_required:
+            found.append(f"less than {self.eager_required:g} x eager")
+        return found
 
 
-def _inputs() -> Iterator[tuple[str, _Tokens]]:
-    paragraphs = [p.text for p in text.paragraphs(8)]
-    # As long as the longest text, and the paragraphs as in the demo.
-    for texts, padded in ((minilm.SENTENCES[1:2], None), (minilm.SENTENCES, None), (paragraphs, 128)):
-        ids, mask = minilm.Tokenizer(128)(texts)
-        length = padded or int(mask.sum(1).max())
-        yield f"MiniLM, {len(ids)} x {length} tokens,", (ids[:, :length].copy(), mask[:, :length].copy())
+def measured(*, torch_at: str | None, threads: Sequence[int], text: str | None, runs: int, mode: str) -> list[Model]:
+    """Measure the rows whose name contains `text`. torch_at: an interpreter that has torch and may have the engines.
+
+    mode: framejit's mode of torch.compile.
+    """
+    rows = chosen(model_rows.ROWS, text)
+    engines = [e for e in ENGINES if torch_at is not None and _has(torch_at, e)]
+    with tempfile.TemporaryDirectory() as name, Progress(len(rows) * len(threads)) as progress:
+        found = []
+        for i, row in enumerate(rows):
+            folder = Path(name) / str(i)
+            folder.mkdir()
+            note = ""
+            if engines and row.group == "inference" and torch_at is not None:
+                note = _export(torch_at, row, folder)
+            usable = engines if row.group == "inference" and not note else []
+            for count in threads:
+                progress.step(f"{row.name}, {count} thread{'s' * (count > 1)}")
+                found.append(_measure(row, count, torch_at, usable, folder, runs, mode, note))
+        return found
 
 
-def _peer_ms(
-    python: str | None, folder: Path, inputs: dict[str, _Tokens], rounds: int, with_gpt: bool
-) -> dict[str, float]:
-    # torch's milliseconds by the names of the figures. Its compiled code is kept in the folder for the next run.
-    if python is None:
-        return {}
-    config = str(minilm.folder() / "config.json") if inputs else None
-    texts = {name: (ids.tolist(), mask.tolist()) for name, (ids, mask) in inputs.items()}
-    task = {"minilm": texts, "config": config, "modes": MODES, "gpt": _GPT if with_gpt else None}
-    (folder / "task.json").write_text(json.dumps(task))
-    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(folder / "cache")}
-    command = [python, "-m", "benchmarks.models_peer", str(folder), str(rounds)]
-    done = subprocess.run(
-        command, cwd=_ROOT, env=environment, capture_output=True, text=True, timeout=_PEER_S, check=False
-    )
-    if done.returncode != 0:
-        raise RuntimeError(f"models: {python} could not measure torch:\n{done.stderr}")
-    return json.loads(done.stdout.strip().splitlines()[-1])
+def _has(python: str, module: str) -> bool:
+    code = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"
+    return subprocess.run([python, "-c", code], check=False).returncode == 0
 
 
-def _ratios(name: str, times: dict[str, float], first_s: dict[str, float], at_least: float) -> list[Figure]:
-    # A limit is an upper limit, so a speedup is stored as the share of eager's time that remains.
-    found = [Figure(f"{name} eager", times["eager"], "ms")]
-    for mode, value in times.items():
-        if mode == "eager":
-            continue
-        left = times["eager"] / at_least
-        speedup = f"{times['eager'] / value:.2f}x eager, first call {first_s[mode]:.2f} s"
-        found.append(Figure(f"{name} {mode}", value, "ms", left, note=speedup))
-    return found
+def _export(python: str, row: Row, folder: Path) -> str:
+    """Write the row's model as ONNX; a note if it cannot be exported."""
+    command = [python, "-m", "benchmarks.onnx_export", row.name, str(folder)]
+    try:
+        done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=_EXPORT_S, check=False)
+    except subprocess.TimeoutExpired:
+        return f"no ONNX export in {_EXPORT_S} s"
+    return "" if done.returncode == 0 else f"no ONNX export: {done.stderr.strip().splitlines()[-1][:80]}"
 
 
-def _all_modes(
-    name: str, model: Callable[..., Any], inputs: tuple[torch.Tensor, torch.Tensor], rounds: int
-) -> list[Figure]:
-    variants: dict[str, Callable[[], Any]] = {"eager": lambda: model(*inputs)}
-    first_s = {}
-    with torch.no_grad():
-        for mode in MODES:
-            variants[mode] = partial(torch.compile(model, mode=mode, dynamic=False), *inputs)
-            start = time.perf_counter()
-            variants[mode]()
-            first_s[mode] = time.perf_counter() - start
-        times = interleaved_ms(variants, rounds=rounds)
-    return _ratios(name, times, first_s, MINILM_AT_LEAST)
+def _measure(
+    row: Row, threads: int, torch_at: str | None, engines: Sequence[str], folder: Path, runs: int, mode: str, note: str
+) -> Model:
+    notes = [note] if note else []
+    eager_required = model_rows.EAGER_REQUIRED.get(row.name, 0.0)
+    with ExitStack() as stack:
+        variants: dict[str, Variant] = {}
+        first_s: dict[str, float] = {}
+
+        def begin(name: str, python: str, library: str, variant: str, target: str, mode: str) -> None:
+            place = folder / f"{name.replace(' ', '-')}-{threads}"
+            place.mkdir(exist_ok=True)
+            worker = stack.enter_context(Worker(python, library, threads, place))
+            try:
+                worker.request("open", row=target, suite="model_rows", mode=mode)
+                first_s[name] = worker.request("warm", variant=variant)["s"]
+            except PeerError as error:
+                notes.append(f"{name}: {error}"[:160])
+                return
+            variants[name] = Variant(worker, variant)
+
+        begin(_OURS, sys.executable, "eager", "compiled", row.name, mode)
+        if eager_required:
+            begin("eager", sys.executable, "eager", "eager", row.name, "default")
+        if torch_at is not None:
+            begin("torch", torch_at, "torch", "compiled", row.name, "best")
+            begin("torch eager", torch_at, "torch", "eager", row.name, "default")
+        for engine in engines:
+            begin(engine, str(torch_at), engine, "compiled", str(folder / "model.onnx"), mode)
+        notes += _differences(variants)
+        times = interleave(variants, runs=runs, slices=_SLICES)
+        peaks = {name: v.worker.request("peak") for name, v in variants.items()}
+    ours = _OURS in variants
+    return Model(
+        row.name, row.group, threads,
+        {name: times.ms(name) for name in variants},
+        {name: times.ratios(name, _OURS) for name in variants if ours and name != _OURS},
+        {name: peak["mb"] for name, peak in peaks.items()},
+        {name: peak["running_mb"] for name, peak in peaks.items()},
+        first_s, model_rows.required(row), eager_required, tuple(notes),
+    )  # fmt: skip
 
 
-def _gpt(rounds: int) -> list[Figure]:
-    config = gpt.Config()
-    tokens = text.as_bytes()
-    plain = gpt.Trainer(config, tokens, seed=1)
-    compiled = gpt.Trainer(config, tokens, seed=1, compile=torch.compile)
-    start = time.perf_counter()
-    compiled.step()
-    first_s = {"compiled": time.perf_counter() - start}
-    plain.step()
-    times = interleaved_ms({"eager": plain.step, "compiled": compiled.step}, rounds=rounds * 2)
-    return _ratios(_GPT, times, first_s, GPT_AT_LEAST)
+def _differences(variants: dict[str, Variant]) -> list[str]:
+    """Notes on results of ours, or of an engine, that differ from torch's eager kernels."""
+    samples = {name: v.worker.request("sample", variant=v.name)["values"] for name, v in variants.items()}
+    if "torch eager" not in samples:
+        return []
+    notes = {name: agreement(values, samples["torch eager"], _TOLERANCE) for name, values in samples.items()}
+    return [f"{name}: {note}" for name, note in notes.items() if note]
+
+
+def table(found: Sequence[Model]) -> Table:
+    """The measured rows; what misses a requirement is red."""
+    made = Table(title="models, ms", title_justify="left")
+    headings = ("model", "threads", _OURS, "eager", "torch", "torch eager", *ENGINES, "ratio", "required", "MB", "torch MB", "first, s")
+    for heading in headings:
+        made.add_column(heading, justify="left" if heading == "model" else "right")
+    made.add_column("")
+    for m in found:
+        times = (fmt(m.ms[v]) if v in m.ms else "" for v in (_OURS, "eager", "torch", "torch eager", *ENGINES))
+        memory = (f"{m.peak_mb[v]:.0f}" if v in m.peak_mb else "" for v in (_OURS, "torch"))
+        ratio = "" if m.ratio is None else f"{m.ratio:.2f}"
+        first = f"{m.first_s[_OURS]:.1f}" if _OURS in m.first_s else ""
+        verdict = f"[red]missed: {'; '.join(m.misses)}[/red]" if m.misses else "" if m.ratio is None else "[green]holds[/green]"
+        made.add_row(m.name, str(m.threads), *times, ratio, f"{m.required:g}", *memory, first, verdict)
+    return made

@@ -197,7 +197,7 @@ _first_use.register("eager.utils", {
        "tensorboard weak".split()}, "hooks": "eager.base.hooks",
 })  # fmt: skip
 _first_use.register("eager.tape.hooks", {"call_batched": "eager.transforms.mapping:call_batched"})
-_first_use.register("eager.compiler", {"_dynamo": "dynamo.api.compile"})
+_first_use.register("eager.compiler", {"_dynamo": "dynamo.api.compile", "_bundle": "inductor.artifact.bundle"})
 
 
 def _namespaces_of_functions() -> dict[str, dict[str, _Any]]:

@@ -116,6 +116,22 @@ def explain(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return _dynamo().explain(fn, *args, **kwargs)
 
 
+def save_cache_artifacts() -> tuple[bytes, Any] | None:
+    """The code that this process has compiled or found on disk: its bytes and their `CacheInfo`; None without code.
+
+    The bytes can be loaded into the cache of another machine with the same processor and versions.
+    """
+    return first_use.find(__name__, "_bundle").save_cache_artifacts()
+
+
+def load_cache_artifacts(serialized_artifacts: bytes) -> Any:
+    """Store the code of `save_cache_artifacts` in this cache, so that compilations find it. Returns its `CacheInfo`.
+
+    None, with a warning, for bytes that are damaged or of another version. The bytes hold machine code: load trusted bytes only.
+    """
+    return first_use.find(__name__, "_bundle").load_cache_artifacts(serialized_artifacts)
+
+
 def cudagraph_mark_step_begin() -> None:
     """Mark the start of an iteration. Does nothing: each call overwrites the outputs that the previous one kept."""
 
@@ -149,7 +165,6 @@ __path__: list[str] = []  # `import torch.compiler.config` requires a package
 
 # Names of torch.compiler without a counterpart here, with the reason.
 _MISSING = {
-    **dict.fromkeys(("save_cache_artifacts", "load_cache_artifacts"), "the cache is a folder (FRAMEJIT_CACHE_DIR) that can be copied"),
     **dict.fromkeys(("keep_portable_guards_unsafe", "keep_tensor_guards_unsafe", "skip_guard_on_inbuilt_nn_modules_unsafe",
                      "skip_guard_on_all_nn_modules_unsafe", "skip_guard_on_globals_unsafe", "skip_all_guards_unsafe"),
                     "guards are not skipped: a guard whose subject does not change costs nothing"),

@@ -7,7 +7,8 @@ loads it. Otherwise `lowering` turns ops into definitions of buffers (`ir`), `pl
 `plan.gpu_schedule` chooses schedules over programs and tiles for a `base.target`, and `triton` prints the trees.
 
 Layers, each of which imports only from the layers before it: `config` (torch's names of settings), `base`, `ir`, `loops`, `lowering`,
-`plan`, `artifact`, `runtime`, `cpp`, `triton`, `driver`. Start reading at `driver/compile.py`, then `ir/definitions.py`.
+`plan`, `artifact`, `runtime`, `cpp`, `triton`, `driver`, `cache` (the command `python -m inductor.cache`). Start reading at
+`driver/compile.py`, then `ir/definitions.py`.
 """
 
 from __future__ import annotations

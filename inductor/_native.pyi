@@ -46,7 +46,7 @@ class CompiledGraph:
         inputs: tuple[_Layout | None, ...],
         allocations: tuple[_Size, ...],
         constants: tuple[Tensor, ...],
-        packs: tuple[tuple[int, int, int], ...],
+        packs: tuple[tuple[int, tuple[int, ...], int], ...],
         steps: tuple[tuple[Any, ...], ...],
         outputs: tuple[tuple[int, int, _Size, Any], ...],
         written: tuple[int, ...],

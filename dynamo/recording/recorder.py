@@ -253,7 +253,7 @@ class Recorder:
         if history is not None:
             attach([stand_in], [fake_like(stand_in, True)], lambda gradients: gradients, "Input")
         name = _placeholder_name(source)
-        info = NodeInfo(self.held_specs(stand_in), self.cap.origin)
+        info = NodeInfo(self.held_specs(stand_in), self.cap.origin, isinstance(source, ConstSource))
         if self.inputs:
             with self.cap.graphs.main.inserting_after(self.inputs[-1].node):
                 node = self.cap.graphs.main.placeholder(name, info=info)

@@ -160,6 +160,7 @@ _declare("trace_source", "dynamo", "Which user lines does the capture walk throu
 _declare("trace_bytecode", "dynamo", "Which instructions does the capture execute, on which stack?", verbose=True)
 _declare("aot_graphs", "aot", "What are the functional graphs, forward and backward, after partition?")
 _declare("aot_joint_graph", "aot", "What is the joint forward and backward graph before partition?")
+_declare("graph_passes", "aot", "Which optional graph passes changed a graph, and how did it look before and after?", verbose=True)
 _declare("output_code", "inductor", "What code runs for a graph: kernels and the plan that calls them?")
 _declare("kernel_code", "inductor", "What source does each kernel have, and which file is it in?")
 _declare("schedule", "inductor", "In which order do the loops run, in which buffers?")

@@ -101,14 +101,20 @@ class _Cut:
         return root.op == "placeholder" or root in self.output_roots or root is not node
 
     def price(self, node: Node) -> int:
-        """The cost of saving `node`, in bytes."""
+        """The cost of saving `node`, in bytes. The result of a product or a reduction is in memory in any case; a pointwise value, or
+        a copy of memory that the caller can write to, is stored only to be saved, and costs an eighth more.
+        """
         if not isinstance(node.info.spec, TensorSpec) or node.op == "get_attr":
             return INFINITE
         root = physical_root(node)
         shapes = self.joint.graph.shapes
         if root is not node and (root.op == "get_attr" or size_bytes(spec(node), shapes) >= size_bytes(spec(root), shapes)):
             return INFINITE  # recomputed from its root, at no cost
-        return 1 if self.in_place_of(node) is not None else 1 + size_bytes(spec(node), shapes)
+        if self.in_place_of(node) is not None:
+            return 1
+        size = size_bytes(spec(node), shapes)
+        is_extra = self.shares_memory(node) or not self.fixed(node)
+        return 1 + size + (size // 8 if is_extra else 0)
 
     def fixed(self, node: Node) -> bool:
         """Whether the forward pass must compute `node` and backward must not."""

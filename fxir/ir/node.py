@@ -34,10 +34,14 @@ Target: TypeAlias = "Callable[..., Any] | str"
 
 @dataclass(frozen=True, slots=True)
 class NodeInfo:
-    """Facts about a node's value: the spec of its tensor(s) and the user's line that computes it."""
+    """Facts about a node's value: the spec of its tensor(s) and the user's line that computes it.
+
+    held: of a placeholder, that the compiled entry holds its tensor: most often a parameter or buffer of a module.
+    """
 
     spec: Spec = None
     origin: Origin | None = None
+    held: bool = False
 
     def with_(self, **changes: Any) -> NodeInfo:
         """A copy with some fields replaced."""

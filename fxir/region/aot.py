@@ -35,7 +35,7 @@ from fxir.base.options import CompileOptions, GraphKind
 from fxir.ir.graph import Graph, GraphSignature, spec
 from fxir.ir.graph_module import GraphModule
 from fxir.ir.node import Node
-from fxir.ir.passes import run_passes
+from fxir.ir.passes import run_optional, run_passes
 from fxir.ir.verifier import verify
 from fxir.region import repro
 from fxir.region.double_backward import UNABLE, SecondOrder, Shape
@@ -147,7 +147,7 @@ class _Inputs:
 
     args: the arguments of gm, lifted tensors last. graph_inputs, traced, leaves: per placeholder of the graph, the source of
     its value, the fake that owns its memory, and the tensor that gradients are taken with respect to (the last two for tensors
-    only: placeholders of symbolic ints follow the tensors). parameters: placeholders that are nn.Parameters.
+    only: placeholders of symbolic ints follow the tensors). parameters: placeholders that are parameters or buffers of modules.
     """
 
     args: list[Tensor] = field(default_factory=list)
@@ -258,6 +258,8 @@ def _trace_once(
     bound: list[Tensor] = [gm.root[k] for k in lifted]
     names = [p.name for p in gm.graph.placeholders] + lifted
     made = _make_inputs(mode, [*inputs, *bound], names, merged)
+    held = [i for i, p in enumerate(gm.graph.placeholders) if p.info.held]
+    made.parameters = [k for k, at in enumerate(made.graph_inputs) if at in held or k in made.parameters]
     history = [history_of(t) if t._requires_grad else None for t in made.traced]
     grad_mode, autocast = _native.grad_enabled(), thread_state.autocast_number()
     try:
@@ -467,10 +469,11 @@ def _compile_backward(graph: Graph, compile_graph: CompileGraph, options: Compil
         return interpret(graph, GraphKind.BACKWARD, options)
 
 
-def _passes(graph: Graph) -> None:
+def _passes(graph: Graph, options: CompileOptions) -> None:
     settle_symbols(graph)
     run_passes(graph, check=settings.current().debug.verify)
     settle_symbols(graph)
+    run_optional(graph, options.passes, check=settings.current().debug.verify)
 
 
 def _compile_inference(program: _Program, compile_graph: CompileGraph, options: CompileOptions) -> Callable[..., Any]:
@@ -479,7 +482,7 @@ def _compile_inference(program: _Program, compile_graph: CompileGraph, options: 
     graph.signature = GraphSignature(
         program.mutated_inputs, len(program.computed), 0, tuple(program.inputs.parameters), may_write=True
     )
-    _passes(graph)
+    _passes(graph, options)
     run = _compile(graph, GraphKind.INFERENCE, compile_graph, options)
     return wrap(run, program.region(graph))
 
@@ -487,7 +490,7 @@ def _compile_inference(program: _Program, compile_graph: CompileGraph, options: 
 def _compile_training(
     program: _Program, compile_graph: CompileGraph, options: CompileOptions, second: SecondOrder
 ) -> Callable[..., Any]:
-    joint, requiring_grad, known = _joint(program)
+    joint, requiring_grad, known = _joint(program, options)
     cut = partition(joint)
     forward = _compile(cut.forward, GraphKind.FORWARD, compile_graph, options)
     backward = Backward(
@@ -633,7 +636,7 @@ def _replace_draws(graph: Graph, drawn: Sequence[Node], states: dict[int, Node])
         graph.erase_node(n)
 
 
-def _joint(program: _Program) -> tuple[Joint, list[int], Reach]:
+def _joint(program: _Program, options: CompileOptions) -> tuple[Joint, list[int], Reach]:
     """(the joint graph after the passes, graph inputs that require a gradient, the dependences among outputs and inputs)."""
     known = program.reach()
     mode, inputs = program.mode, program.inputs
@@ -658,7 +661,7 @@ def _joint(program: _Program) -> tuple[Joint, list[int], Reach]:
         backward_effects=tuple(e for e in effects(graph) if e not in before),
         may_write=not any(w.recorded for w in program.writes),
     )
-    _passes(graph)
+    _passes(graph, options)
     joint.refresh()
     if _JOINT.enabled:
         _JOINT.log(GraphModule(graph.root, graph).readable())

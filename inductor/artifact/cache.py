@@ -8,7 +8,8 @@ stage, so that a hit imports neither.
                            <digest>.so     its code (absent if the plan has no code)
                            *.cpp           its sources, for reading
                            notes.txt       the compiler's remarks
-    <dir>/objects/                         object files of reusable units (inductor.base.toolchain)
+    <dir>/objects/                         object files of reusable units (inductor.base.build)
+    <dir>/readers/                         which processes use which entries (inductor.artifact.readers)
     <dir>/toolchains/, autotune/           compiler probes, measured winners (inductor.base.records)
 
 An entry is written under a temporary name and renamed, so that it is complete or absent. If two processes make the same entry
@@ -35,8 +36,11 @@ from eager.base import logs
 from eager.base import settings as _settings
 from eager.startup.places import ROOT
 from inductor.artifact.format import ABI_VERSION, ArtifactPlan, SourceUnit
+from inductor.artifact.readers import Readers
 
-__all__ = ["Cache", "Entry", "Key", "current", "source_digest"]
+__all__ = [
+    "Cache", "Entry", "Key", "Removed", "Untrusted", "current", "folder_bytes", "nearest", "read_entry", "source_digest", "used_keys"
+]  # fmt: skip
 
 _LOG = logs.artifact("cache")
 FORMAT = 5
@@ -106,9 +110,12 @@ def _python_files(folder: str) -> Iterator[str]:
 # --------------------------------------------------------------------------- entries
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Entry:
-    """A complete artifact on disk. library: None if the plan has no native code."""
+    """A complete artifact on disk. library: None if the plan has no native code.
+
+    No process removes the folder of an entry while an `Entry` of it lives.
+    """
 
     folder: Path
     plan: ArtifactPlan
@@ -124,7 +131,7 @@ class Entry:
         return path.read_text(errors="replace").splitlines() if path.exists() else []
 
 
-class _Untrusted(Exception):
+class Untrusted(Exception):
     """The reason why an entry is not used."""
 
 
@@ -132,36 +139,36 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _read_entry(folder: Path, key: Key | None) -> Entry:
-    """Read and check an entry. Raises: FileNotFoundError if it does not exist, _Untrusted if a check fails."""
+def read_entry(folder: Path, key: Key | None) -> Entry:
+    """Read and check an entry. Raises: FileNotFoundError if it does not exist, Untrusted if a check fails."""
     raw = (folder / _MANIFEST).read_bytes()
     try:
         manifest = json.loads(raw)
         if manifest["format"] != FORMAT:
-            raise _Untrusted(f"it has format {manifest['format']!r}, this version writes {FORMAT}")
+            raise Untrusted(f"it has format {manifest['format']!r}, this version writes {FORMAT}")
         parts = tuple((name, value) for name, value in manifest["key"])
         files = {name: (size, digest) for name, size, digest in manifest["files"]}
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise _Untrusted(f"its manifest cannot be read ({type(error).__name__}: {error})") from None
+        raise Untrusted(f"its manifest cannot be read ({type(error).__name__}: {error})") from None
     if key is not None and parts != key.parts:
-        raise _Untrusted("its manifest is for another key")
+        raise Untrusted("its manifest is for another key")
     if _PLAN not in files:
-        raise _Untrusted("it has no plan")
+        raise Untrusted("it has no plan")
     content = {}
     for name, (size, digest) in files.items():
         try:
             data = (folder / name).read_bytes()
         except FileNotFoundError:
-            raise _Untrusted(f"{name} is missing") from None
+            raise Untrusted(f"{name} is missing") from None
         if len(data) != size:
-            raise _Untrusted(f"{name} has {len(data)} bytes instead of {size}")
+            raise Untrusted(f"{name} has {len(data)} bytes instead of {size}")
         if _digest(data) != digest:
-            raise _Untrusted(f"{name} does not have the checksum of its manifest")
+            raise Untrusted(f"{name} does not have the checksum of its manifest")
         content[name] = data
     try:
         plan = ArtifactPlan.from_json(content[_PLAN].decode())
     except (ValueError, TypeError, KeyError) as error:
-        raise _Untrusted(f"its plan cannot be read ({error})") from None
+        raise Untrusted(f"its plan cannot be read ({error})") from None
     library = next((folder / name for name in files if name.endswith(_LIBRARY)), None)
     return Entry(folder, plan, library)
 
@@ -190,6 +197,37 @@ def _write_entry(
 
 # --------------------------------------------------------------------------- the cache
 
+_used: dict[tuple[Path, str], Key] = {}  # entries that this process has found or made, by cache folder and digest
+_used_lock = threading.Lock()
+
+
+def used_keys(folder: Path) -> list[Key]:
+    """The keys of the entries in `folder` that this process has found or made, in the order of their first use."""
+    with _used_lock:
+        return [key for (place, _), key in _used.items() if place == folder]
+
+
+def nearest(key: Key, folders: Iterable[Path]) -> tuple[str, list[tuple[str, str, str]]] | None:
+    """The entry whose key differs from `key` in the fewest parts: its name, and (part, ours, theirs). None without entries."""
+    best: tuple[str, list[tuple[str, str, str]]] | None = None
+    for folder in folders:
+        try:
+            differing = key.differing(json.loads((folder / _MANIFEST).read_bytes())["key"])
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            continue
+        if best is None or len(differing) < len(best[1]):
+            best = folder.name, differing
+    return best
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """The result of removing entries: how many, how many stayed because they are in use, and the bytes that are left."""
+
+    count: int
+    in_use: int
+    left_bytes: int
+
 
 class Cache:
     """A folder of artifacts. Safe for any number of threads and processes at once.
@@ -202,6 +240,7 @@ class Cache:
         self.dir = dir
         self.limit_bytes = limit_bytes
         self.behind = behind
+        self.readers = Readers(dir / "readers")
         self._lock = threading.Lock()
         self._size_bytes: int | None = None  # estimate; None: not measured yet
 
@@ -219,12 +258,12 @@ class Cache:
         if self.behind is not None and not folder.exists():
             folder = self.behind / "entries" / key.digest
         try:
-            entry = _read_entry(folder, key)
+            entry = self._read(folder, key)
         except FileNotFoundError:
             if _LOG.enabled:
                 _LOG.log(f"miss {key.digest}: {self._explain_miss(key)}")
             return None
-        except (_Untrusted, OSError) as error:
+        except (Untrusted, OSError) as error:
             _LOG.log(f"miss {key.digest}: the entry is not used: {error}; compiling again")
             self._discard(folder)
             return None
@@ -233,6 +272,22 @@ class Cache:
             os.utime(folder / _MANIFEST)  # the limit removes the least recently used entries, so the time of use is recorded
         except OSError as error:
             _LOG.log(f"the time of use of {folder} cannot be recorded: {error}")
+        return entry
+
+    def _read(self, folder: Path, key: Key) -> Entry:
+        """Read an entry and hold it against removal. Raises: as `read_entry`."""
+        if folder.parent != self.entries:
+            return read_entry(folder, key)
+        if not folder.exists():  # the usual miss, which needs no lock
+            raise FileNotFoundError(folder)
+        with self.readers.sharing():
+            return self._held(folder, key)
+
+    def _held(self, folder: Path, key: Key) -> Entry:
+        entry = read_entry(folder, key)
+        self.readers.hold(entry, key.digest)
+        with _used_lock:
+            _used[self.dir, key.digest] = key
         return entry
 
     def store(
@@ -249,16 +304,35 @@ class Cache:
         fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=self.entries))
         try:
             _write_entry(fresh, key, plan, library, units, notes)
-            self._publish(fresh, folder, key)
+            with self.readers.sharing():  # a process that removes entries sees this use with the entry
+                self._publish(fresh, folder, key)
+                entry = self._held(folder, key)  # the entry on disk: another process may have stored it first
+        except Untrusted as error:
+            raise OSError(f"the entry {folder} that was just stored cannot be read: {error}") from None
         except BaseException:
             shutil.rmtree(fresh, ignore_errors=True)
             raise
         _LOG.log(f"stored {key.digest} in {folder}")
         self._keep_limit(folder)
+        return entry
+
+    def adopt(self, key: Key, files: Mapping[str, bytes]) -> None:
+        """Store the files of an entry that another cache has made, unless this cache has the entry.
+
+        Raises: Untrusted if a check fails, OSError if the entry cannot be written.
+        """
+        folder = self.entries / key.digest
+        self.entries.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=self.entries))
         try:
-            return _read_entry(folder, key)  # the entry on disk: another process may have stored it first
-        except _Untrusted as error:
-            raise OSError(f"the entry {folder} that was just stored cannot be read: {error}") from None
+            for name, data in files.items():
+                (fresh / name).write_bytes(data)
+            read_entry(fresh, key)
+            self._publish(fresh, folder, key)
+        except BaseException:
+            shutil.rmtree(fresh, ignore_errors=True)
+            raise
+        self._keep_limit(folder)
 
     def _publish(self, fresh: Path, folder: Path, key: Key) -> None:
         """Rename `fresh` to its final name, unless another process has stored a valid entry there."""
@@ -270,8 +344,8 @@ class Cache:
                 if not folder.exists():
                     raise
             try:
-                _read_entry(folder, key)
-            except (_Untrusted, OSError):
+                read_entry(folder, key)
+            except (Untrusted, OSError):
                 self._discard(folder)
                 continue
             shutil.rmtree(fresh, ignore_errors=True)
@@ -283,36 +357,40 @@ class Cache:
         """Remove the entry of that key, for instance because its library cannot be loaded."""
         self._discard(self.entries / key.digest)
 
+    def remove(self, path: Path) -> None:
+        """Remove a folder or file of the cache that is damaged."""
+        if path.is_dir():
+            self._discard(path)
+        else:
+            path.unlink(missing_ok=True)
+
     def _discard(self, folder: Path) -> None:
-        # Renamed first, so that no other process sees a partly removed entry.
+        grave = self._bury(folder)
+        if grave is not None:
+            shutil.rmtree(grave, ignore_errors=True)
+
+    def _bury(self, folder: Path) -> Path | None:
+        """Rename a folder before its removal, so that no process sees a partly removed entry; its new name, or None."""
         grave = folder.with_name(f".old-{folder.name}-{os.getpid()}-{time.monotonic_ns()}")
         try:
             os.rename(folder, grave)
         except OSError as error:
             if not isinstance(error, FileNotFoundError):
                 _LOG.log(f"{folder} cannot be removed: {error}")
-            return
-        shutil.rmtree(grave, ignore_errors=True)
+            return None
+        return grave
 
     # -- misses ------------------------------------------------------------------------
 
     def _explain_miss(self, key: Key) -> str:
-        best: list[tuple[str, str, str]] | None = None
-        nearest = ""
-        for folder, _ in self._by_use()[-_COMPARED:]:
-            try:
-                parts = json.loads((folder / _MANIFEST).read_bytes())["key"]
-                differing = key.differing(parts)
-            except (OSError, ValueError, KeyError, TypeError, RecursionError):
-                continue
-            if best is None or len(differing) < len(best):
-                best, nearest = differing, folder.name
-        if best is None:
+        found = nearest(key, (folder for folder, _ in self.by_use()[-_COMPARED:]))
+        if found is None:
             return "the cache holds no entry"
-        changes = "; ".join(f"{name} is {ours}, there {theirs}" for name, ours, theirs in best)
-        return f"the nearest entry, {nearest}, differs in {changes}"
+        name, differing = found
+        changes = "; ".join(f"{part} is {ours}, there {theirs}" for part, ours, theirs in differing)
+        return f"the nearest entry, {name}, differs in {changes}"
 
-    def _by_use(self) -> list[tuple[Path, float]]:
+    def by_use(self) -> list[tuple[Path, float]]:
         """Entries with the time of their last use, the latest last."""
         found = []
         for folder in self._folders():
@@ -333,7 +411,7 @@ class Cache:
 
     def size_bytes(self) -> int:
         """Bytes in all files of the cache."""
-        return sum(_folder_bytes(top) for top in (self.entries, self.objects))
+        return sum(folder_bytes(top) for top in (self.entries, self.objects))
 
     def _keep_limit(self, new: Path) -> None:
         with self._lock:
@@ -341,7 +419,7 @@ class Cache:
                 self._remove_stale()
                 self._size_bytes = self.size_bytes()
             else:
-                self._size_bytes += _folder_bytes(new)
+                self._size_bytes += folder_bytes(new)
             if self._size_bytes <= self.limit_bytes:
                 return
             self._size_bytes = self.size_bytes()  # the estimate does not include other processes
@@ -349,25 +427,42 @@ class Cache:
                 self._evict(new)
 
     def _evict(self, new: Path) -> None:
-        assert self._size_bytes is not None
-        target = int(self.limit_bytes * _SHRINK_TO)
-        removed = 0
-        for path, _ in sorted([*self._by_use(), *self._object_files()], key=lambda item: item[1]):
-            if self._size_bytes <= target:
-                break
-            if path == new:
-                continue  # an artifact larger than the limit is still in use
-            self._size_bytes -= _folder_bytes(path) if path.is_dir() else _file_bytes(path)
-            if path.is_dir():
-                self._discard(path)
-            else:
-                path.unlink(missing_ok=True)
-            removed += 1
-        _LOG.log(f"removed {removed} least recently used entries to stay under {self.limit_bytes} bytes")
+        removed = self.trim(int(self.limit_bytes * _SHRINK_TO), keep=new)
+        self._size_bytes = removed.left_bytes
+        _LOG.log(f"removed {removed.count} least recently used entries to stay under {self.limit_bytes} bytes")
 
-    def _object_files(self) -> list[tuple[Path, float]]:
+    def trim(self, limit_bytes: int, keep: Path | None = None) -> Removed:
+        """Remove entries and object files, those used longest ago first, until at most `limit_bytes` are left.
+
+        Entries that a process uses stay, as does the folder `keep`: an artifact larger than the limit is still in use.
+        """
+        left, count, in_use = self.size_bytes(), 0, 0
+        graves = []
+        with self.readers.alone() as used:
+            for path, _ in sorted([*self.by_use(), *self.objects_by_use()], key=lambda item: item[1]):
+                if left <= limit_bytes:
+                    break
+                if path == keep or path.name in used:
+                    in_use += 1
+                    continue
+                left -= folder_bytes(path) if path.is_dir() else _object_bytes(path)
+                count += 1
+                if path.is_dir():
+                    graves.append(self._bury(path))
+                else:
+                    path.with_suffix(".sha256").unlink(missing_ok=True)
+                    path.unlink(missing_ok=True)
+        for grave in graves:
+            if grave is not None:
+                shutil.rmtree(grave, ignore_errors=True)
+        return Removed(count, in_use, left)
+
+    def objects_by_use(self) -> list[tuple[Path, float]]:
+        """Object files with the time of their last use. The checksum beside an object file is not listed."""
         found = []
         for path in self.objects.glob("*.*"):
+            if path.suffix == ".sha256" and path.with_suffix(".o").exists():
+                continue
             try:
                 found.append((path, path.stat().st_mtime))
             except OSError:
@@ -392,7 +487,12 @@ def _file_bytes(path: Path) -> int:
         return 0
 
 
-def _folder_bytes(folder: Path) -> int:
+def _object_bytes(path: Path) -> int:
+    return _file_bytes(path) + (_file_bytes(path.with_suffix(".sha256")) if path.suffix == ".o" else 0)
+
+
+def folder_bytes(folder: Path) -> int:
+    """Bytes in all files below a folder; files that disappear meanwhile count as 0."""
     total = 0
     for parent, _, names in os.walk(folder):
         total += sum(_file_bytes(Path(parent, name)) for name in names)

@@ -11,8 +11,8 @@ Buffers. Every memory area of a graph is one entry of a flat table, `char** bufs
 * inputs: data pointers of the input tensors (storage offset already added), described by `plan.inputs`.
 * new outputs: new memory from the caching allocator, `plan.allocations[i].nbytes` bytes, 64-byte aligned.
 * constants: tensors lifted into the graph, bound by name when the artifact is loaded.
-* packed: `plan.packs`, weights in a kernel's own layout. The runtime fills them before the first step
-  that may read them, and again only after the tensor behind them has changed.
+* packed: `plan.packs`, weights in a kernel's own layout and other values of weights. The runtime fills them in order before the
+  first step, and again only after a tensor behind them has changed.
 * arena: one block of `plan.arena_bytes` for every intermediate; offsets into it are constants of the code. The next call may
   reuse it after this call has returned; nothing in it outlives a call.
 * sizes: only in plans with symbols. An array of int64, made for each call: the values of `plan.symbols`, which the
@@ -43,7 +43,7 @@ Size: TypeAlias = int | Expr
 # The last line of the prelude in a generated unit; logs show the text after it.
 PRELUDE_END = "/* ---- end of the prelude ---- */\n"
 
-ABI_VERSION = 3
+ABI_VERSION = 4
 
 RUNTIME_ABI = r"""
 typedef struct Runtime Runtime;
@@ -220,13 +220,15 @@ class ExternCall:
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """Weights converted to a kernel's layout: `extern "C" void symbol(const void* source, void* target)`.
+    """Values that depend on weights alone, such as a weight in a kernel's layout: `extern "C" void symbol(char** bufs, const
+    Runtime* rt)` computes them into their own entry of `bufs`.
 
-    source: the buffer of an input or a constant. nbytes: of the packed form, which has a separate buffer.
+    sources: the buffers of the inputs and constants that they depend on. It may read these, and earlier packs that have no other
+    sources. nbytes: of its entry.
     """
 
     symbol: str
-    source: int
+    sources: tuple[int, ...]
     nbytes: int
 
 

@@ -33,6 +33,7 @@ def build(units: Sequence[Unit], target: Path, tools: Toolchain, objects: Path |
     Returns: elapsed seconds.
     Raises: CompileError. The sources of a failed build stay on disk, at the path in its message.
     """
+    tools.require()
     start = time.perf_counter()
     work = Path(tempfile.mkdtemp(prefix="framejit-"))
     try:
@@ -80,20 +81,27 @@ def _compile_one(unit: Unit, source: Path, tools: Toolchain, objects: Path | Non
         return target
     digest = hashlib.sha256(f"{tools.key()}\0{unit.vector_bits}\0{unit.text}".encode()).hexdigest()[:40]
     kept = objects / f"{digest}.o"
-    if _sealed(kept):
-        return kept
     fresh = source.with_suffix(".o")
-    run_compiler([*command, str(fresh)], source, timeout_s)
-    _keep(fresh, kept)
+    if not _copy_kept(kept, fresh):
+        run_compiler([*command, str(fresh)], source, timeout_s)
+        _keep(fresh, kept)
     return fresh
 
 
-def _sealed(path: Path) -> bool:
-    """Whether the object file is complete: its digest is stored beside it."""
+def _copy_kept(kept: Path, fresh: Path) -> bool:
+    """Copy a kept object file to `fresh` and record its use; False if it is absent or damaged.
+
+    A copy, because another process may remove the object file before the link.
+    """
     try:
-        return path.with_suffix(".sha256").read_bytes() == hashlib.sha256(path.read_bytes()).hexdigest().encode()
+        content = kept.read_bytes()
+        if kept.with_suffix(".sha256").read_bytes() != hashlib.sha256(content).hexdigest().encode():
+            return False
+        fresh.write_bytes(content)
+        os.utime(kept)
     except OSError:
         return False
+    return True
 
 
 def _keep(fresh: Path, kept: Path) -> None:

@@ -12,9 +12,11 @@ from typing import Any, Final, cast
 from eager.utils._config_module import Config, Only, Setting, Values
 from inductor import config as _config
 
-# The settings that a compilation can override. `packing`: keep weights packed between calls.
+# The settings that a compilation can override. `packing`: keep weights packed between calls. `channels_last` and
+# `fold_batch_norm`: the graph passes of these names. `autotune_budget_s`: seconds that a graph may spend on measuring variants.
 _AUTOTUNE: Final = ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise")
-_OWN: Final = {"packing": True}
+PASSES: Final = ("fold_batch_norm", "channels_last")  # in the order in which they run
+_OWN: Final[dict[str, Any]] = {"packing": True, **dict.fromkeys(PASSES, True), "autotune_budget_s": 30}
 config: Final = cast(Config, _config)
 
 _MODES: Final[dict[str, dict[str, Any]]] = {

@@ -16,19 +16,30 @@ from typing import Any
 
 from eager.base import logs
 
-__all__ = ["read", "replace_file", "write"]
+__all__ = ["read", "read_any", "replace_file", "write"]
 
 _COMPONENT = logs.component("inductor")
 
 
 def read(path: Path, question: str) -> dict[str, Any] | None:
     """The answer to `question` in the file `path`, or None if the file is absent or damaged."""
+    found = _read(path)
+    return found[1] if found is not None and found[0] == question else None
+
+
+def read_any(path: Path, prefix: str = "") -> dict[str, Any] | None:
+    """The answer in the file `path` to any question that begins with `prefix`, or None as in `read`."""
+    found = _read(path)
+    return found[1] if found is not None and found[0].startswith(prefix) else None
+
+
+def _read(path: Path) -> tuple[str, dict[str, Any]] | None:
     try:
         stored = json.loads(path.read_bytes())
-        answer, digest = stored["answer"], stored["sha256"]
-        if digest != _digest(stored["question"], answer):
+        question, answer, digest = stored["question"], stored["answer"], stored["sha256"]
+        if digest != _digest(question, answer):
             raise ValueError("its checksum does not match")
-        return answer if stored["question"] == question and isinstance(answer, dict) else None
+        return (question, answer) if isinstance(question, str) and isinstance(answer, dict) else None
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:

@@ -16,20 +16,24 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+from eager.base import logs
 from eager.base import settings as _settings
 from inductor.base import records
 
-__all__ = ["LIBRARIES", "LINK_FLAGS", "CompileError", "Toolchain", "Unit", "compile_workers", "cpu_id", "run_compiler", "toolchain"]
+__all__ = ["LIBRARIES", "LINK_FLAGS", "CompileError", "Toolchain", "Unit", "compile_workers", "cpu_id", "probes", "run_compiler",
+           "toolchain"]  # fmt: skip
 
+_COMPONENT = logs.component("inductor")
 _CANDIDATES = ("g++", "c++", "clang++")
 _LAUNCHERS = frozenset({"ccache", "sccache", "distcc", "env"})
-_PROBE_FORMAT = 3
+_PROBE_FORMAT = 4
 _ERROR_LINES = 12
 
 # -fno-math-errno and -fno-trapping-math let sqrt, floor and comparisons vectorise without -ffast-math; contraction is off
@@ -103,7 +107,8 @@ class Toolchain:
     cxx: absolute path. version: its first line of --version. march: as given on the command line.
     isa: the instruction-set macros that march turns on, sorted. simd_bits: the widest vector.
     libc: name and version. vector_functions: names that libmvec exports ("_ZGVeN16v_expf"), sorted.
-    cpu: vendor, model and flags of the machine, hashed.
+    cpu: vendor, model and flags of the machine, hashed. present: False for a compiler that is known from an earlier process and
+    cannot be found now; code that it has compiled runs.
     """
 
     cxx: str
@@ -114,6 +119,7 @@ class Toolchain:
     libc: str
     vector_functions: tuple[str, ...]
     cpu: str
+    present: bool = True
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -138,11 +144,17 @@ class Toolchain:
         fields += self.vector_functions
         return hashlib.sha256("\0".join(fields).encode()).hexdigest()[:32]
 
+    def require(self) -> None:
+        """Raises: CompileError if the compiler is not present."""
+        if not self.present:
+            _find(_settings.current().cpu.cxx)
+
 
 def toolchain() -> Toolchain:
     """The compiler for the current settings, probed once per machine and process.
 
-    Raises: CompileError if there is no compiler, or if it cannot compile an empty file.
+    Without a compiler: the compiler that was used last on this machine, not `present`. Its key finds the artifacts on disk.
+    Raises: CompileError if there is no compiler and never was, or if it cannot compile an empty file.
     """
     settings = _settings.current()
     # `which` depends on PATH; after a test or user changes PATH, the compiler is searched again.
@@ -153,13 +165,23 @@ def toolchain() -> Toolchain:
 
 @lru_cache(maxsize=16)
 def _toolchain(wanted: str, march: str, cache_dir: Path, use_disk: bool, _path_probe: str | None) -> Toolchain:
-    cxx = _find(wanted)
+    try:
+        cxx = _find(wanted)
+    except CompileError as missing:
+        earlier = _used_last(wanted, march, cache_dir / "toolchains") if use_disk else None
+        if earlier is None:
+            raise
+        _COMPONENT.log(f"{str(missing).splitlines()[0]}; artifacts that {earlier.cxx} has compiled are used")
+        return replace(earlier, present=False)
     stat = os.stat(cxx)
     cpu = cpu_id()
     identity = f"{_PROBE_FORMAT}|{cxx}|{stat.st_size}|{stat.st_mtime_ns}|{march}|{cpu}|{_libc()}"
     name = hashlib.sha256(identity.encode()).hexdigest()[:32]
     path = cache_dir / "toolchains" / f"{name}.json"
     found = _read_probe(path, identity) if use_disk else None
+    if found is not None:
+        with suppress(OSError):  # a read-only folder
+            os.utime(path)
     if found is None:
         found = _probe(cxx, march, cpu)
         if use_disk:
@@ -241,8 +263,34 @@ def _read_probe(path: Path, identity: str) -> Toolchain | None:
     found = records.read(path, identity)
     if found is None:
         return None
-    found["isa"], found["vector_functions"] = tuple(found["isa"]), tuple(found["vector_functions"])
-    return Toolchain(**found)
+    return _from_answer(found)
+
+
+def _from_answer(answer: dict[str, Any]) -> Toolchain:
+    lists = {name: tuple(answer[name]) for name in ("isa", "vector_functions")}
+    return Toolchain(**{**answer, **lists})
+
+
+def probes(folder: Path) -> Iterator[tuple[Path, Toolchain]]:
+    """The valid files of probes in `folder` (`<cache>/toolchains`), the file used last first, with their results."""
+    dated = []
+    for path in folder.glob("*.json"):
+        with suppress(OSError):  # another process removes it
+            dated.append((path.stat().st_mtime, path))
+    for _, path in sorted(dated, reverse=True):
+        answer = records.read_any(path, f"{_PROBE_FORMAT}|")
+        if answer is not None:
+            yield path, _from_answer(answer)
+
+
+def _used_last(wanted: str, march: str, folder: Path) -> Toolchain | None:
+    """The compiler used last on this machine for `march` and the name `wanted` (empty: any compiler)."""
+    names = {os.path.basename(word) for word in wanted.split()}
+    for _, found in probes(folder):
+        named = not names or os.path.basename(found.cxx) in names
+        if named and (found.march, found.cpu, found.libc) == (march, cpu_id(), _libc()):
+            return found
+    return None
 
 
 # --------------------------------------------------------------------------- running the compiler

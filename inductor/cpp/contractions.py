@@ -1,7 +1,7 @@
 """Kernels with contractions: calls of compiled cores, with a function for the loops that run on each finished block.
 
-A core is chosen by `inductor.cpp.gemm`; BLAS computes a product that nothing follows. The function of a block is printed from the
-body of the contraction by `inductor.cpp.loops`.
+The core of a product is chosen by `inductor.cpp.gemm`; BLAS computes a product that nothing follows. The core of a convolution is
+chosen by `inductor.cpp.conv`. The function of a block is printed from the body of the contraction by `inductor.cpp.loops`.
 """
 
 from __future__ import annotations
@@ -9,40 +9,58 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from fxir.expr.printing import to_source
 from inductor.base.toolchain import Toolchain
-from inductor.cpp import gemm
+from inductor.cpp import conv, gemm
+from inductor.cpp.conv import ConvCode
 from inductor.cpp.gemm_problem import GemmCode
+from inductor.cpp.kernel import FLOP_NS, Place, launch
 from inductor.cpp.kernel import Kernel as Printed
-from inductor.cpp.kernel import Place, launch
 from inductor.cpp.loops import Function, Pointers, cost_of
-from inductor.cpp.products import Problem
+from inductor.cpp.products import Problem, problem_of
 from inductor.cpp.units import NAME
 from inductor.cpp.values import STYLE, TYPE, size_source
+from inductor.cpp.windows import Convolution, convolution_of, weight_gradient_of
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, plain, product
 from inductor.loops.tree import Block, Contract, Kernel, Loop, Role, Statement, substitute, walk
 
-FLOP_NS = 0.01  # nanoseconds of a multiplication and addition in a core, on one thread
-
 
 class Core(NamedTuple):
-    """How a product is computed: by `code`, or by BLAS if it is None. packed: the buffer that holds the operand b in panels, or ""."""
+    """How a contraction is computed: by `code`, or by BLAS if it is None. packed: the buffer that holds the operand b in panels, or
+    "". is_followed: whether its code runs a function on each finished block.
+    """
 
-    problem: Problem
-    code: GemmCode | None
+    problem: Problem | Convolution
+    code: GemmCode | ConvCode | None
     packed: str = ""
+    is_followed: bool = False
 
 
-def choose_core(problem: Problem, is_followed: bool, can_pack: bool, tools: Toolchain, has_blas: bool) -> Core:
-    """The core for a product. can_pack: its operand b is the same in every call."""
+def choose_core(s: Contract, of: dtype, is_followed: bool, can_pack: bool, tools: Toolchain, has_blas: bool) -> Core | None:
+    """The core for a contraction of dtype `of`, or None if no core computes it.
+
+    is_followed: whether loops should run on its finished blocks. can_pack: its operand b is the same in every call.
+    """
+    problem = problem_of(s, of)
+    if problem is not None:
+        return _product_core(problem, is_followed, can_pack and not s.axes.batch and problem.starts[1] == 0, tools, has_blas)
+    found = convolution_of(s, of)
+    if found is not None:
+        return Core(found, conv.emit(found, is_followed, can_pack, tools), "", is_followed)
+    found = weight_gradient_of(s, of)
+    return None if found is None else Core(found, conv.emit_weight_gradient(found, tools))
+
+
+def _product_core(problem: Problem, is_followed: bool, can_pack: bool, tools: Toolchain, has_blas: bool) -> Core:
     has_blas = has_blas and problem.suits_blas()
     after = f"{NAME}_block" if is_followed else None
     for packed in (True, False) if can_pack else (False,):
         code = gemm.emit(problem.nominal(), NAME, after, tools, packed=packed, has_blas=has_blas, run_time=problem.run_time())
         if code is not None:
-            return Core(problem, code)
+            return Core(problem, code, "", is_followed)
     return Core(problem, None)
 
 
@@ -101,9 +119,10 @@ class _Steps:
         t = TYPE[self.places[s.place.name].dtype]
         args = [f"({'const ' if k < 2 else ''}{t}*)args[{self.pointers.number(n) + 1}]" + (f" + {self.start(x)}" if x != 0 else "")
                 for k, (n, x) in enumerate(zip(names, starts, strict=True))]  # fmt: skip
-        flops = product((2, problem.batch, problem.m, problem.n, problem.k, times))
+        flops = product((2, *(n for _, n in (*s.axes.result, *s.axes.depth)), times))
         self.add_cost(*((flops * FLOP_NS, 0) if isinstance(flops, int) else (0.0, plain(flops * int(FLOP_NS * 1000)))))
         if core.code is None:
+            assert isinstance(problem, Problem)
             return f"{{ GemmCall g = {{{problem.blas_fields()}, {', '.join(args)}}}; rt->gemm(rt, &g, rt->threads); }}"
         self.texts.append((_block_function(s, self.pointers) + core.code.text).replace(NAME, name))
         return f"{name}({', '.join(args)}, 0, args, rt);"

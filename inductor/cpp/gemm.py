@@ -210,6 +210,12 @@ def tile_of(choice: GemmChoice, problem: GemmProblem, tools: Toolchain) -> Tile:
     return Tile(problem.dtype, choice.rows, choice.vectors, tools.simd_bits, tools.has_fma)
 
 
+def block_tile(dtype: str, tools: Toolchain) -> Tile:
+    """The tile of products inside of loops, which are tall or wide in turn."""
+    rows, vectors = _TILES[tools.simd_bits][0]
+    return Tile(dtype, rows, vectors, tools.simd_bits, tools.has_fma)
+
+
 def packed_bytes(tile: Tile, problem: GemmProblem) -> int:
     """Bytes of b in panels of this tile."""
     panels = -(-problem.n // tile.columns)

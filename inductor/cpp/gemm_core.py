@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from inductor.artifact.format import RUNTIME_ABI, SourceUnit
 
-__all__ = ["TASK", "Tile", "core"]
+__all__ = ["TASK", "Tile", "block_core", "block_symbol", "bytes_of", "cache_lines", "core", "head", "transposition"]
 
 _BYTES = {"float32": 4, "float64": 8}
 _TYPES = {"float32": "float", "float64": "double"}
@@ -73,19 +73,39 @@ def core(tile: Tile) -> SourceUnit:
     void SYMBOL(const GemmTask *, const Runtime *)
     void SYMBOL_pack(const void *b, long k, long n, long b_row, long b_col, void *panels)
     """
-    head = _head(tile)
-    kernels = "".join(_kernel(tile, rows) for rows in range(1, tile.rows + 1))
-    body = _BODY
-    for name, value in (
-        ("@SYMBOL@", tile.symbol),
-        ("@CASES@", _cases(tile)),
-        ("@TRANSPOSE@", _transpose(tile)),
-    ):
-        body = body.replace(name, value)
-    return SourceUnit(tile.symbol, RUNTIME_ABI + TASK + head + kernels + body, reusable=True)
+    kernels = "".join(_kernel(tile, rows, tile.vectors) for rows in range(1, tile.rows + 1))
+    body = _TILE.replace("@CASES@", _cases(tile)) + _PANEL + _BODY.replace("@SYMBOL@", tile.symbol)
+    return SourceUnit(tile.symbol, RUNTIME_ABI + TASK + head(tile) + transposition(tile) + kernels + body, reusable=True)
 
 
-def _head(tile: Tile) -> str:
+def block_symbol(dtype: str) -> str:
+    """The function of `block_core` for a dtype, with any tile."""
+    return f"fj_block_{dtype}"
+
+
+def block_core(tile: Tile) -> SourceUnit:
+    """The translation unit of products inside of loops, in which every size is small. It defines
+
+    void fj_block_DTYPE(long m, long n, long k, const T *a, long a_row, long a_col, const T *b, long b_row, long b_col,
+                        T *c, long c_row, int add)
+
+    c[i, j] = (add ? c[i, j] : 0) + sum of a[i, r] * b[r, j], on the calling thread. a is read in place, and so is b if b_col is 1.
+    """
+    widths = range(1, tile.vectors + 1)
+    kernels = "".join(_kernel(tile, rows, v) for v in widths for rows in range(1, tile.rows + 1))
+    table = ", ".join("{" + ", ".join(_name(tile, rows, v) for rows in range(1, tile.rows + 1)) + "}" for v in widths)
+    block = _BLOCK.replace("@SYMBOL@", block_symbol(tile.dtype)).replace("@KERNELS@", table)
+    text = RUNTIME_ABI + head(tile) + transposition(tile) + kernels + _PANEL + block
+    return SourceUnit(f"{tile.symbol}_block", text, reusable=True)
+
+
+def bytes_of(tile: Tile) -> int:
+    """Bytes of one element."""
+    return _BYTES[tile.dtype]
+
+
+def head(tile: Tile) -> str:
+    """The types of a tile's unit, its sizes as an enum, and `splat` and `FMA` on vectors."""
     bits, scalar = tile.simd_bits, _TYPES[tile.dtype]
     suffix = "s" if tile.dtype == "float32" else "d"
     if not tile.fma:
@@ -120,21 +140,25 @@ static inline V FMA(V a, V b, V c) {{ return __builtin_elementwise_fma(a, b, c);
 """
 
 
-def _kernel(tile: Tile, rows: int) -> str:
-    """c[rows][NR] (+)= a[rows][k] * b[k][step], b's rows `step` elements apart, a's strides in bytes.
+def _name(tile: Tile, rows: int, width: int) -> str:
+    return f"tile{rows}" + ("" if width == tile.vectors else f"_{width}")
+
+
+def _kernel(tile: Tile, rows: int, width: int) -> str:
+    """c[rows][width vectors] (+)= a[rows][k] * b[k][step], b's rows `step` elements apart, a's strides in bytes.
 
     One pointer serves three rows of a (p, p + r, p + 2r are one addressing mode): one pointer per row would spill.
     """
-    vectors = range(tile.vectors)
+    vectors = range(width)
     acc = [[f"c{i}_{j}" for j in vectors] for i in range(rows)]
     pointers = [f"p{i}" for i in range(0, rows, 3)]
-    lines = [f"static void tile{rows}({_KERNEL_PARAMETERS}) {{"]
+    lines = [f"static void {_name(tile, rows, width)}({_KERNEL_PARAMETERS}) {{"]
     lines += [f"  const char *p{i} = (const char *)a + {i} * r;" for i in range(0, rows, 3)]
     lines += [f"  V {', '.join(f'{x} = {{}}' for x in row)};" for row in acc]
     # 16 registers allow few accumulators: a step is so short that its counter would cost a twentieth of it.
     lines += ["#pragma GCC unroll 4"] if tile.simd_bits < 512 else []
     lines += ["  for (; k; k--) {"]
-    lines += [f"    __builtin_prefetch((const char *)(b + 8 * step) + {64 * i});" for i in range(_cache_lines(tile))]
+    lines += [f"    __builtin_prefetch((const char *)(b + 8 * step) + {64 * i});" for i in range(cache_lines(tile, width))]
     lines += [f"    V {', '.join(f'b{j} = *(const U *)(b + {j} * W)' for j in vectors)}, t;"]
     for i, row in enumerate(acc):
         lines += [f"    t = splat(*(const T *)(p{i - i % 3} + {i % 3} * r)); "
@@ -151,8 +175,28 @@ def _kernel(tile: Tile, rows: int) -> str:
 _KERNEL_PARAMETERS = "long k, const T *a, long r, long q, const T *b, long step, T *c, long ldc, int add"
 
 
-def _cache_lines(tile: Tile) -> int:
-    return max(1, tile.columns * _BYTES[tile.dtype] // 64)
+def cache_lines(tile: Tile, width: int = 0) -> int:
+    """Cache lines in one row of a panel, or in `width` vectors of it."""
+    return max(1, (width or tile.vectors) * tile.lanes * _BYTES[tile.dtype] // 64)
+
+
+def transposition(tile: Tile) -> str:
+    """The function `transpose`, for blocks of L x L numbers."""
+    return _TRANSPOSE.replace("@STEPS@", _transpose(tile))
+
+
+_TRANSPOSE = r"""
+/* L x L numbers: rows of `from`, `step` apart, become columns of `to`, whose rows are `apart`. The last of `count` rows
+   is repeated for the rows after it. */
+static inline void transpose(const T *from, long step, long count, T *to, long apart) {
+  X r[L];
+#pragma GCC unroll 8
+  for (int i = 0; i < L; i++) r[i] = *(const XU *)(from + (i < count ? i : count - 1) * step);
+@STEPS@
+#pragma GCC unroll 8
+  for (int i = 0; i < L; i++) *(XU *)(to + i * apart) = r[i];
+}
+"""
 
 
 def _transpose(tile: Tile) -> str:
@@ -179,7 +223,7 @@ def _cases(tile: Tile) -> str:
     )
 
 
-_BODY = r"""
+_TILE = r"""
 static void tile(long rows, long k, const T *a, long r, long q, const T *b, long step, T *c, long ldc, int add) {
   switch (rows) {
 @CASES@
@@ -196,17 +240,9 @@ static void edge_tile(long rows, long columns, long k, const T *a, long r, long 
       c[i * ldc + j] = add ? c[i * ldc + j] + whole[i * NR + j] : whole[i * NR + j];
 }
 
-/* L x L numbers: rows of `from`, `step` apart, become columns of `to`, whose rows are `apart`. The last of `count` rows
-   is repeated for the rows after it. */
-static inline void transpose(const T *from, long step, long count, T *to, long apart) {
-  X r[L];
-#pragma GCC unroll 8
-  for (int i = 0; i < L; i++) r[i] = *(const XU *)(from + (i < count ? i : count - 1) * step);
-@TRANSPOSE@
-#pragma GCC unroll 8
-  for (int i = 0; i < L; i++) *(XU *)(to + i * apart) = r[i];
-}
+"""
 
+_PANEL = r"""
 /* One panel: b[k][columns] -> panel[k][NR]. */
 static void pack_panel(const T *b, long k, long columns, long b_row, long b_col, T *panel) {
   if (columns == NR && b_col == 1) {
@@ -223,6 +259,52 @@ static void pack_panel(const T *b, long k, long columns, long b_row, long b_col,
     for (long j = r < blocked_k ? blocked_columns : 0; j < columns; j++) panel[r * NR + j] = b[r * b_row + j * b_col];
 }
 
+/* Rows are shared out evenly: 16 rows are two tiles of 8, not one of 14 and one of 2. */
+typedef struct { long tiles, base, longer; } Rows;
+static Rows split_rows(long rows) {
+  long tiles = (rows + MR - 1) / MR;
+  Rows s = {tiles, rows / tiles, rows % tiles};
+  return s;
+}
+"""
+
+_BLOCK = r"""
+typedef void Kernel(long k, const T *a, long r, long q, const T *b, long step, T *c, long ldc, int add);
+static Kernel *const kernels[NV][MR] = {@KERNELS@};
+static const long DEPTH = 512;
+
+extern "C" void @SYMBOL@(long m, long n, long k, const T *a, long a_row, long a_col, const T *b, long b_row, long b_col,
+                         T *c, long c_row, int add) {
+  T panel[DEPTH * NR] __attribute__((aligned(64))), whole[MR * NR] __attribute__((aligned(64)));
+  if (m <= 0) return;
+  Rows rows = split_rows(m);
+  for (long p = 0; p < k; p += DEPTH, add = 1) {
+    long depth = k - p < DEPTH ? k - p : DEPTH;
+    for (long j = 0; j < n; j += NR) {
+      long columns = n - j < NR ? n - j : NR, vectors = (columns + W - 1) / W;
+      int is_edge = columns % W != 0;
+      const T *bp = b + p * b_row + j * b_col;
+      long step = b_row;
+      if (is_edge || b_col != 1) {
+        pack_panel(bp, depth, columns, b_row, b_col, panel);
+        bp = panel;
+        step = NR;
+      }
+      for (long t = 0, i = 0; t < rows.tiles; t++) {
+        long r = rows.base + (t < rows.longer), pitch = is_edge ? NR : c_row;
+        T *to = c + i * c_row + j, *at = is_edge ? whole : to;
+        kernels[vectors - 1][r - 1](depth, a + i * a_row + p * a_col, a_row * (long)sizeof(T), a_col * (long)sizeof(T), bp,
+                                    step, at, pitch, is_edge ? 0 : add);
+        for (long x = 0; is_edge && x < r; x++)
+          for (long y = 0; y < columns; y++) to[x * c_row + y] = whole[x * NR + y] + (add ? to[x * c_row + y] : 0);
+        i += r;
+      }
+    }
+  }
+}
+"""
+
+_BODY = r"""
 static void pack_panels(const T *b, long k, long n, long b_row, long b_col, T *panels, long begin, long end) {
   for (long p = begin; p < end; p++) {
     long columns = n - p * NR < NR ? n - p * NR : NR;
@@ -256,14 +338,6 @@ static void pack_rows(const T *a, long rows, long k, long a_row, long a_col, T *
     }
   for (; c < k; c++)
     for (long i = 0; i < rows; i++) out[c * rows + i] = a[i * a_row + c * a_col];
-}
-
-/* Rows are shared out evenly: 16 rows are two tiles of 8, not one of 14 and one of 2. */
-typedef struct { long tiles, base, longer; } Rows;
-static Rows split_rows(long rows) {
-  long tiles = (rows + MR - 1) / MR;
-  Rows s = {tiles, rows / tiles, rows % tiles};
-  return s;
 }
 
 /* Block [i0,i1) x [j0,j1) of one product; j0 is a multiple of NR. `edge` holds the last panel of a direct b. */

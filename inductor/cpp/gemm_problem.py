@@ -59,8 +59,8 @@ class GemmCode:
 
     text: belongs in the kernel's unit, after the runtime ABI; defines NAME. unit: the GEMM core that NAME calls, one per
     (dtype, tile): add it once to the plan's units. pack_text: only if `emit` was called with packed=True; it defines `extern "C" void
-    NAME_pack(const void*, void*)`, which packs b between calls into packed_bytes. Add a `Pack` to the plan and pass the packed buffer
-    as NAME's `b`. note: why this kernel was chosen, for the log.
+    NAME_pack(const void* b, void* packed)`, which packs b between calls into packed_bytes. To use it, add a pack to the plan whose
+    function (`pack_function`) calls it, and pass the packed buffer as NAME's `b`. note: why this kernel was chosen, for the log.
     """
 
     text: str
@@ -68,3 +68,12 @@ class GemmCode:
     pack_text: str = ""
     packed_bytes: int = 0
     note: str = ""
+
+
+def pack_function(name: str, pack_symbol: str, source: str, target: int) -> str:
+    """The function `name` of a plan's pack: pack_symbol from the pointer `source` to an entry of `bufs`."""
+    return f"""extern "C" void {pack_symbol}(const void *, void *);
+extern "C" __attribute__((visibility("default"))) void {name}(char **bufs, const Runtime *) {{
+  {pack_symbol}({source}, bufs[{target}]);
+}}
+"""

@@ -18,6 +18,7 @@ from inductor.ir.inline import EXPENSIVE
 from inductor.ir.sizes import Size, is_symbolic, nominal, plain
 
 PLAIN_NS, EXPENSIVE_NS = 0.12, 0.8  # nanoseconds of one vectorised operation on one element
+FLOP_NS: Final = 0.01  # nanoseconds of a multiplication or addition in the core of a product, on one thread
 GATHER: Final = 6  # a load at a position that comes from memory, in loads at a known position
 
 

@@ -9,9 +9,8 @@ is remembered: a kernel that runs on several groups of buffers is printed once.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -19,14 +18,17 @@ from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from fxir.expr.printing import to_source
 from inductor.cpp.division import split_inverse
-from inductor.cpp.kernel import PLAIN_NS, Cost, Place, launch, operations_ns
+from inductor.cpp.gemm_core import block_symbol
+from inductor.cpp.kernel import FLOP_NS, PLAIN_NS, Cost, Place, launch, operations_ns
 from inductor.cpp.kernel import Kernel as Printed
+from inductor.cpp.products import problem_of
 from inductor.cpp.transposes import Transposition, transposition
 from inductor.cpp.units import NAME, declared
 from inductor.cpp.values import STYLE, TYPE, literal, operation, size_source
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, ceildiv, plain, product
 from inductor.loops.apply import ROW_BYTES
+from inductor.loops.build import expanded
 from inductor.loops.combine import COMBINES, folded
 from inductor.loops.tree import (
     REMEMBERED,
@@ -52,6 +54,7 @@ from inductor.loops.tree import (
 
 _FOLDED: Final = frozenset({"sum", "prod", "any", "all", "max", "min", "compensated"})  # have a function in the prelude
 _FEWEST_FOLDED: Final = 4  # elements that these functions take
+_LONGEST: Final = 1 << 24  # iterations of one loop; a larger bound is the bound of a symbol
 _CHECKS: Final = frozenset({"check_index", "wrap_index"})
 
 
@@ -102,7 +105,8 @@ def _printed(body: Block, memory: tuple[tuple[str, dtype], ...], parallel_ns: in
     times = [each.of(count) for count, each in costs]
     symbolic = plain(E.total(ps for _, ps in times))
     starts, scratch = pointers.scratch()
-    return _Text("".join(texts), " ".join(calls), pointers.names, starts, scratch, sum(ns for ns, _ in times), symbolic)
+    functions = _declarations(body) + "".join(texts)
+    return _Text(functions, " ".join(calls), pointers.names, starts, scratch, sum(ns for ns, _ in times), symbolic)
 
 
 def _roots(body: Block) -> tuple[list[Statement], list[Local]]:
@@ -259,7 +263,27 @@ class Function:
             case Fold():
                 self.fold(s)
             case Contract():
-                raise TypeError(f"{s.place.name}: a contraction inside of other loops has no C++ form")
+                self.contract(s)
+
+    def contract(self, s: Contract) -> None:
+        """A call of the core for blocks, which also adds to memory where the body does only that; any other body runs afterwards."""
+        target = _target(s)
+        adds = target is not None
+        into, body = (target, ()) if target is not None else (s.place, s.body)
+        found = problem_of(replace(s, place=into, body=()), s.a.dtype)
+        if found is None or found.batch != 1 or not isinstance(s.a, ir.Load) or not isinstance(s.b, ir.Load):
+            self.block(expanded(s))
+            return
+        names = (s.a.buffer, s.b.buffer, into.name)
+        a, b, c = (f"&{self.element(n, E.as_expr(at), {})}" for n, at in zip(names, found.starts, strict=True))
+        operands = ((a, *found.a_strides), (b, *found.b_strides), (c, found.ldc))
+        sizes = ", ".join(self.index(n) for n in (found.m, found.n, found.k))
+        texts = ", ".join(", ".join([first, *map(self.index, strides)]) for first, *strides in operands)
+        self.line(f"{block_symbol(s.a.dtype.name)}({sizes}, {texts}, {int(adds)});")
+        self.forget(into.name)
+        for axis, n in reversed(s.axes.result if body else ()):
+            body = (Loop(axis, n, "serial", body),)
+        self.block(body)
 
     def fold(self, s: Fold) -> None:
         """The elements of the parts by halves, where the prelude has a function for it; else one after another."""
@@ -296,7 +320,8 @@ class Function:
 
     def loop(self, s: Loop, begin: str, end: str) -> None:
         """A C loop. The innermost parallel loop is a vector loop too: its iterations have no order."""
-        tile = None if s.axis.name in self.ranges else transposition(s)
+        is_nest = len(s.body) == 1 and isinstance(s.body[0], Loop)
+        tile = transposition(s) if is_nest and s.axis.name not in self.ranges else None
         if tile is not None:
             self.transpose(tile)
             return
@@ -471,6 +496,23 @@ class Function:
         self.levels[-1].lines.append(text)
 
 
+def _target(s: Contract) -> Element | None:
+    """The element of memory to which the body of a contraction adds the sum, if the body does nothing else."""
+    add = s.body[0] if len(s.body) == 1 else None
+    if not isinstance(add, Accumulate):
+        return None
+    is_sum = add.combine == "sum" and add.values == (ir.load(s.place.name, s.place.index, s.a.dtype),)
+    return add.places[0] if is_sum and not add.places[0].indirect else None
+
+
+def _declarations(body: Block) -> str:
+    """The cores of blocks that a kernel calls."""
+    names = {block_symbol(s.a.dtype.name): TYPE[s.a.dtype] for s in walk(body) if isinstance(s, Contract)}
+    return "".join(
+        f'extern "C" void {name}(i64, i64, i64, const {t}*, i64, i64, const {t}*, i64, i64, {t}*, i64, int);\n' for name, t in names.items()
+    )
+
+
 def _written(body: Block) -> frozenset[str]:
     return frozenset(p.name for s in walk(body) for p in places_of(s))
 
@@ -490,6 +532,9 @@ def _terms(block: Iterable[Statement], times: Size, around: frozenset[E.Sym] = f
     found: list[tuple[float, Size]] = []
     values: list[ir.Value] = []
     for s in block:
+        if isinstance(s, Contract):
+            extents = [_most(n, around) for _, n in (*s.axes.result, *s.axes.depth)]
+            found.append((2 * FLOP_NS, product((times, *extents))))
         if isinstance(s, Loop):
             n = _iterations(s, around)
             found += _terms(s.body, n if times == 1 else product((times, n)), around | {s.axis})
@@ -504,8 +549,17 @@ def _terms(block: Iterable[Statement], times: Size, around: frozenset[E.Sym] = f
 
 def _iterations(loop: Loop, around: frozenset[E.Sym]) -> Size:
     """The iterations of a loop; their upper bound, if the number depends on the loops `around` it."""
-    n = loop.extent
-    return int(n.hi) if isinstance(n, E.Expr) and n.symbols & around and n.hi < math.inf else n
+    return _most(loop.extent, around)
+
+
+def _most(n: Size, around: frozenset[E.Sym]) -> Size:
+    """An extent, without the axes `around` it: its upper bound; its value in their last iteration, if the bound is one of a symbol."""
+    if not isinstance(n, E.Expr) or not n.symbols & around:
+        return n
+    if n.hi <= _LONGEST:
+        return int(n.hi)
+    last = {s: int(s.hi) if s.below is None else E.add(s.below, -1) for s in around & n.symbols}
+    return _most(plain(E.substitute(n, last)), around)
 
 
 __all__ = ["Function", "Pointers", "cost_of", "print_kernel"]

@@ -71,18 +71,19 @@ FI f64 fj_fma(f64 a, f64 b, f64 c) { return a * b + c; }
 FI u64 fj_bits(f64 x) { u64 b; __builtin_memcpy(&b, &x, 8); return b; }
 FI f64 fj_double(u64 b) { f64 x; __builtin_memcpy(&x, &b, 8); return x; }
 FI f32 fj_exp(f32 x) {
-  f32 c = (x < -104.0f) | (x > 88.8f) ? 0.0f : x; /* adding 1.5 * 2^23 rounds to an integer, which the low bits hold */
+  f32 c = 89.0f < x ? 89.0f : x; /* results overflow and vanish at these bounds; a nan passes through both */
+  c = -104.0f > c ? -104.0f : c; /* adding 1.5 * 2^23 rounds to an integer, which the low bits hold */
   f32 shifted = fj_fma(c, 1.44269504f, 12582912.0f), n = shifted - 12582912.0f;
   i32 k = (i32)(fj_bits(shifted) - 0x4b400000u), half = k >> 1;
   f32 r = fj_fma(n, 2.12194440e-4f, fj_fma(n, -0.693359375f, c));
   f32 q = fj_fma(fj_fma(1.381453517141824e-3f, r, 8.368745580669393e-3f), r, 4.1668390888259584e-2f);
   q = fj_fma(fj_fma(q, r, 1.6666520393966203e-1f), r, 4.999999343160758e-1f);
   f32 y = fj_fma(q, r * r, r) + 1.0f;
-  y = y * fj_float((u32)(half + 127) << 23) * fj_float((u32)(k - half + 127) << 23);
-  return x < -104.0f ? 0.0f : x > 88.8f ? __builtin_inff() : y;
+  return y * fj_float((u32)(half + 127) << 23) * fj_float((u32)(k - half + 127) << 23);
 }
 FI f64 fj_exp(f64 x) {
-  f64 c = (x < -745.2) | (x > 709.8) ? 0.0 : x;
+  f64 c = 710.0 < x ? 710.0 : x;
+  c = -745.2 > c ? -745.2 : c;
   f64 shifted = fj_fma(c, 1.4426950408889634, 6755399441055744.0), n = shifted - 6755399441055744.0;
   i64 k = (i64)(fj_bits(shifted) - 0x4338000000000000ull), half = k >> 1;
   f64 r = fj_fma(n, -1.90821492927058770002e-10, fj_fma(n, -6.93147180369123816490e-01, c));
@@ -92,8 +93,7 @@ FI f64 fj_exp(f64 x) {
   q = fj_fma(fj_fma(q, r, 4.16666666665297e-2), r, 1.666666666666641e-1);
   q = fj_fma(q, r, 5.000000000000011e-1);
   f64 y = fj_fma(q, r * r, r) + 1.0;
-  y = y * fj_double((u64)(half + 1023) << 52) * fj_double((u64)(k - half + 1023) << 52);
-  return x < -745.2 ? 0.0 : x > 709.8 ? __builtin_inf() : y;
+  return y * fj_double((u64)(half + 1023) << 52) * fj_double((u64)(k - half + 1023) << 52);
 }
 """
 
@@ -178,8 +178,10 @@ FI T fj_trunc(T x) { return __builtin_trunc@(x); }
 FI T fj_round(T x) { return __builtin_rint@(x); }
 FI T fj_copysign(T x, T y) { return __builtin_copysign@(x, y); }
 FI T fj_sign(T x) { return x != x ? x : (T)((x > 0) - (x < 0)); }
-FI T fj_maximum(T a, T b) { T m = a > b ? a : b; return a != a ? a : m; }
-FI T fj_minimum(T a, T b) { T m = a < b ? a : b; return a != a ? a : m; }
+FI T fj_maximum(T a, T b) { /* one comparison where b is known to be a number */
+  return __builtin_constant_p(b) && b == b ? !(a <= b) ? a : b : (a > b) | (a != a) ? a : b;
+}
+FI T fj_minimum(T a, T b) { return __builtin_constant_p(b) && b == b ? !(a >= b) ? a : b : (a < b) | (a != a) ? a : b; }
 FI b8 fj_isnan(T x) { return x != x; }
 FI b8 fj_isinf(T x) { return __builtin_fabs@(x) == (T)__builtin_inf(); }
 FI b8 fj_isfinite(T x) { return __builtin_fabs@(x) < (T)__builtin_inf(); }

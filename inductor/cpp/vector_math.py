@@ -121,4 +121,5 @@ def forms_used(text: str, head: str, vector_functions: tuple[str, ...] | frozens
     names = _used(text, head)
     functions = {op: (op, 1) for op in LIBM} | {op: (op, 2) for op in LIBM_BINARY}
     words = [w for w in range(random_bits.WORDS) if f"philox_{w}" in names]
-    return _definitions({op: f for op, f in functions.items() if op in names}, frozenset(vector_functions)) + random_bits.definitions(words)
+    functions_text = _definitions({op: f for op, f in functions.items() if op in names}, frozenset(vector_functions))
+    return functions_text + random_bits.definitions(words) if words else functions_text

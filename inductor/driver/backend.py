@@ -13,10 +13,13 @@ The modes:
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -34,19 +37,22 @@ from fxir.ir.graph import Graph
 from fxir.ir.graph_module import GraphModule
 from fxir.region.aot import aot_compile
 from fxir.region.repro import BACKEND_NAMES
+from fxir.trace.trace import Decompositions
 from inductor.artifact import cache
 from inductor.artifact.cache import Cache, Entry, Key
 from inductor.artifact.format import ArtifactPlan, Compiled, ExternCall, Spec
 from inductor.base import toolchain
-from inductor.base.options import check_options, is_autotuned
+from inductor.base.options import PASSES, check_options, is_autotuned
 from inductor.base.request import Knobs, Request
-from inductor.base.toolchain import Toolchain
+from inductor.base.toolchain import CompileError, Toolchain
 from inductor.base.user_lines import Lines, with_lines
 from inductor.runtime import loader
 from inductor.runtime.compiled import Artifact, explain_entry, kernels
 from inductor.runtime.loader import CompiledGraph
 
 __all__ = ["compile_graph", "inductor"]
+
+KEPT = Decompositions(keep=frozenset({"attention", "attention_backward"}))  # composite ops that have a lowering rule
 
 _COMPONENT = logs.component("inductor")
 _OUTPUT = logs.artifact("output_code")
@@ -55,6 +61,8 @@ _TIME = logs.artifact("compile_time")
 _HINTS = logs.artifact("perf_hints")
 _CACHE = logs.artifact("cache")
 _REPLAY = logs.artifact("cudagraphs")
+_TUNING = logs.artifact("autotuning")
+_PRODUCTS = frozenset({"mm", "bmm"})  # ops whose code depends on the measured winners
 
 
 def inductor(gm: GraphModule, example_inputs: Sequence[Any], options: CompileOptions) -> Callable[..., Any]:
@@ -62,7 +70,8 @@ def inductor(gm: GraphModule, example_inputs: Sequence[Any], options: CompileOpt
 
     Raises: CompileError without a C++ compiler, or if generated code does not compile.
     """
-    return aot_compile(gm, example_inputs, compile_graph, options)
+    passes = tuple(name for name in PASSES if options.get(name, True))
+    return aot_compile(gm, example_inputs, compile_graph, options.with_(passes=passes), KEPT)
 
 
 register_backend("inductor", inductor, check_options, writes_at_end=True)
@@ -80,9 +89,9 @@ def compile_graph(graph: Graph, kind: GraphKind, options: CompileOptions) -> Com
     clock = _Clock()
     host.configure()
     tools = toolchain.toolchain()
-    key = _key(graph, kind, options, tools)
-    clock.lap("key")
     store = cache.current()
+    key = _key(graph, kind, options, tools, store)
+    clock.lap("key")
     entry = store.lookup(key)
     clock.lap("lookup")
     loaded: CompiledGraph | None = None
@@ -156,7 +165,20 @@ def _tuned(options: CompileOptions) -> bool:
     return asked or settings.current().cpu.max_autotune
 
 
-def _key(graph: Graph, kind: GraphKind, options: CompileOptions, tools: Toolchain) -> Key:
+def _has_products(graph: Graph) -> bool:
+    return any(getattr(node.target, "name", None) in _PRODUCTS for node in graph.find("call_function"))
+
+
+def _measured_winners(store: Cache) -> str:
+    """Which products have been measured in this cache. A product is measured once, so their names determine the winners."""
+    try:
+        names = sorted(name for name in os.listdir(store.dir / "autotune") if name.endswith(".json"))
+    except OSError:
+        return ""
+    return f"{len(names)} products, {hashlib.sha256(' '.join(names).encode()).hexdigest()[:16]}"
+
+
+def _key(graph: Graph, kind: GraphKind, options: CompileOptions, tools: Toolchain, store: Cache) -> Key:
     names = canonical_symbols(graph)
     inputs = ", ".join(_spec_text(renamed(n.info.spec, names)) for n in graph.placeholders)
     return Key.of(
@@ -166,6 +188,7 @@ def _key(graph: Graph, kind: GraphKind, options: CompileOptions, tools: Toolchai
             "kind": kind.value,
             # default and reduce-overhead run the same code: one artifact serves both.
             "mode": "max-autotune" if _tuned(options) else "default",
+            "winners": "" if _tuned(options) or not _has_products(graph) else _measured_winners(store),
             "options": ", ".join(f"{name}={value!r}" for name, value in options.options.items()),
             "compiler": cache.source_digest(),
             "toolchain": tools.key(),
@@ -295,7 +318,8 @@ def _autotuned(
 ) -> Compiled:
     """Matrix kernels first, each alone; then the code generator's knobs, on the whole graph."""
     gemm, autotune = _tuning()
-    budget_s = float(settings.current().cpu.autotune_budget_s)
+    given = request.options.options.get("autotune_budget_s")
+    budget_s = float(given if isinstance(given, int) else settings.current().cpu.autotune_budget_s)
     winners = autotune.Winners(store.dir / "autotune", request.tools, request.threads)
     with gemm.collect() as wanted:
         first = compile_(graph, kind, request)
@@ -303,25 +327,65 @@ def _autotuned(
         autotune.tune_gemms(wanted, request.tools, winners, store.objects, budget_s * 0.6)
     if any(isinstance(spec, Spec) and spec.device != "cpu" for spec in first.plan.inputs):
         return first
-    if first.plan.symbols:  # knobs are measured on inputs of one shape, but this graph serves many
-        with gemm.decided(winners):
-            return compile_(graph, kind, request)
+    with gemm.decided(winners):
+        knobs = Knobs()
+        if not first.plan.symbols:  # knobs are measured on inputs of one shape, but a graph with symbols serves many
+            knobs = _tuned_knobs(graph, kind, request, store, compile_, budget_s * 0.4)
+        return _preferring(knobs, compile_(graph, kind, replace(request, knobs=knobs)))
+
+
+def _tuned_knobs(
+    graph: Graph, kind: GraphKind, request: Request, store: Cache, compile_: Callable[[Graph, GraphKind, Request], Compiled],
+    budget_s: float,
+) -> Knobs:  # fmt: skip
+    """The fastest knobs for a graph. Its weights are not packed meanwhile: the knobs do not change how products run.
+
+    At most half of the budget goes to compiling variants; further variants are not tried.
+    """
+    _, autotune = _tuning()
+    start = time.perf_counter()
     made: dict[Knobs, Compiled] = {}
-    with gemm.decided(winners), TemporaryDirectory(prefix="framejit-tune-") as folder:
+    for knobs in autotune.knob_variants(request.tools, request.threads):
+        if made and time.perf_counter() - start > budget_s / 4:
+            break
+        compiled = _preferring(knobs, compile_(graph, kind, replace(request, knobs=knobs, packing=False)))
+        if not any(c.units == compiled.units and c.plan == compiled.plan for c in made.values()):
+            made[knobs] = compiled
+    variants = list(made)
+    if len(variants) == 1:
+        return variants[0]
+    with TemporaryDirectory(prefix="framejit-tune-") as folder:
+
+        def built(i: int) -> Path | None:
+            place = Path(folder) / str(i)
+            place.mkdir()
+            return _build(made[variants[i]], place, request, store)
+
+        built_at = time.perf_counter()
+        builds = autotune.in_parallel([partial(built, 0)])
+        each_s = time.perf_counter() - built_at
+        fitting = int(max(0.0, start + budget_s / 2 - time.perf_counter()) / each_s)
+        if fitting + 1 < len(variants):
+            _TUNING.log(f"{len(variants) - 1 - fitting} variants of the graph are not tried: one compiles in {each_s:.1f} s, "
+                        f"and the budget is {budget_s:.1f} s")  # fmt: skip
+            variants = variants[: 1 + fitting]
+        builds += autotune.in_parallel([partial(built, i) for i in range(1, len(variants))])
 
         def load(knobs: Knobs) -> CompiledGraph | None:
-            compiled = made[knobs] = _preferring(knobs, compile_(graph, kind, replace(request, knobs=knobs)))
-            if any(c.units == compiled.units and c.plan == compiled.plan for k, c in made.items() if k != knobs):
+            try:
+                library = builds[variants.index(knobs)].result()
+            except CompileError as error:
+                if knobs == variants[0]:
+                    raise
+                _TUNING.log(f"{knobs}: not measured, since they did not compile: {error}")
                 return None
-            place = Path(folder) / str(len(made))
-            place.mkdir()
-            library = _build(compiled, place, request, store)
-            plan = _by_position(compiled, graph)
-            return loader.load(plan, library, _constants(graph), name=f"variant {knobs}")
+            return loader.load(_by_position(made[knobs], graph), library, _constants(graph), name=f"variant {knobs}")
 
-        inputs = autotune.synthetic_inputs([s for s in first.plan.inputs if isinstance(s, Spec)])
-        variants = autotune.knob_variants(request.tools, request.threads)
-        return made[autotune.tune_knobs(variants, load, inputs, budget_s * 0.4)]
+        if len(variants) == 1:
+            return variants[0]
+        plan = made[variants[0]].plan
+        inputs = autotune.synthetic_inputs([s for s in plan.inputs if isinstance(s, Spec)], plan.written_inputs)
+        return autotune.tune_knobs(variants, load, inputs, start + budget_s - time.perf_counter())
 
 
 def _preferring(knobs: Knobs, compiled: Compiled) -> Compiled:

@@ -7,7 +7,7 @@ not depend on g++, the disk cache or the runtime.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
@@ -16,30 +16,34 @@ from eager.base.dtypes import dtype
 from fxir.base.options import GraphKind
 from fxir.expr import rules as E
 from fxir.ir.fingerprint import canonical_symbols
-from fxir.ir.graph import Graph
+from fxir.ir.graph import Graph, GraphSignature
 from fxir.symbols.shapes import NeedsStatic
 from inductor.artifact import format as A
 from inductor.base.request import Request
 from inductor.base.toolchain import compile_workers
 from inductor.cpp.contractions import Core, choose_core, print_steps
+from inductor.cpp.gemm import block_tile
+from inductor.cpp.gemm_core import block_core
+from inductor.cpp.gemm_problem import pack_function
 from inductor.cpp.kernel import Kernel, Place
 from inductor.cpp.loops import print_kernel
 from inductor.cpp.prelude import prelude
-from inductor.cpp.products import Problem, problem_of
 from inductor.cpp.units import NAME, SIZES, SIZES_IN, Functions, Sizes, arguments, comment, declared, spread
 from inductor.cpp.values import size_source
 from inductor.cpp.vector_math import forms_used
 from inductor.ir import definitions as ir
 from inductor.ir.inline import FUSION, Refusal
-from inductor.ir.sizes import Size, at_least, is_symbolic, plain
+from inductor.ir.sizes import Size, at_least, fixed, is_symbolic, plain
 from inductor.loops import tree as loops
 from inductor.loops.refusal import Refusal as LoopRefusal
 from inductor.loops.steps import to_text
 from inductor.lowering import lower
+from inductor.plan.attention import fuse_attention
 from inductor.plan.bundles import LoopNest, in_memory, loop_nest, row_local
 from inductor.plan.in_place import in_place
 from inductor.plan.kernels import (
     Scheduled,
+    attention_kernel,
     copy_kernel,
     expanded_kernel,
     nest_kernel,
@@ -61,10 +65,10 @@ def compile_graph(graph: Graph, kind: GraphKind, request: Request) -> A.Compiled
 
     Raises: NeedsStatic if a stage needs a symbol of the graph as an int.
     """
-    parameters = graph.signature.parameters if graph.signature is not None else ()
     try:
-        made = schedule(lower(graph))
-        return _Compiler(made, request, parameters).build()
+        program = fuse_attention(lower(graph))
+        weights = _weights(program, graph.signature) if request.packing else ()
+        return _Compiler(schedule(program, weights), request, weights).build()
     except NeedsStatic as refusal:
         known = {name: s for s, name in canonical_symbols(graph).items()}
         symbols = [known[s] for s in refusal.symbols if s in known]
@@ -83,16 +87,21 @@ class _Code:
 
 
 class _Pack(NamedTuple):
-    """A weight in panels: the plan's buffer of the weight, its bytes in panels, and the function that packs it."""
+    """A value of weights alone that is kept between calls: a weight in panels, or the results of a step.
 
-    source: int
+    sources: the weights. weight: the buffer that is put into panels by the function `symbol`; "" for the results of `step`.
+    """
+
+    sources: frozenset[str]
     nbytes: int
-    symbol: str
+    step: int
+    weight: str = ""
+    symbol: str = ""
 
 
 class _Compiler:
-    def __init__(self, made: Schedule, request: Request, parameters: tuple[int, ...] = ()) -> None:
-        self.made, self.program, self.request, self.parameters = made, made.program, request, parameters
+    def __init__(self, made: Schedule, request: Request, weights: Collection[str] = ()) -> None:
+        self.made, self.program, self.request, self.weights = made, made.program, request, weights
         self.nests: dict[int, LoopNest] = {i: loop_nest(s) for i, s in enumerate(made.steps) if isinstance(s, Nest)}
         self.memory = in_memory(made, self.nests)
         self.local = row_local(made, self.nests, self.memory)
@@ -100,11 +109,13 @@ class _Compiler:
         self.functions = Functions()
         self.notes: list[str] = [str(r) for r in made.refusals]
         self.packs: dict[str, _Pack] = {}  # by name of the packed weight
+        self.kept_codes: dict[int, _Code] = {}  # by step: the code of the steps in `kept`
         self.cores: dict[int, dict[str, Core]] = {}  # by step, then by name of the contraction
         self.kernels: dict[int, Scheduled] = {}
         self.dtypes = {n: b.layout.dtype for n, b in self.program.buffers.items()}
         self.absorbed: dict[int, int] = {}  # nests that run on the blocks of a product -> its step
-        self.made_at = {m.name: i for i, s in enumerate(made.steps) for m in (s.members if isinstance(s, Nest) else [s.member])}
+        self.kept = {i for i, s in enumerate(made.steps) if isinstance(s, Nest) and s.members[0].name in made.fixed}
+        self.made_at = {m.name: i for i, s in enumerate(made.steps) for m in self.made.steps[i].members if i not in self.kept}
         self.places: dict[str, Place] = {}
         self.taken: dict[str, str] = {}  # targets of scatters -> the buffer that takes over their memory
         self.sizes = Sizes([s for s, _ in self.program.symbols])
@@ -120,9 +131,11 @@ class _Compiler:
         constants = tuple(A.Constant(key, _spec(self.program.buffers[n].layout)) for n, key in self.program.constants)
         returned = self._returned()
         allocations = tuple(A.Allocation(at_least(buffers[n].layout.nbytes, 1)) for n in returned)
-        self._schedule_products(A.ArtifactPlan(inputs, (), allocations, constants))
-        unnamed = tuple(A.Pack("", p.source, p.nbytes) for p in self.packs.values())
-        plan = A.ArtifactPlan(inputs, (), allocations, constants, unnamed)
+        plan = A.ArtifactPlan(inputs, (), allocations, constants)
+        self._schedule_kept()
+        self._schedule_products()
+        plan = replace(plan, packs=tuple(A.Pack(f"pack_{k}", self._entries(p.sources, plan), p.nbytes)
+                                         for k, p in enumerate(self.packs.values())))  # fmt: skip
         for i, n in enumerate(self.program.inputs):
             if n in buffers:
                 self._put(n, plan.input_buffer(i), 0)
@@ -130,8 +143,11 @@ class _Compiler:
             self._put(n, plan.output_buffer(i), 0)
         for i, (n, _) in enumerate(self.program.constants):
             self._put(n, plan.constant_buffer(i), 0)
-        for i, n in enumerate(self.packs):
-            self.places[n] = Place(plan.packed_buffer(i), 0, self._element(n))
+        for k, (n, p) in enumerate(self.packs.items()):
+            if p.weight:
+                self.places[n] = Place(plan.packed_buffer(k), 0, self.program.buffers[p.weight].layout.dtype)
+            for name, offset in self._offsets(p.step).items() if not p.weight else ():
+                self._put(name, plan.packed_buffer(k), offset)
         self._schedule(self._write_in_place())
         arena = self._arena(plan)
         steps, text = self._steps()
@@ -139,8 +155,7 @@ class _Compiler:
         outputs = tuple(self._output(r, positions) for r in self.program.outputs)
         written = tuple(self.program.inputs.index(w.input) for w in self.program.writes)
         symbols = tuple(A.Symbol(s, source.kind, source.input, source.dim) for s, source in self.program.symbols)
-        packs = tuple(A.Pack(p.symbol, p.source, p.nbytes) for p in self.packs.values())
-        plan = A.ArtifactPlan(inputs, outputs, allocations, constants, packs, arena, steps, written,
+        plan = A.ArtifactPlan(inputs, outputs, allocations, constants, plan.packs, arena, steps, written,
                               checks=tuple(A.Check(*c) for c in self.program.checks), symbols=symbols)  # fmt: skip
         plan = replace(plan, derived=self.sizes.derived(plan))
         units = self._source_units(text, plan)
@@ -161,15 +176,22 @@ class _Compiler:
         homes: the input in whose memory a result is computed, by name of the result.
         """
         for i, step in enumerate(self.made.steps):
-            if isinstance(step, Nest) and i not in self.absorbed:
-                stored = [m.name for m in step.members if m.name in self.memory and m.name not in self.local[i]]
-                made = self.kernels[i] = nest_kernel(step, self.dtypes, stored, homes)
-                self.memory |= made.temporary
-                self.local[i] = {n: size for n, size in self.local[i].items() if n not in made.temporary}
+            if isinstance(step, Nest) and i not in self.absorbed and i not in self.kept:
+                self._schedule_nest(i, step, homes)
+            elif isinstance(step, Single) and isinstance(step.member.definition, ir.Attention):
+                self.kernels[i] = attention_kernel(step.members, self.dtypes, self.request.tools.simd_bits // 8)
+
+    def _schedule_nest(self, i: int, step: Nest, homes: Mapping[str, str]) -> None:
+        stored = [m.name for m in step.members if m.name in self.memory and m.name not in self.local[i]]
+        made = self.kernels[i] = nest_kernel(step, self.dtypes, stored, homes)
+        self.memory |= made.temporary
+        self.local[i] = {n: size for n, size in self.local[i].items() if n not in made.temporary}
 
     def _write_in_place(self) -> dict[str, str]:
         """Place results in the memory of the inputs that they overwrite, where the order of the loops allows it; these results."""
-        own = {i: nest for i, nest in self.nests.items() if i not in self.absorbed}
+        if not self.program.writes:
+            return {}
+        own = {i: nest for i, nest in self.nests.items() if i not in self.absorbed and i not in self.kept}
         homes, objections = in_place(self.made, own, {*self.places, *self.taken, *self.taken.values()})
         for name, given in homes.items():
             self.places[name] = self.places[given]
@@ -251,28 +273,53 @@ class _Compiler:
 
     # ---- contractions: which core, what runs on its blocks, and which weights are kept packed ----
 
-    def _schedule_products(self, plan: A.ArtifactPlan) -> None:
+    def _schedule_kept(self) -> None:
+        """The steps that compute values of weights alone, each a pack of the plan. They run before all others."""
+        for i in sorted(self.kept):
+            step = self.made.steps[i]
+            assert isinstance(step, Nest)
+            self._schedule_nest(i, step, {})
+            sources = frozenset().union(*(self.made.fixed[m.name] for m in step.members))
+            last = [(offset, self.program.buffers[n].layout.nbytes) for n, offset in self._offsets(i).items()][-1]
+            self.packs[f"step {i}"] = _Pack(sources, fixed((plain(last[0] + last[1]),), "a pack")[0], i)
+
+    def _offsets(self, i: int) -> dict[str, int]:
+        """The place of each result of a step in its pack."""
+        found, at = {}, 0
+        for m in self.made.steps[i].members:
+            if m.name in self.memory and m.name not in self.local[i]:
+                found[m.name] = at
+                at += -(-fixed((m.layout.nbytes,), "a pack")[0] // 64) * 64
+        return found
+
+    def _entries(self, weights: Collection[str], plan: A.ArtifactPlan) -> tuple[int, ...]:
+        """The plan's buffers of inputs and constants."""
+        inputs, constants = list(self.program.inputs), [n for n, _ in self.program.constants]
+        return tuple(sorted(plan.input_buffer(inputs.index(n)) if n in inputs else plan.constant_buffer(constants.index(n))
+                            for n in weights))  # fmt: skip
+
+    def _schedule_products(self) -> None:
         """Runs before memory is placed, since packed weights need buffers."""
         calls: set[str] = set()
         for i, step in enumerate(self.made.steps):
             d = step.member.definition if isinstance(step, Single) else None
             if isinstance(step, Single) and isinstance(d, ir.Contraction):
-                self._schedule_product(i, step.member, self._follower(i, step.member), plan)
+                self._schedule_product(i, step.member, self._follower(i, step.member))
             elif isinstance(d, ir.Recurrence) and d.call not in calls:
                 calls.add(d.call)
                 results = [self.program.buffers[n] for n in d.results]
-                self._choose_cores(i, recurrence_kernel(d, results, self.dtypes), plan)
+                self._choose_cores(i, recurrence_kernel(d, results, self.dtypes))
             else:
                 continue
             self.memory |= self.kernels[i].temporary
 
-    def _schedule_product(self, i: int, b: ir.Buffer, follower: int, plan: A.ArtifactPlan) -> None:
+    def _schedule_product(self, i: int, b: ir.Buffer, follower: int) -> None:
         made = product_kernel(b, (), self.dtypes, (b.name,))
         assert not isinstance(made, LoopRefusal)
         (s,) = made.kernel.body
         assert isinstance(s, loops.Contract)
-        problem = problem_of(s, self.dtypes[b.name])
-        if follower >= 0 and problem is not None and self._core(s, made, problem, True, plan).code is not None:
+        core = self._core(s, made, is_followed=True) if follower >= 0 else None
+        if core is not None and core.is_followed:
             after = self.made.steps[follower]
             assert isinstance(after, Nest)
             stored = self.memory - {b.name} if self._is_read_by(b.name, after) else self.memory
@@ -281,38 +328,39 @@ class _Compiler:
                 self._refuse(b.name, after, found.reason)
             else:
                 made, self.absorbed[follower] = found, i
-        self._choose_cores(i, made, plan)
+        self._choose_cores(i, made)
 
-    def _choose_cores(self, i: int, made: Scheduled, plan: A.ArtifactPlan) -> None:
+    def _choose_cores(self, i: int, made: Scheduled) -> None:
         """Choose the core of each contraction of a step. A contraction that no core takes becomes plain loops."""
         cores: dict[str, Core] = {}
         for s in loops.walk(made.kernel.body):
             if isinstance(s, loops.Contract):
-                problem = problem_of(s, made.kernel.dtypes[s.place.name])
-                if problem is None:
+                core = self._core(s, made, is_followed=bool(s.body))
+                if core is None:
                     made = expanded_kernel(made, s.name)
                 else:
-                    cores[s.name] = self._packed(s, made, self._core(s, made, problem, bool(s.body), plan), plan)
+                    cores[s.name] = self._packed(i, s, made, core)
         self.kernels[i] = made
         if cores:
             self.cores[i] = cores
 
-    def _core(self, s: loops.Contract, made: Scheduled, problem: Problem, is_followed: bool, plan: A.ArtifactPlan) -> Core:
+    def _core(self, s: loops.Contract, made: Scheduled, is_followed: bool) -> Core | None:
         """The core for a contraction. BLAS is excluded if the contraction has a body."""
-        can_pack = self._can_pack(s, made, problem.starts[1], plan)
-        has_blas = self.request.has_blas
-        core = choose_core(problem, is_followed, can_pack, self.request.tools, has_blas)
-        return choose_core(problem, True, can_pack, self.request.tools, False) if core.code is None and s.body else core
+        can_pack, of = self._can_pack(s, made), made.kernel.dtypes[s.place.name]
+        core = choose_core(s, of, is_followed, can_pack, self.request.tools, self.request.has_blas)
+        if core is not None and core.code is None and s.body:
+            return choose_core(s, of, True, can_pack, self.request.tools, False)
+        return core
 
-    def _packed(self, s: loops.Contract, made: Scheduled, core: Core, plan: A.ArtifactPlan) -> Core:
+    def _packed(self, i: int, s: loops.Contract, made: Scheduled, core: Core) -> Core:
         """The core with a buffer for its weight in panels, if it packs one. Equal weights have one buffer."""
         if core.code is None or not core.code.pack_text:
             return core
         assert isinstance(s.b, ir.Load)
         weight = made.names[s.b.buffer]
         symbol = f"{self.functions.add('weight', core.code.pack_text, weight)}_pack"
-        name = f"{weight} {symbol}"
-        self.packs.setdefault(name, _Pack(self._weight(weight, plan), core.code.packed_bytes, symbol))
+        name, sources = f"{weight} {symbol}", self.made.fixed.get(weight, frozenset((weight,)))
+        self.packs.setdefault(name, _Pack(sources, core.code.packed_bytes, i, weight, symbol))
         return core._replace(packed=name)
 
     def _follower(self, i: int, product: ir.Buffer) -> int:
@@ -340,24 +388,13 @@ class _Compiler:
         leaves = {r.buffer for r in self.program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in self.program.writes}
         return readers <= nest.produced and product not in leaves
 
-    def _can_pack(self, s: loops.Contract, made: Scheduled, start: Size, plan: A.ArtifactPlan) -> bool:
-        """Whether operand b is a weight that is the same in every call, a parameter or a lifted tensor, which panels can hold."""
-        if not self.request.packing or start != 0 or s.axes.batch or not isinstance(s.b, ir.Load):
+    def _can_pack(self, s: loops.Contract, made: Scheduled) -> bool:
+        """Whether operand b is a value of weights alone, which panels can hold between calls."""
+        if not isinstance(s.b, ir.Load):
             return False
         weight = made.names[s.b.buffer]
         layout = self.program.buffers[weight].layout
-        return not is_symbolic(*layout.shape, *layout.strides) and self._weight(weight, plan) >= 0
-
-    def _weight(self, name: str, plan: A.ArtifactPlan) -> int:
-        """The plan's buffer of a parameter or a lifted tensor, or -1."""
-        inputs, constants = list(self.program.inputs), [n for n, _ in self.program.constants]
-        if name in inputs and inputs.index(name) in self.parameters:
-            return plan.input_buffer(inputs.index(name))
-        return plan.constant_buffer(constants.index(name)) if name in constants else -1
-
-    def _element(self, packed: str) -> dtype:
-        """The dtype of the elements of a packed weight."""
-        return self.program.buffers[packed.split()[0]].layout.dtype
+        return (weight in self.weights or weight in self.made.fixed) and not is_symbolic(*layout.shape, *layout.strides)
 
     # ---- steps ----
 
@@ -369,7 +406,9 @@ class _Compiler:
             if i == last_check + 1 and last_check >= 0:
                 codes.append(_Code("", [f"if (FJ_CHECKS[0]) {{ {_FAIL} return; }} /* nothing is written to then */"]))
             if isinstance(step, Nest):
-                if i not in self.absorbed:
+                if i in self.kept:
+                    self.kept_codes[i] = self._nest(i)
+                elif i not in self.absorbed:
                     codes.append(self._nest(i))
                 continue
             d = step.member.definition
@@ -394,6 +433,9 @@ class _Compiler:
         if not made.kernel.body:
             return _Code()
         self._log_loops(made)
+        for of in {s.a.dtype.name for s in loops.walk(made.kernel.body) if isinstance(s, loops.Contract)}:
+            unit = block_core(block_tile(of, self.request.tools))
+            self.units.setdefault(unit.name, unit)
         printed = print_kernel(made.kernel, self._places_of(made), self.request.knobs.parallel_ns, ir.titles(computed))
         return self._call(printed, self.functions.add(prefix, printed.text, printed.title))
 
@@ -418,6 +460,8 @@ class _Compiler:
         d = b.definition
         if isinstance(d, ir.Contraction | ir.Recurrence):
             return self._product(i, b)
+        if isinstance(d, ir.Attention):
+            return self._loops("attention", self.kernels[i], self.made.steps[i].members)
         if isinstance(d, ir.Scan):
             return self._scan(b)
         assert isinstance(d, ir.Scatter)
@@ -454,7 +498,7 @@ class _Compiler:
         if i not in self.kernels:  # another result of a recurrence, which is one step
             return _Code()
         made = self.kernels[i]
-        members = [b, *(m for j, at in self.absorbed.items() if at == i for m in self._members(j))]
+        members = [b, *(m for j, at in self.absorbed.items() if at == i for m in self.made.steps[j].members)]
         cores = self.cores.get(i)
         if cores is None:
             return self._loops("k", made, members)
@@ -469,14 +513,10 @@ class _Compiler:
         printed = print_steps(made.kernel, cores, places, self.request.knobs.parallel_ns, ir.titles(members))
         return self._call(printed, self.functions.add("gemm", printed.text, printed.title) if printed.text else "")
 
-    def _members(self, i: int) -> list[ir.Buffer]:
-        step = self.made.steps[i]
-        return step.members if isinstance(step, Nest) else [step.member]
-
     # ---- scans, scatters, writes ----
 
     def _scan(self, b: ir.Buffer) -> _Code:
-        return self._loops("scan", scan_kernel(b, self.dtypes), [b])
+        return self._loops("scan", scan_kernel(b, self.dtypes, self.request.threads), [b])
 
     def _scatter(self, b: ir.Buffer, d: ir.Scatter) -> _Code:
         """Loops in order, since the last write must win. They are preceded by a copy of the target, if it is read later."""
@@ -494,6 +534,12 @@ class _Compiler:
 
     # ---- source units ----
 
+    def _pack_function(self, name: str, p: _Pack, target: int) -> str:
+        if p.weight:
+            return pack_function(name, p.symbol, self._pointer(p.weight), target)
+        body = "".join(f"  {s}\n" for s in self.kept_codes[p.step].statements)
+        return f'extern "C" __attribute__((visibility("default"))) void {name}(char** bufs, const Runtime* rt) {{\n{body}}}\n'
+
     def _source_units(self, codes: list[_Code], plan: A.ArtifactPlan) -> list[A.SourceUnit]:
         if not (any(c.statements for c in codes) or plan.derived):
             return []
@@ -507,8 +553,16 @@ class _Compiler:
             head += f"#define {SIZES_IN}(b) ((const i64*)(b)[{plan.sizes_buffer}]) /* of symbols, then of expressions */\n"
             head += f"#define {SIZES} {SIZES_IN}(bufs)\n"
             texts.append(self.sizes.function(plan.derived))
-        calls = codes_segments(codes, checked)
+        packs = [self._pack_function(f"pack_{k}", p, plan.packed_buffer(k)) for k, p in enumerate(self.packs.values())]
+        calls = "".join(packs) + codes_segments(codes, checked)
         return spread(head, texts, calls, compile_workers(), lambda text: forms_used(text, start, vector_functions))
+
+
+def _weights(program: ir.Program, signature: GraphSignature | None) -> frozenset[str]:
+    """The tensors that are the same in most calls: parameters and buffers of modules that the graph does not write, and constants."""
+    kept = set(signature.parameters) - set(signature.mutated_inputs) if signature is not None else ()
+    inputs = (program.inputs[i] for i in kept if program.inputs[i] in program.buffers)
+    return frozenset((*inputs, *(n for n, _ in program.constants)))
 
 
 def _extern_results(program: ir.Program) -> dict[str, dict[int, ir.Buffer]]:

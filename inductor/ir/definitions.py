@@ -31,6 +31,7 @@ Definitions (the computation of a buffer's elements)
     Contraction(ranges, reduced, roles, a, b)
                                             out[i...] = sum over r... of a * b: a product; `roles` says which axes are
                                             rows (of a), columns (of b) or batch (of both)
+    Attention(result, call, ...)            softmax over keys of score(q k), times v; or its gradients
     Recurrence(length, time, first, rest, ...)
                                             steps in the order of time, each over results of earlier steps
     Extern(op, args, ...)                   the eager kernel of an op, called from Python
@@ -42,15 +43,22 @@ definition's store position is always the row-major position of its ranges.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from eager.base.dtypes import dtype
 from fxir.expr import rules as E
-from fxir.symbols.shapes import NeedsStatic, SymbolSource
-from inductor.ir.sizes import Size, nominal, plain, product
+from fxir.symbols.shapes import SymbolSource
+from inductor.ir.layout import (
+    Layout as Layout,
+)
+from inductor.ir.layout import (
+    Ref as Ref,
+)
+from inductor.ir.layout import (
+    row_major as row_major,
+)
+from inductor.ir.sizes import Size, nominal, product
 from inductor.ir.values import (
     ARITHMETIC as ARITHMETIC,
 )
@@ -141,116 +149,6 @@ from inductor.ir.values import (
 from inductor.ir.values import (
     wrap as wrap,
 )
-
-# -- buffers -------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Sizes, element strides and dtype. The layout of a buffer that the compiler creates is dense; an input's may be any."""
-
-    shape: tuple[Size, ...]
-    strides: tuple[Size, ...]
-    dtype: dtype
-
-    @cached_property
-    def numel(self) -> Size:
-        return product(self.shape)
-
-    @cached_property
-    def nbytes(self) -> Size:
-        """Bytes from the first to past the last element."""
-        if 0 in self.shape:
-            return 0
-        span = 1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
-        return plain(span * self.dtype.itemsize)
-
-    @cached_property
-    def order(self) -> tuple[int, ...]:
-        """Dims from outermost to innermost in memory; dims of size 1 keep their order among equal strides.
-
-        Raises: NeedsStatic for symbolic strides other than the strides of dense memory.
-        """
-        if any(isinstance(s, E.Expr) for s in self.strides):
-            return self._dense_order()
-        return tuple(sorted(range(len(self.shape)), key=lambda d: (-self.strides[d], self.shape[d] != 1, d)))
-
-    def _dense_order(self) -> tuple[int, ...]:
-        ones = [d for d, n in enumerate(self.shape) if n == 1]
-        left, found = [d for d in range(len(self.shape)) if d not in ones], []
-        step: Size = 1
-        while left:
-            d = next((d for d in reversed(left) if self.strides[d] == step), None)
-            if d is None:
-                symbols = frozenset().union(*(s.symbols for s in self.strides if isinstance(s, E.Expr)))
-                raise NeedsStatic(symbols, f"a buffer of shape {list(self.shape)} has strides {list(self.strides)}")
-            left.remove(d)
-            found.append(d)
-            step = plain(step * self.shape[d])
-        return (*ones, *reversed(found))
-
-    @cached_property
-    def axes(self) -> tuple[int, ...]:
-        """Dims that become loop axes, outermost in memory first."""
-        return tuple([d for d in self.order if self.shape[d] != 1])
-
-    def position(self, point: Sequence[E.IntLike]) -> E.Expr:
-        """The element's position in memory."""
-        return E.dot(point, self.strides)
-
-    def __str__(self) -> str:
-        return f"{self.dtype.name}{list(self.shape)}" + ("" if self.is_row_major else f" strides {list(self.strides)}")
-
-    @cached_property
-    def is_row_major(self) -> bool:
-        step: Size = 1
-        for n, s in zip(reversed(self.shape), reversed(self.strides), strict=True):
-            if n != 1 and s != step:
-                return False
-            step = plain(step * n)
-        return True
-
-
-def row_major(shape: Sequence[Size], of: dtype) -> Layout:
-    """The contiguous layout of `shape`."""
-    strides: list[Size] = [1] * len(shape)
-    step: Size = 1
-    for d in range(len(shape) - 1, -1, -1):
-        n = shape[d]
-        strides[d] = step
-        step = plain(step * (max(n, 1) if isinstance(n, int) else n))
-    return Layout(tuple(shape), tuple(strides), of)
-
-
-@dataclass(frozen=True, slots=True)
-class Ref:
-    """A tensor of the graph: `layout` over the memory of `buffer`, starting `offset` elements in.
-
-    `layout.dtype` may differ from the buffer's only for bit views of equal size.
-    """
-
-    buffer: str
-    layout: Layout
-    offset: Size = 0
-
-    if TYPE_CHECKING:
-
-        @property
-        def shape(self) -> tuple[Size, ...]: ...
-
-        @property
-        def dtype(self) -> dtype: ...
-    else:
-        shape = property(attrgetter("layout.shape"))
-        dtype = property(attrgetter("layout.dtype"))
-
-    def at(self, point: Sequence[E.IntLike]) -> E.Expr:
-        """Position in the buffer of one element."""
-        return self.layout.position(point) + self.offset
-
-    def __str__(self) -> str:
-        return f"{self.buffer}:{self.layout}" + (f"+{self.offset}" if self.offset != 0 else "")
-
 
 # -- definitions ---------------------------------------------------------------------------------------------------
 
@@ -392,6 +290,89 @@ class Contraction(_Definition):
         return (*self.ranges, *self.reduced)
 
 
+PRODUCT: Final = "@product"  # in the values of an `Attention`: a load of this name is the current element of q k
+WEIGHT: Final = "@weight"  # a load of this name is the current element of the softmax, or its cotangent
+
+
+@dataclass(frozen=True)
+class Attention(_Definition):
+    """One result of attention: s = score(q k), p = softmax of s over the keys, y = sum over the keys of weight(p) * v.
+
+    result: "y" (batch..., query, width); "lse" (batch..., query, 1): log of the sum of exp(s); or a gradient "gq" (batch..., query,
+    depth), "gk" (batch..., key, depth), "gv" (batch..., key, width). Buffers with equal `call` are results of one computation.
+    q, k, v, g are values over the axes of their dims: batch axes first, then `query`, `key`, `depth` and `width` (the properties).
+    score: over batch, query, key and a load of `PRODUCT`. weight: over the same axes and a load of `WEIGHT`, in which it is linear.
+    seen: a query sees the keys before this expression of its axis, which does not decrease with the query; None: all keys.
+    empty: the result of a query all of whose scores are -inf. given: only for gradients.
+    Source: Dao et al., "FlashAttention", arXiv:2205.14135.
+    """
+
+    result: str
+    call: str
+    batch: tuple[Size, ...]
+    sizes: tuple[Size, Size, Size, Size]  # queries, keys, depth, width
+    q: Value
+    k: Value
+    v: Value
+    score: Value
+    weight: Value
+    seen: E.Expr | None = None
+    empty: float = 0.0
+    given: Cotangents | None = None
+
+    @property
+    def query(self) -> E.Expr:
+        return axis(len(self.batch), self.sizes[0])
+
+    @property
+    def key(self) -> E.Expr:
+        return reduced_axis(0, self.sizes[1])
+
+    @property
+    def depth(self) -> E.Expr:
+        return reduced_axis(1, self.sizes[2])
+
+    @property
+    def width(self) -> E.Expr:
+        return axis(len(self.batch) + 1, self.sizes[3])
+
+    @cached_property
+    def operands(self) -> tuple[Value, ...]:
+        return (self.q, self.k, self.v, self.score, self.weight, *(self.given or ()))
+
+    @cached_property
+    def loads(self) -> tuple[Load, ...]:
+        return tuple([v for v in self.values if isinstance(v, Load) and v.buffer not in (PRODUCT, WEIGHT)])
+
+    @cached_property
+    def rows(self) -> frozenset[str]:
+        """The buffers that its products read."""
+        products = (self.q, self.k, self.v, *(self.given[:1] if self.given else ()))
+        return frozenset([v.buffer for v in walk(products) if isinstance(v, Load)])
+
+    def _sizes(self) -> tuple[Size, ...]:
+        return (*self.batch, *self.sizes[:2])
+
+    def over(self, change: Callable[[Value], Value]) -> Attention:
+        """The same definition over changed values."""
+        given = None if self.given is None else Cotangents(*map(change, self.given))
+        q, k, v, score, weight = map(change, (self.q, self.k, self.v, self.score, self.weight))
+        return replace(self, q=q, k=k, v=v, score=score, weight=weight, given=given)
+
+
+class Cotangents(NamedTuple):
+    """The inputs of the gradients of attention, values over the axes of their dims.
+
+    g: the cotangent of y. lse: the result of that name. delta: the sum over the width of g * y, for each query. slope: the
+    derivative of the score with respect to `PRODUCT`, over the axes of the score.
+    """
+
+    g: Value
+    lse: Value
+    delta: Value
+    slope: Value
+
+
 @dataclass(frozen=True)
 class Step:
     """One computation of a time step: the element of `buffer` at `position`, for all axes of the definition."""
@@ -453,7 +434,7 @@ def refs_of(args: Any) -> list[Ref]:
     return [r for a in args for r in refs_of(a)] if isinstance(args, tuple | list) else []
 
 
-Definition = Pointwise | Reduction | Scan | Scatter | Contraction | Recurrence | Extern
+Definition = Pointwise | Reduction | Scan | Scatter | Contraction | Attention | Recurrence | Extern
 
 
 @dataclass(frozen=True, slots=True)
@@ -602,6 +583,12 @@ def _right(d: Definition | None) -> str:
         case Contraction():
             axes = ", ".join(f"{role} i{k} < {n}" for k, (n, role) in enumerate(zip(d.ranges, d.roles, strict=True)))
             text = f"contraction of {axes} over {', '.join(f'r{k} < {n}' for k, n in enumerate(d.reduced))}: {d.a!r} * {d.b!r}"
+        case Attention():
+            names = ("queries", "keys", "depth", "width")
+            sizes = ", ".join(f"{name} {n}" for name, n in zip(names, d.sizes, strict=True))
+            seen = "" if d.seen is None else f", keys before {d.seen}"
+            values = f"q {d.q!r}, k {d.k!r}, v {d.v!r}, score {d.score!r}, weight {d.weight!r}"
+            text = f"{d.result} of {d.call}: attention of {list(d.batch)}, {sizes}{seen}: {values}"
         case Recurrence():
             lines = [f"    {s.buffer}[{s.position}] = {_right(s.definition)}" for s in (*d.first, *d.rest)]
             lines.insert(len(d.first), f"    then for {d.time} < {d.length - 1}:")
@@ -636,6 +623,8 @@ def with_value(definition: Definition, rewrite: Callable[[Value], Value]) -> Def
             return Scan(definition.ranges, definition.length, definition.kind, rewrite(definition.value))
         case Contraction():
             return Contraction(definition.ranges, definition.reduced, definition.roles, rewrite(definition.a), rewrite(definition.b))
+        case Attention():
+            return definition.over(rewrite)
         case Scatter():
             bound = tuple((s, rewrite(v)) for s, v in definition.indirect)
             return Scatter(definition.ranges, definition.target, definition.index, bound, rewrite(definition.value),

@@ -7,6 +7,7 @@ single reader that reads each element once. A `Refusal` states why a producer ke
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -59,12 +60,13 @@ def _is_cheap(d: ir.Pointwise) -> bool:
     return d.operation_count <= CHEAP_OPERATIONS and not any(isinstance(v, ir.Op) and v.name in EXPENSIVE for v in d.values)
 
 
-def inline(program: ir.Program) -> tuple[ir.Program, list[Refusal]]:
+def inline(program: ir.Program, apart: Collection[str] = ()) -> tuple[ir.Program, list[Refusal]]:
     """The program with pointwise producers moved into their readers, and the refusals for the other producers.
 
+    apart: buffers that move only into each other.
     Linear in the number of loads: every load is visited once, in the order of the program.
     """
-    pinned = _pinned(program)
+    pinned = _pinned(program) | {n for name, b in program.buffers.items() if name not in apart for n in b.reads if n in apart}
     readers: dict[str, list[str]] = {}
     points: dict[str, set[Any]] = {}
     for name, b in program.buffers.items():
@@ -157,6 +159,11 @@ def _objection(program: ir.Program, b: ir.Buffer, d: ir.Pointwise, readers: list
                 return "its reader gathers from it, and its value depends on its own indices"
     if any(isinstance(program.buffers[r].definition, ir.Scan) for r in readers):
         return "a scan reads it"
+    if any(isinstance(v, ir.Op) and v.name != "cast" for v in d.values):
+        for r in readers:
+            definition = program.buffers[r].definition
+            if isinstance(definition, ir.Attention) and b.name in definition.rows:
+                return "attention reads it once for each block of queries"
     if count > LIMIT:
         return f"its value has {count} operations already"
     if _is_cheap(d):

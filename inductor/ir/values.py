@@ -129,7 +129,7 @@ def _intern(cls: type[V], key: tuple[Any, ...], fields: tuple[Any, ...], childre
 
 
 def _note_facts(v: Value) -> None:
-    """Fill `loads` and `symbols` from those of the children, whose tuple and set are shared where they are the same."""
+    """Fill `loads` and `symbols` from the children, whose tuples and sets are shared where nothing is added."""
     loads: tuple[Load, ...] = ()
     symbols: frozenset[E.Sym] = v.index.symbols if isinstance(v, Load) else v.expr.symbols if isinstance(v, Index) else frozenset()
     for c in v.children:

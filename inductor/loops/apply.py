@@ -23,6 +23,7 @@ from inductor.loops.narrow import narrow
 from inductor.loops.parts import in_parts
 from inductor.loops.reductions import in_columns, in_lanes, in_stages
 from inductor.loops.refusal import Refusal, Refused
+from inductor.loops.scans import in_scan_stages
 from inductor.loops.steps import (
     Blocks,
     CacheRead,
@@ -39,6 +40,7 @@ from inductor.loops.steps import (
     Partials,
     Parts,
     Reorder,
+    ScanStages,
     Schedule,
     Share,
     Split,
@@ -124,6 +126,8 @@ def _perform(body: Block, step: Step) -> Block:
             return _columns(body, step)
         case Stages():
             return _stages(body, step)
+        case ScanStages():
+            return in_scan_stages(body, _loop(body, step.axis), step.size)
         case Follow():
             return follow(body, step.product, step.axis)
         case Blocks():

@@ -13,7 +13,7 @@ from eager.base import dtypes
 from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
-from inductor.ir.sizes import Size, ceildiv, plain
+from inductor.ir.sizes import Size, ceildiv, plain, product
 from inductor.loops.combine import COMBINES
 from inductor.loops.dependence import accesses, conflicts, separates
 from inductor.loops.refusal import Refused
@@ -26,6 +26,7 @@ from inductor.loops.tree import (
     Local,
     Loop,
     Place,
+    Statement,
     Store,
     allocated,
     places_of,
@@ -278,35 +279,65 @@ def _opened(block: Block) -> tuple[list[Local], list[Store | Loop]]:
 
 
 def in_stages(body: Block, loop: Loop, size: int) -> Block:
-    """A reduction of everything: blocks of `size` in parallel, each to a partial result, then the partial results in order.
+    """A reduction in two stages: blocks of `size` iterations of its outermost loop in parallel, then their partial results in order.
 
-    The partial results do not depend on the number of threads. Raises: Refused.
+    The loops around the reduction run inside of each block, and again in the second stage. The partial results do not depend on the
+    number of threads. Raises: Refused.
     """
     name = loop.axis.name
     root = next((s for s in body if any(x is loop for x in walk((s,)))), None)
-    locals_, statements = _opened((root,)) if root is not None else ([], [])
-    at = next((k for k, s in enumerate(statements) if s is loop), -1)
-    if at < 0:
-        raise Refused(f"{name} is not a reduction of everything")
-    if any(isinstance(s, Loop) for s in statements if s is not loop):
-        raise Refused(f"other loops run before or after {name}")
-    found = _accumulations(loop)
-    if len(list(walk(loop.body))) != len(found):
+    if root is None:
+        raise Refused(f"there is no loop {name}")
+    outer, locals_, statements = nest_around(root, loop)
+    at = next(k for k, s in enumerate(statements) if s is loop)
+    found = _accumulations(_innermost(loop))
+    if len([s for s in walk(loop.body) if not isinstance(s, Loop)]) != len(found):
         raise Refused(f"the body of {name} stores elements")
+    if any(x.kind != "serial" for x in (*outer, loop)):
+        raise Refused(f"{name} or a loop around it is scheduled already")
     blocks = ceildiv(loop.extent, size)
     block, again, inner = (ir.counter(f"{name}_{word}", n) for word, n in (("s", blocks), ("m", blocks), ("i", size)))
     if not isinstance(block, E.Sym) or not isinstance(inner, E.Sym) or not isinstance(again, E.Sym):
         raise Refused(f"{name} has one block")
     here = plain(E.minimum(size, loop.extent - block * size))
     inner = ir.counter(f"{name}_i", here)
-    parts = [Local(f"{name}_part{k}", blocks, state_dtype(s), "shared") for k, s in enumerate(found)]
+    sizes: list[Size] = [x.extent for x in outer]
+    axes = [x.axis for x in outer]
+    parts = [Local(f"{name}_part{k}", product((blocks, *sizes)), state_dtype(s), "shared") for k, s in enumerate(found)]
     begin, end = tuple(statements[:at]), tuple(statements[at + 1 :])
     each = (*begin, *repeat(inner, here, "serial", substitute(loop.body, {loop.axis: block * size + inner})))
     results = [ir.load(s.places[0].name, s.places[0].index, p.dtype) for p, s in zip(parts, found, strict=True)]
-    kept = tuple(Store(Place(p.name, block), result) for p, result in zip(parts, results, strict=True))
-    first = Loop(block, blocks, "parallel", rename(allocated(locals_, (*each, *kept)), "_s"))
-    merged = tuple(Accumulate(s.places, s.combine, (ir.load(p.name, again, p.dtype),)) for p, s in zip(parts, found, strict=True))
-    second = allocated(locals_, (*begin, Loop(again, blocks, "serial", merged), *end))
-    assert root is not None
+    to, back = (ir.linear_position((blocks, *sizes), (b, *axes)) for b in (block, again))
+    kept = tuple(Store(Place(p.name, to), result) for p, result in zip(parts, results, strict=True))
+    first = Loop(block, blocks, "parallel", rename(inside(outer, allocated(locals_, (*each, *kept))), "_s"))
+    merged = tuple(Accumulate(s.places, s.combine, (ir.load(p.name, back, p.dtype),)) for p, s in zip(parts, found, strict=True))
+    second = inside(outer, allocated(locals_, (*begin, Loop(again, blocks, "serial", merged), *end)))
     return tuple(y for s in body for y in ((allocated(parts, (first, *second))) if s is root else (s,)))
 
+
+def nest_around(root: Statement, loop: Loop) -> tuple[list[Loop], list[Local], list[Store | Loop]]:
+    """The loops from `root` to the statements of a reduction, the locals around these, and the statements; one of them is `loop`."""
+    outer: list[Loop] = []
+    locals_, statements = _opened((root,))
+    while not any(s is loop for s in statements):
+        (only, *others) = statements
+        if locals_ or others or not isinstance(only, Loop):
+            raise Refused(f"{loop.axis.name} is not the outermost loop of a reduction")
+        outer.append(only)
+        locals_, statements = _opened(only.body)
+    if any(isinstance(s, Loop) for s in statements if s is not loop):
+        raise Refused(f"other loops run before or after {loop.axis.name}")
+    return outer, locals_, statements
+
+
+def _innermost(loop: Loop) -> Loop:
+    """The last of the loops that are each the whole body of the loop around them."""
+    while len(loop.body) == 1 and isinstance(loop.body[0], Loop):
+        loop = loop.body[0]
+    return loop
+
+
+def inside(outer: Sequence[Loop], block: Block) -> Block:
+    for x in reversed(outer):
+        block = (with_body(x, block),)
+    return block

@@ -108,7 +108,14 @@ class Columns(NamedTuple):
 
 
 class Stages(NamedTuple):
-    """Reduces everything in two stages: blocks of `size` iterations in parallel, then their partial results in order."""
+    """Reduces in two stages: blocks of `size` iterations of the reduction's outermost loop `axis` in parallel, then the partial results."""
+
+    axis: str
+    size: int
+
+
+class ScanStages(NamedTuple):
+    """Runs a scan over the loop `axis` in blocks of `size` iterations: first the state of each block, last its results, in parallel."""
 
     axis: str
     size: int
@@ -164,15 +171,16 @@ class CacheRead(NamedTuple):
 
 
 LoopStep: TypeAlias = (
-    Split | Cut | Reorder | FuseAxes | Mark | Distribute | Join | Lanes | Partials | Parts | Columns | Stages | Localise | CacheRead
+    Split | Cut | Reorder | FuseAxes | Mark | Distribute | Join | Lanes | Partials | Parts | Columns | Stages | ScanStages | Localise
+    | CacheRead
 )
 Step: TypeAlias = LoopStep | Follow | Share | Blocks | Expand
 Schedule: TypeAlias = tuple[Step, ...]
 
 _NAMES: Final[dict[str, Any]] = {
     "split": Split, "cut": Cut, "reorder": Reorder, "fuse_axes": FuseAxes, "mark": Mark, "distribute": Distribute, "join": Join,
-    "lanes": Lanes, "partials": Partials, "parts": Parts, "columns": Columns, "stages": Stages, "localise": Localise, "follow": Follow,
-    "share": Share, "blocks": Blocks, "expand": Expand, "cache_read": CacheRead,
+    "lanes": Lanes, "partials": Partials, "parts": Parts, "columns": Columns, "stages": Stages, "scan_stages": ScanStages,
+    "localise": Localise, "follow": Follow, "share": Share, "blocks": Blocks, "expand": Expand, "cache_read": CacheRead,
 }  # fmt: skip
 _WORD_OF: Final = {cls: name for name, cls in _NAMES.items()}
 

@@ -1,7 +1,8 @@
 """Ops to loop IR: `lower(graph)` returns the program of a functional graph.
 
-`graph` walks the nodes (start there), `rules`, `indexing`, `contractions` and `recurrences` hold rules by op, `protocol` runs the
-scalar rules of pointwise ops, and `builder` collects buffers and proves relations of symbols.
+`graph` walks the nodes (start there), `rules`, `indexing`, `contractions`, `convolutions`, `pooling`, `attention` and `recurrences`
+hold rules by op, `window` has the dims of convolutions and pooling, `protocol` runs the scalar rules of pointwise ops, and `builder`
+collects buffers and proves relations of symbols.
 """
 
 from inductor.lowering.graph import lower

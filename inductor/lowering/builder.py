@@ -223,15 +223,18 @@ class Builder:
 
     def extern(self, op: str, args: Any, specs: Sequence[TensorSpec]) -> list[ir.Ref]:
         """The results of one call of an eager kernel."""
-        call = f"call{self._calls}"
-        self._calls += 1
+        call = self.call()
         return [self.define(layout_of(s), ir.Extern(op, args, call, i, len(specs))) for i, s in enumerate(specs)]
+
+    def call(self) -> str:
+        """A new name for a computation with several results."""
+        self._calls += 1
+        return f"call{self._calls - 1}"
 
     def recurrence(self, layouts: Sequence[ir.Layout], length: Size, time: E.Expr, first: tuple[ir.Step, ...],
                    rest: tuple[ir.Step, ...]) -> list[ir.Ref]:  # fmt: skip
         """The results of a recurrence, whose steps name them by `name_of`."""
-        call, names = f"call{self._calls}", tuple(self.name_of(k) for k in range(len(layouts)))
-        self._calls += 1
+        call, names = self.call(), tuple(self.name_of(k) for k in range(len(layouts)))
         return [self.define(layout, ir.Recurrence(length, time, first, rest, call, names)) for layout in layouts]
 
     # ---- numbers ----

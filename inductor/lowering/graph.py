@@ -17,7 +17,7 @@ from fxir.ir.node import Node, map_nodes
 from fxir.symbols.shapes import NeedsStatic
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import nominal, product
-from inductor.lowering import contractions, indexing, recurrences  # noqa: F401 - they register their rules
+from inductor.lowering import attention, convolutions, indexing, pooling, recurrences  # noqa: F401 - they register their rules
 from inductor.lowering.builder import Builder, Facts, Point, ViewRule, layout_of, wide
 from inductor.lowering.protocol import LOOP, Scalar, as_value, cast_value, number
 from inductor.lowering.rules import RULES

@@ -1,7 +1,7 @@
 """Lowering rules by op name, for ops that are not pointwise, reductions or views.
 
-A rule is a function (builder, spec, *args) -> Ref; tensors among the args are Refs. Rules are registered in `RULES`; an op
-without a rule is an extern call of its eager kernel.
+A rule is a function (builder, spec, *args) -> Ref; tensors among the args are Refs. The rule of an op with several results gets their
+specs and gives their Refs. Rules are registered in `RULES`; an op without a rule is an extern call of its eager kernel.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from inductor.ir.sizes import Size, plain
 from inductor.lowering.builder import Builder, Point, layout_of
 from inductor.lowering.protocol import cast_value, number
 
-Rule = Callable[..., ir.Ref | None]
+Rule = Callable[..., ir.Ref | tuple[ir.Ref, ...] | None]
 RULES: Final[dict[str, Rule]] = {}
 
 

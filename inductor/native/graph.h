@@ -7,7 +7,6 @@
 #include "tensor/tensor.h"
 
 typedef void (*SegmentFn)(char **bufs, const Runtime *rt);
-typedef void (*PackFn)(const void *source, void *target);
 /* Computes the derived sizes of a graph with symbols: sizes[nsymbols...] from sizes[0...]. */
 typedef void (*DeriveFn)(int64_t *sizes);
 
@@ -84,14 +83,19 @@ typedef struct {
     int *ints; /* numbers of the sizes that the callable gets after the views */
 } Step;
 
+/* A tensor that a pack was made from: its number, and its storage (a weak reference), address and write counters then. */
 typedef struct {
-    PackFn pack;
-    int source;
-    int64_t nbytes;
-    /* The last packed tensor: its storage (a weak reference), address and write counters. */
+    int number;
     PyObject *storage_ref;
     char *data;
     uint64_t version, root_version, alias_writes;
+} PackSource;
+
+typedef struct {
+    SegmentFn pack; /* fills its own entry of bufs */
+    int nsources;
+    PackSource *sources;
+    int64_t nbytes;
     StorageObject *packed;
 } Pack;
 

@@ -160,24 +160,35 @@ static int parse_constants(GraphObject *g, PyObject *constants)
     return 0;
 }
 
-/* packs: (address, source buffer, nbytes) each. */
+/* packs: (address, source buffers, nbytes) each. */
 static int parse_packs(GraphObject *g, PyObject *packs)
 {
-    g->npacks = (int)PyTuple_GET_SIZE(packs);
-    if (!(g->packs = zeroed(g->npacks, sizeof(Pack))))
+    int npacks = (int)PyTuple_GET_SIZE(packs);
+    if (!(g->packs = zeroed(npacks, sizeof(Pack))))
         return -1;
-    for (int i = 0; i < g->npacks; i++) {
+    g->npacks = npacks;
+    for (int i = 0; i < npacks; i++) {
         unsigned long long address;
         long long nbytes;
+        PyObject *sources;
         Pack *p = &g->packs[i];
-        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(packs, i), "KiL", &address, &p->source, &nbytes))
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(packs, i), "KO!L", &address, &PyTuple_Type, &sources, &nbytes))
             return -1;
-        p->pack = (PackFn)(uintptr_t)address;
+        p->pack = (SegmentFn)(uintptr_t)address;
         p->nbytes = nbytes;
-        int constant = p->source - g->ninputs - g->nallocs;
-        if (p->source < 0 || (p->source >= g->ninputs && (constant < 0 || constant >= g->nconstants))) {
-            PyErr_SetString(PyExc_ValueError, "CompiledGraph: only inputs and constants can be packed");
+        int nsources = (int)PyTuple_GET_SIZE(sources);
+        if (!(p->sources = zeroed(nsources, sizeof(PackSource))))
             return -1;
+        p->nsources = nsources;
+        for (int k = 0; k < nsources; k++) {
+            long number = PyLong_AsLong(PyTuple_GET_ITEM(sources, k)), constant = number - g->ninputs - g->nallocs;
+            if (number == -1 && PyErr_Occurred())
+                return -1;
+            if (number < 0 || (number >= g->ninputs && (constant < 0 || constant >= g->nconstants))) {
+                PyErr_SetString(PyExc_ValueError, "CompiledGraph: only inputs and constants can be packed");
+                return -1;
+            }
+            p->sources[k].number = (int)number;
         }
     }
     return 0;
@@ -403,6 +414,16 @@ static int graph_clear(GraphObject *g)
     return 0;
 }
 
+static void forget_packs(GraphObject *g)
+{
+    for (int i = 0; i < g->npacks && g->packs; i++) {
+        Pack *p = &g->packs[i];
+        for (int k = 0; k < p->nsources; k++)
+            Py_CLEAR(p->sources[k].storage_ref);
+        Py_CLEAR(p->packed);
+    }
+}
+
 static void graph_dealloc(GraphObject *g)
 {
     PyObject_GC_UnTrack(g);
@@ -413,10 +434,9 @@ static void graph_dealloc(GraphObject *g)
         layout_free(&g->inputs[i]);
     for (int i = 0; i < g->nconstants && g->constants; i++)
         Py_XDECREF(g->constants[i]);
-    for (int i = 0; i < g->npacks && g->packs; i++) {
-        Py_XDECREF(g->packs[i].storage_ref);
-        Py_XDECREF(g->packs[i].packed);
-    }
+    forget_packs(g);
+    for (int i = 0; i < g->npacks && g->packs; i++)
+        PyMem_Free(g->packs[i].sources);
     for (int i = 0; i < g->nsteps; i++) {
         Py_XDECREF(g->steps[i].callable);
         for (int j = 0; j < g->steps[i].nviews; j++)
@@ -448,10 +468,7 @@ static PyObject *graph_release(GraphObject *g, PyObject *Py_UNUSED(unused))
 {
     for (int i = 0; i < g->noutputs; i++)
         Py_CLEAR(g->kept[i]);
-    for (int i = 0; i < g->npacks; i++) {
-        Py_CLEAR(g->packs[i].storage_ref);
-        Py_CLEAR(g->packs[i].packed);
-    }
+    forget_packs(g);
     Py_RETURN_NONE;
 }
 

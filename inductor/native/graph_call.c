@@ -211,16 +211,18 @@ static int refers_to(PyObject *ref, const StorageObject *s)
     return target == (PyObject *)s;
 }
 
-static int pack_is_current(const Pack *p, const TensorObject *t)
+static const StorageObject *root_of(const TensorObject *t) { return t->storage->root ? t->storage->root : t->storage; }
+
+static int source_is_current(const PackSource *p, const TensorObject *t)
 {
-    const StorageObject *s = t->storage, *root = s->root ? s->root : s;
+    const StorageObject *s = t->storage, *root = root_of(t);
     return refers_to(p->storage_ref, s) && p->data == t->data && p->version == s->version &&
            p->root_version == root->version && p->alias_writes == root->alias_writes;
 }
 
-static int remember_pack(Pack *p, const TensorObject *t)
+static int remember_source(PackSource *p, const TensorObject *t)
 {
-    const StorageObject *s = t->storage, *root = s->root ? s->root : s;
+    const StorageObject *s = t->storage, *root = root_of(t);
     if (!refers_to(p->storage_ref, s)) {
         PyObject *ref = PyWeakref_NewRef((PyObject *)s, NULL);
         if (!ref)
@@ -234,33 +236,44 @@ static int remember_pack(Pack *p, const TensorObject *t)
     return 0;
 }
 
+static const TensorObject *source_tensor(const Call *call, const PackSource *p)
+{
+    const GraphObject *g = call->g;
+    return p->number < g->ninputs ? (const TensorObject *)call->args[p->number]
+                                  : g->constants[p->number - g->ninputs - g->nallocs];
+}
+
 static int take_pack(Call *call, int number)
 {
     GraphObject *g = call->g;
     Pack *p = &g->packs[number];
-    const TensorObject *t = p->source < g->ninputs ? (const TensorObject *)call->args[p->source]
-                                                   : g->constants[p->source - g->ninputs - g->nallocs];
-    const StorageObject *root = t->storage->root ? t->storage->root : t->storage;
-    int watched = root->from_pool && !root->exposed; /* otherwise a write may be missed: pack at every call */
-    int current = watched && pack_is_current(p, t);
+    char **entry = &call->bufs[g->ninputs + g->nallocs + g->nconstants + number];
+    int watched = 1, current = 1;
+    for (int i = 0; i < p->nsources; i++) {
+        const TensorObject *t = source_tensor(call, &p->sources[i]);
+        watched &= root_of(t)->from_pool && !root_of(t)->exposed; /* otherwise a write may be missed: pack at every call */
+        current &= watched && source_is_current(&p->sources[i], t);
+    }
     if (current && p->packed) {
         call->packed[number] = (StorageObject *)Py_NewRef(p->packed);
-    } else {
-        StorageObject *packed = g_eager->storage_alloc(p->nbytes);
-        if (!packed)
-            return -1;
-        call->packed[number] = packed;
-        p->pack(t->data, packed->data);
-        /* Weights in training change at every step: keep a packed form only the second time the
-         * same bytes are seen, so that training does not hold each weight twice. */
-        if (current)
-            Py_XSETREF(p->packed, (StorageObject *)Py_NewRef(packed));
-        else
-            Py_CLEAR(p->packed);
-        if (watched && !current && remember_pack(p, t) < 0)
-            return -1;
+        *entry = p->packed->data;
+        return 0;
     }
-    call->bufs[g->ninputs + g->nallocs + g->nconstants + number] = call->packed[number]->data;
+    StorageObject *packed = g_eager->storage_alloc(p->nbytes);
+    if (!packed)
+        return -1;
+    call->packed[number] = packed;
+    *entry = packed->data;
+    p->pack(call->bufs, g_eager->runtime);
+    /* Weights in training change at every step: keep a packed form only the second time the
+     * same bytes are seen, so that training does not hold each weight twice. */
+    if (current)
+        Py_XSETREF(p->packed, (StorageObject *)Py_NewRef(packed));
+    else
+        Py_CLEAR(p->packed);
+    for (int i = 0; i < p->nsources && watched && !current; i++)
+        if (remember_source(&p->sources[i], source_tensor(call, &p->sources[i])) < 0)
+            return -1;
     return 0;
 }
 

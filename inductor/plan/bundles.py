@@ -164,8 +164,7 @@ def in_memory(schedule: Schedule, nests: dict[int, LoopNest]) -> set[str]:
     needed = {r.buffer for r in program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in program.writes}
     for i, step in enumerate(schedule.steps):
         if isinstance(step, Single):
-            needed.add(step.member.name)
-            needed.update(step.member.reads)
+            needed.update(n for m in step.members for n in (m.name, *m.reads))
             continue
         registers: set[str] = set()
         for bundle in nests[i].bundles:
@@ -188,7 +187,7 @@ def row_local(schedule: Schedule, nests: dict[int, LoopNest], memory: set[str]) 
     readers: dict[str, set[int]] = {}
     for i, step in enumerate(schedule.steps):
         if isinstance(step, Single):
-            elsewhere.update(step.member.reads)
+            elsewhere.update(n for m in step.members for n in m.reads)
             continue
         for v in [v for b in nests[i].bundles for m in b.members for v in m.value.loads]:
             readers.setdefault(v.buffer, set()).add(i)

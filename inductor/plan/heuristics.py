@@ -13,9 +13,11 @@ from typing import Final
 from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
-from inductor.ir.sizes import product
+from inductor.ir.sizes import ceildiv, nominal, product
+from inductor.loops import attention
 from inductor.loops.apply import Refusal, apply
 from inductor.loops.build import build
+from inductor.loops.reductions import most
 from inductor.loops.steps import (
     CacheRead,
     Columns,
@@ -27,6 +29,7 @@ from inductor.loops.steps import (
     Localise,
     Mark,
     Reorder,
+    ScanStages,
     Schedule,
     Share,
     Split,
@@ -61,13 +64,21 @@ from inductor.plan.scheduler import (
 LANE_BYTES: Final = 64  # bytes of the running results of a reduction, side by side: at least one vector
 FEWEST_LANES: Final = 4
 CASCADE: Final = 16  # floats that a running sum adds before it is added to its compensated total
-COLUMN_WIDTH: Final = 64
+COLUMN_BYTES: Final = 8192  # most bytes of the running results of a group of columns: with two totals each they stay in the nearest cache
 TILE_ROWS, TILE_COLUMNS = (64, 32, 16), (16, 8)  # iterations of a tile of two loops, the first that divides the loop
 REGISTER_TILE: Final = 8  # iterations of both loops of a tile that is transposed in registers
 TILED: Final = 1 << 12  # fewest elements of loops that run in tiles
 FAR: Final = 16  # elements between two that are not in one cache line
 PARTS: Final = (128, 96, 64)  # elements of a part of the innermost loop that a scatter gives to one thread, the first that divides it
+ATTENTION_QUERIES: Final = 64  # of a block
+ATTENTION_BYTES: Final = 128 << 10  # of the tiles of scores of a block
+ATTENTION_VECTORS: Final = 2  # vectors of queries whose maxima are computed side by side
 STAGE: Final = 8192  # elements of one block of a reduction without rows
+STAGED: Final = 1 << 15  # elements of a block of rows that one thread reduces
+LEAST_ROWS: Final = 256  # of such a block
+SCANNED: Final = 1 << 15  # elements of one block of a scan
+FEWEST_ROWS: Final = 4  # rows of scans that are enough for all threads
+FEWEST_GROUPS: Final = 8  # groups of columns that are enough for all threads
 
 
 def schedule_step(step: Nest, dtypes: Mapping[str, dtype], stored: Collection[str],
@@ -111,6 +122,19 @@ def schedule_product(product: ir.Buffer, after: Sequence[ir.Buffer], dtypes: Map
         return Refusal(Follow(product.name, ""), "only pointwise loops can follow a product block by block")
     any(s.attempt(Share(product.name, x.name)) for x in after)
     return s.kernel, tuple(s.steps)
+
+
+def schedule_attention(buffers: Sequence[ir.Buffer], dtypes: Mapping[str, dtype], vector_bytes: int) -> Kernel:
+    """The loops of the results of one call of attention. dtypes: of all buffers."""
+    d = buffers[0].definition
+    assert isinstance(d, ir.Attention)
+    size, (queries, keys, *_) = d.q.dtype.itemsize, d.sizes
+    lanes = ATTENTION_VECTORS * vector_bytes // size
+    tiles = 1 if d.given is None else 2
+    rows = min(ATTENTION_QUERIES, -(-nominal(queries) // lanes) * lanes)
+    most = ATTENTION_BYTES // (tiles * rows * size)
+    blocks = attention.Blocks(rows, min(most, -(-nominal(keys) // lanes) * lanes) if isinstance(keys, int) else most, lanes)
+    return attention.build(buffers, {n: dtypes[n] for b in buffers for n in b.reads}, blocks)
 
 
 def schedule_recurrence(kernel: Kernel) -> tuple[Kernel, Schedule]:
@@ -229,14 +253,14 @@ def _inner(s: Scheduler, name: str) -> None:
             s.attempt(Mark(axis, "vector"))
 
 
-def _lanes(s: Scheduler, loop: Loop) -> None:
-    """Running results side by side, as many as fill a vector and the loop."""
+def _lanes(s: Scheduler, loop: Loop, cascade: int = CASCADE) -> None:
+    """Running results side by side, as many as fill a vector and the loop. cascade: values that a running sum adds."""
     sizes = [v.dtype.itemsize for x in walk(loop.body) if isinstance(x, Accumulate) for v in x.values]
     lanes = LANE_BYTES // min(sizes)
     if isinstance(loop.extent, int) and loop.extent < lanes:
         lanes = 1 << (loop.extent.bit_length() - 1)
     if lanes >= FEWEST_LANES:
-        s.attempt(Lanes(loop.axis.name, lanes, CASCADE))
+        s.attempt(Lanes(loop.axis.name, lanes, cascade))
 
 
 def _everything(s: Scheduler, name: str) -> None:
@@ -255,26 +279,44 @@ def _everything(s: Scheduler, name: str) -> None:
 
 
 def _columns(s: Scheduler, name: str) -> None:
-    """Groups of columns in parallel, each over all reduced rows."""
-    chain = [x.axis.name for x in chain_of(find_loop(s.kernel, name))]
-    for loop in loops_in(find_loop(s.kernel, chain[-1]).body):
+    """Groups of columns in parallel, each over all reduced rows; blocks of rows in parallel if there are few groups."""
+    chain = chain_of(find_loop(s.kernel, name))
+    for loop in loops_in(chain[-1].body):
         merge_axes(s, [x.axis.name for x in chain_of(loop)])
-    if not s.attempt(Columns(chain[-1], COLUMN_WIDTH, CASCADE)):
+    axes, last = [x.axis.name for x in chain], chain[-1]
+    itemsize = max([v.dtype.itemsize for x in walk(last.body) if isinstance(x, Accumulate) for v in x.values])
+    width = min(COLUMN_BYTES // itemsize, most(last.extent))
+    groups = product((*(x.extent for x in chain[:-1]), ceildiv(last.extent, width)))
+    (row, *_), count = loops_in(find_loop(s.kernel, axes[-1]).body), product(x.extent for x in chain)
+    if isinstance(groups, int) and isinstance(count, int) and groups < FEWEST_GROUPS:
+        size = max(STAGED // count, LEAST_ROWS)
+        if most(row.extent) >= 2 * size and s.attempt(Stages(row.axis.name, size)):
+            s.attempt(Columns(f"{axes[-1]}_s", width, CASCADE))
+    if not s.attempt(Columns(axes[-1], width, CASCADE)):
         _rows(s, name)
         return
-    group = f"{chain[-1]}_o"
-    outer = [*chain[:-1], *([group] if any(x.axis.name == group for x in walk(s.kernel.body) if isinstance(x, Loop)) else [])]
+    group = f"{axes[-1]}_o"
+    outer = [*axes[:-1], *([group] if any(x.axis.name == group for x in walk(s.kernel.body) if isinstance(x, Loop)) else [])]
     if outer:
         s.attempt(Mark(outer[0], "parallel"))
         fuse_axes(s, outer)
 
 
-def schedule_rows(kernel: Kernel) -> tuple[Kernel, Schedule]:
-    """Loops whose inner axis keeps its order, such as scans: the outer axes run in parallel."""
+def schedule_rows(kernel: Kernel, threads: int) -> tuple[Kernel, Schedule]:
+    """Loops whose inner axis keeps its order, such as scans: the outer axes run in parallel, or blocks of the inner one.
+
+    Blocks read everything twice, so that one thread runs without them.
+    """
     s = Scheduler(kernel, [])
-    for loop in [x for x in kernel.body if isinstance(x, Loop)]:
-        row = fuse_axes(s, [x.axis.name for x in chain_of(loop)])
-        s.attempt(Mark(row, "parallel"))
+    for loop in loops_in(kernel.body):
+        *rows_of, scan = [x for x in walk((loop,)) if isinstance(x, Loop)]
+        rows = product(x.extent for x in rows_of)
+        is_long = threads > 1 and most(rows) < FEWEST_ROWS and most(scan.extent) >= 2 * SCANNED
+        if is_long and s.attempt(ScanStages(scan.axis.name, SCANNED)):
+            _lanes(s, find_loop(s.kernel, f"{scan.axis.name}_i_s"), cascade=1)  # a state before a block is as exact as a state within it
+        elif any(loop is x for x in s.kernel.body):
+            row = fuse_axes(s, [x.axis.name for x in chain_of(loop)])
+            s.attempt(Mark(row, "parallel"))
     return s.kernel, tuple(s.steps)
 
 
@@ -414,6 +456,7 @@ def _pieces(s: Scheduler, axis: str) -> Iterator[str]:
 
 __all__ = [
     "expand_product",
+    "schedule_attention",
     "schedule_nest",
     "schedule_pointwise",
     "schedule_product",

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, product
 from inductor.plan.bundles import LoopNest
-from inductor.plan.schedule import Schedule, Single, Step
+from inductor.plan.schedule import Schedule
 
 
 class Objection(NamedTuple):
@@ -67,22 +67,18 @@ def _objection(made: Schedule, nests: Mapping[int, LoopNest], w: ir.Write, buffe
         return f"its layout is {program.buffers[name].layout}, and the input's is {target}"
     if any(other is not w and other.value.buffer == w.input for other in program.writes):
         return "the input's elements are copied to another input"
-    steps = {m.name: i for i, step in enumerate(made.steps) for m in _members(step)}
+    steps = {m.name: i for i, step in enumerate(made.steps) for m in step.members}
     at = steps[buffers[0]]
     if at not in nests and not isinstance(program.buffers[buffers[0]].definition, ir.Scatter):
         return "no separate pointwise loops compute it"
     if any(at <= steps[n] for n in program.early_checks):
         return "its loops also check positions"
     for step in made.steps[at + 1 :]:
-        if any(w.input in m.reads for m in _members(step)):
+        if any(w.input in m.reads for m in step.members):
             return "a later step reads the input"
-        if any(isinstance(m.definition, ir.Extern) for m in _members(step)):
+        if any(isinstance(m.definition, ir.Extern) for m in step.members):
             return "a later call of an eager kernel may fail, and must leave the input unchanged"
     return _scattered(program, w, buffers) or (_order(nests[at], buffers[0], w.input, target.numel) if at in nests else "")
-
-
-def _members(step: Step) -> Sequence[ir.Buffer]:
-    return [step.member] if isinstance(step, Single) else step.members
 
 
 def _scattered(program: ir.Program, w: ir.Write, buffers: Sequence[str]) -> str:

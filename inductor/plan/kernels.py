@@ -22,6 +22,7 @@ from inductor.loops.steps import Schedule
 from inductor.loops.tree import Kernel
 from inductor.plan.heuristics import (
     expand_product,
+    schedule_attention,
     schedule_pointwise,
     schedule_product,
     schedule_recurrence,
@@ -91,11 +92,17 @@ def recurrence_kernel(d: ir.Recurrence, results: Sequence[ir.Buffer], dtypes: Ma
     return names.scheduled(*_recurrence(replace(members[0], definition=canonical), names.dtypes(dtypes)))
 
 
-def scan_kernel(b: ir.Buffer, dtypes: Mapping[str, dtype]) -> Scheduled:
-    """The loops of a scan."""
+def attention_kernel(results: Sequence[ir.Buffer], dtypes: Mapping[str, dtype], vector_bytes: int) -> Scheduled:
+    """The loops of the results of one call of attention, under the names of the program."""
+    kernel = schedule_attention(results, dtypes, vector_bytes)
+    return Scheduled(kernel, (), {n: n for n in kernel.dtypes})
+
+
+def scan_kernel(b: ir.Buffer, dtypes: Mapping[str, dtype], threads: int) -> Scheduled:
+    """The loops of a scan that `threads` run."""
     names = _Canonical()
     (member,) = names.members([b])
-    return names.scheduled(*_scan(member, names.dtypes(dtypes)))
+    return names.scheduled(*_scan(member, names.dtypes(dtypes), threads))
 
 
 def scatter_kernel(b: ir.Buffer, dtypes: Mapping[str, dtype]) -> Scheduled:
@@ -132,8 +139,8 @@ def _recurrence(member: ir.Buffer, dtypes: Dtypes) -> tuple[Kernel, Schedule]:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _scan(member: ir.Buffer, dtypes: Dtypes) -> tuple[Kernel, Schedule]:
-    return schedule_rows(build([member], dict(dtypes)))
+def _scan(member: ir.Buffer, dtypes: Dtypes, threads: int) -> tuple[Kernel, Schedule]:
+    return schedule_rows(build([member], dict(dtypes)), threads)
 
 
 @lru_cache(maxsize=REMEMBERED)

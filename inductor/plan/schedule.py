@@ -6,7 +6,7 @@ member that reads an earlier member's result must read it in the same row. Sched
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -17,6 +17,7 @@ from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.inline import Refusal, inline
 from inductor.ir.sizes import Size, nominal, product
+from inductor.plan.fixed import fixed_buffers
 from inductor.plan.updates import prepare_updates
 
 SCHEDULE: Final = logs.artifact("schedule")
@@ -44,9 +45,17 @@ class Nest:
 
 @dataclass(frozen=True, slots=True)
 class Single:
-    """A definition that is a separate step: a scan, a scatter, a contraction, a recurrence, an extern call."""
+    """A definition that is a separate step: a scan, a scatter, a contraction, a recurrence, attention, an extern call.
+
+    others: further results of the same computation.
+    """
 
     member: ir.Buffer
+    others: tuple[ir.Buffer, ...] = ()
+
+    @property
+    def members(self) -> list[ir.Buffer]:
+        return [self.member, *self.others]
 
 
 Step = Nest | Single
@@ -54,11 +63,15 @@ Step = Nest | Single
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Steps in order, the program they compute (after inlining), and the refused fusions."""
+    """Steps in order, the program they compute (after inlining), and the refused fusions.
+
+    fixed: the buffers that depend on weights alone, by name, and these weights. A nest computes only such buffers, or none.
+    """
 
     program: ir.Program
     steps: tuple[Step, ...]
     refusals: tuple[Refusal, ...] = field(default=())
+    fixed: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         lines = []
@@ -68,27 +81,31 @@ class Schedule:
                 lines.append(f"{i}: {kind} {list(s.rows)}")
                 lines += [f"     {ir.print_definition(m)}" for m in s.members]
             else:
-                lines.append(f"{i}: {ir.print_definition(s.member)}")
+                lines += [f"{i}: {ir.print_definition(m)}" for m in s.members]
         return "\n".join(lines)
 
 
-def schedule(program: ir.Program) -> Schedule:
-    """Order and group the definitions of `program`. Time is nearly linear in their number."""
-    program, refusals = inline(program)
+def schedule(program: ir.Program, weights: Collection[str] = ()) -> Schedule:
+    """Order and group the definitions of `program`. Time is nearly linear in their number.
+
+    weights: the inputs and constants whose values seldom change between calls.
+    """
+    program, refusals = inline(program, fixed_buffers(program, weights))
     program = _drop_unread(prepare_updates(program))
+    fixed = fixed_buffers(program, weights)
     steps: list[Step] = []
     home: dict[str, int] = {}  # buffer -> position of the step that makes it
     readers: dict[str, int] = {}  # input or buffer -> the last nest that reads it
     for b in program.buffers.values():
         if b.definition is None:
             continue
-        at = _place(b, steps, home, readers, refusals)
+        at = _place(b, steps, home, readers, refusals, fixed)
         home[b.name] = at
         if b.name in program.early_checks:  # nothing may join it: the kernels after it may write to inputs
             continue
         for n in b.reads:
             readers[n] = at
-    made = Schedule(program, tuple(steps), tuple(refusals))
+    made = Schedule(program, tuple(steps), tuple(refusals), fixed)
     if SCHEDULE.enabled:
         SCHEDULE.log(str(made))
     if FUSION.enabled:
@@ -114,11 +131,16 @@ def _drop_unread(program: ir.Program) -> ir.Program:
     return replace(program, buffers={n: b for n, b in program.buffers.items() if n in needed or b.definition is None})
 
 
-def _place(b: ir.Buffer, steps: list[Step], home: dict[str, int], readers: dict[str, int], refusals: list[Refusal]) -> int:
+def _place(b: ir.Buffer, steps: list[Step], home: dict[str, int], readers: dict[str, int], refusals: list[Refusal],
+           fixed: Collection[str]) -> int:  # fmt: skip
     """Put `b` into an existing step, or into a new step if no nest accepts it; returns the step's position."""
     d = b.definition
     assert d is not None
     if not isinstance(d, ir.Pointwise | ir.Reduction):
+        last = steps[-1] if steps else None
+        if isinstance(d, ir.Attention) and isinstance(last, Single) and _is_of_call(last.member, d.call):
+            steps[-1] = Single(last.member, (*last.others, b))
+            return len(steps) - 1
         steps.append(Single(b))
         return len(steps) - 1
     column = isinstance(d, ir.Reduction) and _is_column(d)
@@ -127,7 +149,7 @@ def _place(b: ir.Buffer, steps: list[Step], home: dict[str, int], readers: dict[
     related = sorted({*sources, *(readers[n] for n in b.reads if n in readers)}, reverse=True)[:CANDIDATES]
     for at in related:
         nest = steps[at]
-        if at < earliest or not isinstance(nest, Nest):
+        if at < earliest or not isinstance(nest, Nest) or (nest.members[0].name in fixed) != (b.name in fixed):
             continue
         joined = fuse(nest, b, column)
         if isinstance(joined, Refusal):
@@ -137,6 +159,10 @@ def _place(b: ir.Buffer, steps: list[Step], home: dict[str, int], readers: dict[
         return at
     steps.append(Nest(_rows(d), [b], column))
     return len(steps) - 1
+
+
+def _is_of_call(b: ir.Buffer, call: str) -> bool:
+    return isinstance(b.definition, ir.Attention) and b.definition.call == call
 
 
 def _rows(d: ir.Pointwise | ir.Reduction) -> tuple[Size, ...]:

@@ -161,7 +161,7 @@ def explain_entry(entry: Entry, lines_of: Lines, sources: bool = False) -> str:
             lines.append(f"step {i}: native {step.symbol}, about {_microseconds(step.cost_ns)} us")
         elif isinstance(step, ExternCall):
             lines.append(f"step {i}: eager {step.op}" + (f", called at {lines_of[step.node]}" if step.node in lines_of else ""))
-    lines += [f"packed: buffer {p.source} once, {p.nbytes} bytes" for p in plan.packs]
+    lines += [f"packed: buffer {', '.join(map(str, p.sources))} once, {p.nbytes} bytes" for p in plan.packs]
     lines += [f"output {i}: {_output(o)}" for i, o in enumerate(plan.outputs)]
     new = sum(a.nbytes for a in plan.allocations)  # an expression if sizes are expressions
     lines.append(f"memory: {new} bytes of outputs, {plan.arena_bytes} of scratch")

@@ -74,7 +74,7 @@ def load(
         inputs=tuple(map(translated.layout, plan.inputs)),
         allocations=tuple(translated.size(a.nbytes) for a in plan.allocations),
         constants=_constants(plan, constants),
-        packs=tuple((_address(opened, p.symbol), p.source, p.nbytes) for p in plan.packs),
+        packs=tuple((_address(opened, p.symbol), p.sources, p.nbytes) for p in plan.packs),
         steps=tuple(translated.step(s, opened) for s in plan.steps),
         outputs=tuple(map(translated.output, plan.outputs)),
         written=plan.written_inputs,

@@ -115,6 +115,20 @@ def test_pointwise_ops_and_views_are_computed_again():
     assert "permute" in names(cut.backward)
 
 
+def test_the_product_under_a_loss_is_saved_instead_of_a_second_tensor_of_its_size():
+    target = eager.randint(0, 50, (8,))
+
+    def fn(x, w):
+        return eager.nn.functional.cross_entropy(x @ w, target)
+
+    cut = partition(joint_of(fn, param(8, 4), param(4, 50)))
+    rows = 4 * 8 * 3  # bytes of the logarithms, and the targets
+    assert cut.saved_bytes <= 4 * 8 * 50 + rows
+    assert "exp" in names(cut.backward)
+    saved = cut.forward.outputs[len(cut.forward.outputs) - sum(s.place == "extra" for s in cut.saved) :]
+    assert [n.target.name for n in saved if n.info.spec.numel() == 8 * 50] == ["mm"]
+
+
 def _of(name):
     fn, make, _ = CASES[name]
     return fn, *make()

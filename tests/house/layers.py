@@ -26,7 +26,7 @@ LAYERS: dict[str, list[str]] = {
         "report bytecode guards policy values world recording python builtins frames emit compilation api "
         "config compiler_config exc testing utils backends functorch _trace_wrapped_higher_order_op"
     ).split(),
-    "inductor": "config base ir loops lowering plan artifact runtime cpp triton driver".split(),
+    "inductor": "config base ir loops lowering plan artifact runtime cpp triton driver cache".split(),
 }
 
 Edge = tuple[str, str]

@@ -73,7 +73,14 @@ def top(x):
 
 top(torch.randn(4, 8))
 '''
-PROGRAMS = {"break.py": BREAK, "train.py": TRAIN, "tune.py": TUNE, "replay.py": REPLAY, "hint.py": HINT}
+IMAGES = '''\
+import eager as torch
+
+model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8)).eval()
+with torch.no_grad():
+    torch.compile(model)(torch.ones(1, 3, 6, 6))
+'''
+PROGRAMS = {"images.py": IMAGES, "break.py": BREAK, "train.py": TRAIN, "tune.py": TUNE, "replay.py": REPLAY, "hint.py": HINT}
 
 PROGRAM_OF = {
     "dynamo": "break.py",
@@ -92,6 +99,7 @@ PROGRAM_OF = {
     "trace_bytecode": "break.py",
     "aot_graphs": "train.py",
     "aot_joint_graph": "train.py",
+    "graph_passes": "images.py",
     "output_code": "train.py",
     "kernel_code": "train.py",
     "schedule": "train.py",

@@ -32,6 +32,7 @@ from inductor.loops.steps import (
     Partials,
     Parts,
     Reorder,
+    ScanStages,
     Share,
     Split,
     Stages,
@@ -297,6 +298,8 @@ def _steps_of(loop: Loop) -> Iterator[Step]:
     yield from (Mark(name, "grid"), Mark(name, "lanes"), Mark(name, "scan"))
     first = loop.body[0]
     inner = first.body[0] if isinstance(first, Guard) else first
+    if len(loop.body) > 1 and isinstance(first, Accumulate):
+        yield from [ScanStages(name, 2), ScanStages(name, 3)] * 4
     if len(loop.body) > 1 or isinstance(first, Allocate):
         around: list[Step] = [Distribute(name), Columns(name, 2, 1), Columns(name, 3, 100)]
         yield from around * 2

@@ -30,7 +30,7 @@ def _kernel(b: ir.Buffer, prefix: str, sizes: Mapping[str, int]) -> Scheduled:
     b = _renamed(b, prefix)
     memory = {prefix + n: I64 if n.startswith("k") else F32 for n in sizes} | {b.name: b.layout.dtype}
     if isinstance(b.definition, ir.Scan):
-        return scan_kernel(b, memory)
+        return scan_kernel(b, memory, 2)
     if isinstance(b.definition, ir.Scatter):
         return scatter_kernel(b, memory)
     if isinstance(b.definition, ir.Contraction):

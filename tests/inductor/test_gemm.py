@@ -17,7 +17,7 @@ from inductor.base import toolchain
 from inductor.base.build import build
 from inductor.cpp import gemm
 from inductor.cpp.gemm import GemmChoice, Request
-from inductor.cpp.gemm_problem import GemmProblem
+from inductor.cpp.gemm_problem import GemmProblem, pack_function
 from inductor.runtime import loader
 from tests.inductor.helpers_runtime import PRELUDE
 
@@ -68,7 +68,8 @@ def run(
     real = REAL[p.dtype]
     source = f"""{PRELUDE}{epilogue}{code.text}{code.pack_text}
 EXPORT void segment(char **bufs, const Runtime *rt) {{
-  product((const {real} *)bufs[0], (const {real} *)bufs[{3 if packed else 1}], ({real} *)bufs[2], 0, bufs, rt); }}"""
+  product((const {real} *)bufs[0], (const {real} *)bufs[{3 if packed else 1}], ({real} *)bufs[2], 0, bufs, rt); }}
+{pack_function("pack", "product_pack", "bufs[1]", 3) if packed else ""}"""
     library = folder / f"{len(list(folder.iterdir()))}.so"
     build([SourceUnit("unit", source), code.unit], library, tools, folder / "objects")
     rng = np.random.default_rng(0)
@@ -82,7 +83,7 @@ EXPORT void segment(char **bufs, const Runtime *rt) {{
     plan = ArtifactPlan(
         (Spec(tuple(a.shape), a.stride(), p.dtype), Spec(tuple(b.shape), b.stride(), p.dtype)),
         (NewOutput(0, out),), (Allocation(p.batch * c_step * item),),
-        packs=(Pack("product_pack", 1, code.packed_bytes),) if packed else (),
+        packs=(Pack("pack", (1,), code.packed_bytes),) if packed else (),
         steps=(NativeSegment("segment", 10**6),),
     )  # fmt: skip
     y = loader.load(plan, library, {}, name="gemm", single=True)(a, b)

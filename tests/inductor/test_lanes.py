@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import eager as torch
+from inductor.driver import backend
 
 LENGTHS = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 100, 129, 4097)
 KINDS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
@@ -60,3 +61,39 @@ def test_reductions_of_two_types_in_one_loop() -> None:
     np.testing.assert_allclose(total.numpy(), x.numpy().sum(-1), rtol=1e-5)
     np.testing.assert_allclose(wide.numpy(), x.numpy().astype("float64").sum(-1), rtol=1e-12)
     np.testing.assert_array_equal(some.numpy(), (x.numpy() > 1).any(-1))
+
+
+@pytest.mark.parametrize("shape", [(1, 16), (700, 3), (3000, 40), (70_001, 2), (600, 2049), (2, 5000, 7)])
+@pytest.mark.parametrize("of", ["float32", "float64", "int64"])
+def test_columns_of_any_shape(shape: tuple[int, ...], of: str) -> None:
+    """Sums, maxima and means over an outer dim, in blocks of rows if the columns are few."""
+    x = np.random.default_rng(3).integers(-9, 10, shape).astype(of)
+    fns: list[Callable[[Any], Any]] = [lambda x: x.sum(-2), lambda x: x.amax(-2), lambda x: (x * 2).sum(tuple(range(x.ndim - 1)))]
+    got = torch.compile(lambda x: [f(x) for f in fns], fullgraph=True, dynamic=False)(torch.from_numpy(x))
+    for y, want in zip(got, (x.sum(-2), x.max(-2), (x * 2).sum(tuple(range(x.ndim - 1)))), strict=True):
+        np.testing.assert_array_equal(y.numpy(), want)
+
+
+def test_sums_of_long_columns_stay_accurate() -> None:
+    x = torch.full((1 << 19, 3), 0.1)
+    y = torch.compile(lambda x: x.sum(0), fullgraph=True)(x)
+    np.testing.assert_allclose(y.numpy(), (1 << 19) * float(np.float32(0.1)), rtol=1e-6)
+
+
+def test_limits_of_numbers_keep_nan() -> None:
+    x = torch.tensor([np.nan, -0.0, 0.0, 2.0, -2.0, np.inf, -np.inf] * 5)
+    fns: list[Callable[[Any], Any]] = [lambda x: x.clamp(-1, 1), lambda x: x.clamp(min=0), lambda x: x.clamp(max=-0.5), torch.relu]
+    fns.append(lambda x: torch.maximum(x, torch.full_like(x, np.nan)))
+    for fn in fns:
+        compiled: Callable[[Any], Any] = torch.compile(fn, fullgraph=True)
+        np.testing.assert_array_equal(compiled(x).numpy(), fn(x).numpy())
+
+
+@pytest.mark.parametrize("shape", [(1 << 16,), (70_001,), (2, 100_000), (3, 65_537)])
+@pytest.mark.parametrize("of", ["float32", "float64", "int64"])
+def test_scans_of_long_rows(shape: tuple[int, ...], of: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of a row run in parallel; each begins with the result before it."""
+    monkeypatch.setattr(backend.host, "threads", lambda: 2)
+    x = np.random.default_rng(4).integers(-9, 10, shape).astype(of)
+    y = torch.compile(lambda x: x.cumsum(-1), fullgraph=True, dynamic=False)(torch.from_numpy(x))
+    np.testing.assert_array_equal(y.numpy(), x.cumsum(-1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
@@ -12,6 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
 import eager
 from eager.base import logs, settings
@@ -113,7 +117,65 @@ def test_synthetic_inputs_have_the_layout_and_valid_values(spec: Spec) -> None:
         assert not values.any()  # an index of zero is in bounds wherever anything is
 
 
+def test_inputs_of_a_graph_share_a_bounded_pool_and_written_ones_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(autotune, "_POOL_BYTES", 4 * 1000)
+    specs = [Spec((n,), (1,), "float32") for n in (400, 400, 400, 1500, 400)]
+    made = autotune.synthetic_inputs(specs, written=(1,))
+    pooled = [t for i, t in enumerate(made) if i != 1]
+    assert len({t.untyped_storage().data_ptr() for t in pooled}) == 1 and pooled[0].untyped_storage().nbytes() == 4 * 1500
+    assert not np.shares_memory(made[1]._array, made[0]._array)
+    assert not np.shares_memory(made[0]._array, made[2]._array)  # apart, while the pool has room
+    few = autotune.synthetic_inputs(specs[:2])
+    assert few[0].untyped_storage().nbytes() == 4 * 800
+
+
 # --------------------------------------------------------------------------- matrix kernels
+
+
+_DIM = st.sampled_from([1, 7, 64, 1000, 1024, 5000, 8192, 50257])
+
+
+@given(_DIM, _DIM, _DIM, st.sampled_from([1, 3, 96]), st.booleans(), st.booleans(), st.sampled_from(["float32", "float64"]))
+@hypothesis_settings(max_examples=200, deadline=None)
+def test_measured_products_are_small_and_laid_out_like_the_whole(
+    m: int, n: int, k: int, batch: int, a_t: bool, b_t: bool, dtype: str
+) -> None:
+    a, b = ((1, m) if a_t else (k, 1)), ((1, k) if b_t else (n, 1))
+    steps = (m * k, k * n, m * n) if batch > 1 else (1, 1, 1)
+    p = GemmProblem(dtype, batch, m, n, k, a, b, n, steps)
+    cut = autotune._bounded(p)
+    assert (cut.k, cut.dtype) == (k, dtype) and 0 < cut.m <= m and 0 < cut.n <= n and 0 < cut.batch <= batch
+    assert (p.ldc - cut.ldc) % 1024 == 0 or n <= cut.n
+    assert gemm.blas_strides(cut) and cut.ldc >= cut.n
+    itemsize = 4 if dtype == "float32" else 8
+    assert batch > 1 or cut.batch_strides == (0, 0, 0)
+    for spec in autotune._operand_specs(cut):
+        span = 1 + sum((size - 1) * step for size, step in zip(*spec.fixed(), strict=True))
+        assert span * itemsize <= max(2 * autotune._MOST_BYTES, 2048 * k * itemsize)
+
+
+def test_the_steps_of_a_single_product_have_no_effect(tmp_path: Path) -> None:
+    request, tools = Request(replace(SMALL, batch_strides=(1, 1, 1)), False, fused=True), toolchain.toolchain()
+    plan = autotune._gemm_plan(autotune._bounded(request.problem), "run", autotune._operand_specs(autotune._bounded(request.problem)),
+                               eager.ones(1, 40, 64))  # fmt: skip
+    assert plan.allocations[0].nbytes == 48 * 64 * 4
+    store = winners(tmp_path / "autotune")
+    autotune.tune_gemms([request], tools, store, tmp_path / "objects", 20.0)
+    assert request in store
+
+
+def test_a_large_packed_product_is_measured_in_little_memory(tmp_path: Path) -> None:
+    problem = GemmProblem("float32", 1, 32, 30000, 768, (768, 1), (1, 768), 30000)  # a head of 92 MB
+    request, tools = Request(problem, True), toolchain.toolchain()
+    libraries = autotune._libraries([request], tools, tmp_path, tmp_path / "objects")
+    before = resident()
+    autotune._fastest_gemm(request, 0, libraries[request], tools, time.perf_counter() + 1.0)
+    assert resident() - before < 150e6
+
+
+def resident() -> float:
+    """The largest resident memory of this process, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
 
 
 def test_measured_kernel_is_remembered_by_later_processes(tmp_path: Path) -> None:
@@ -130,10 +192,11 @@ def test_measured_kernel_is_remembered_by_later_processes(tmp_path: Path) -> Non
 
 
 def test_a_product_keeps_the_rule_of_thumb_unless_another_is_clearly_faster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    request, tools, store = Request(SMALL, False, fused=True), toolchain.toolchain(), winners(tmp_path / "autotune")
+    request, tools = Request(SMALL, False, fused=True), toolchain.toolchain()
     for share, taken in ((0.98, 0), (0.9, 2)):
         monkeypatch.setattr(autotune, "measure", lambda variants, _, share=share: dict.fromkeys(variants, 1.0) | {"2": share})
-        autotune._tune_gemm(request, tools, store, tmp_path / "objects", 20.0)
+        store = winners(tmp_path / str(share))
+        autotune.tune_gemms([request], tools, store, tmp_path / "objects", 20.0)
         assert store[request] == gemm.candidates(request, tools, True)[taken]
 
 
@@ -148,7 +211,7 @@ def test_a_kernel_that_computes_another_product_is_never_taken(
 
     monkeypatch.setattr(gemm, "render", shortened)
     monkeypatch.setattr(autotune, "measure", lambda variants, _: dict.fromkeys(variants, 1.0) | {"3": 0.9})
-    autotune._tune_gemm(request, tools, store, tmp_path / "objects", 20.0)
+    autotune.tune_gemms([request], tools, store, tmp_path / "objects", 20.0)
     assert store[request] == gemm.candidates(request, tools, True)[3]
     (warning,) = [r.message for r in caplog.records if "computes a product that differs" in r.message]
     assert str(wrong) in warning
@@ -251,7 +314,7 @@ def test_variants_start_with_the_default_and_are_distinct() -> None:
 def test_inputs_are_handed_to_every_variant() -> None:
     seen: list[Any] = []
     x = eager.ones(3)
-    autotune.tune_knobs([Knobs()], lambda k: seen.append, [x], 0.1)
+    autotune.tune_knobs([Knobs(), Knobs(parallel_ns=8)], lambda k: seen.append, [x], 0.1)
     assert seen and all(s is x for s in seen)
 
 
@@ -271,3 +334,28 @@ def test_graph_that_refuses_made_up_inputs_keeps_the_default_knobs() -> None:
     with logs.capture("autotuning") as records:
         assert autotune.tune_knobs(variants, lambda k: refuse, [], 1.0) == variants[0]
     assert "not positive definite" in records[0].message
+
+
+def test_code_for_products_misses_after_a_measurement_and_other_code_does_not(tmp_path: Path) -> None:
+    x = eager.ones(4, 4)
+    product, sum_ = (lambda x: x @ x), (lambda x: x + 1)
+
+    def outcomes() -> list[str]:
+        eager.compiler.reset()
+        with logs.capture("cache") as records:
+            for fn in (product, sum_):
+                eager.compile(fn)(x)
+        return [r.message.split()[0] for r in records if r.message.startswith(("hit", "miss"))]
+
+    assert outcomes() == ["miss", "miss"] and outcomes() == ["hit", "hit"]
+    winners(settings.current().cache.dir / "autotune").remember(Request(SMALL, False), GemmChoice("blas"))
+    assert outcomes() == ["miss", "hit"] and outcomes() == ["hit", "hit"]
+
+
+def test_the_budget_is_an_option_of_one_compilation() -> None:
+    x = eager.ones(4, 4)
+    with logs.capture("autotuning") as records:
+        eager.compile(lambda x: x @ x, options={"max_autotune": True, "autotune_budget_s": 0})(x)
+    assert any("the budget of 0.0 s is spent; 1 products" in r.message for r in records)
+    with pytest.raises(RuntimeError, match="autotune_budget_s"):
+        eager.compile(lambda x: x @ x, options={"autotune_budget_s": "much"})(x)

@@ -326,8 +326,8 @@ def test_arena_seen_by_a_leaked_tensor_is_not_used_again(tmp_path: Path) -> None
 
 PACKING = """
 static long packs = 0;
-EXPORT void pack(const void *source, void *target) {
-  packs++; const float *s = (const float *)source; float *t = (float *)target;
+EXPORT void pack(char **bufs, const Runtime *rt) {
+  packs++; const float *s = (const float *)bufs[1]; float *t = (float *)bufs[3];
   for (int i = 0; i < 4; i++) t[i] = s[3 - i]; }
 EXPORT void segment(char **bufs, const Runtime *rt) {
   const float *x = (const float *)bufs[0], *w = (const float *)bufs[3]; float *y = (float *)bufs[2];
@@ -337,7 +337,7 @@ EXPORT void segment(char **bufs, const Runtime *rt) {
 
 def packing(folder: Path) -> Any:
     plan = ArtifactPlan(
-        (spec(4), spec(4)), (NewOutput(0, spec(5)),), (Allocation(20),), packs=(Pack("pack", 1, 16),),
+        (spec(4), spec(4)), (NewOutput(0, spec(5)),), (Allocation(20),), packs=(Pack("pack", (1,), 16),),
         steps=(NativeSegment("segment"),),
     )  # fmt: skip
     return make(folder, plan, PACKING, single=True)

@@ -69,7 +69,7 @@ def test_parameters_are_packed_under_inference_and_activations_are_not(layer: An
     with no_grad():
         _, (graph,) = compiled(layer)
         (pack,) = graph.artifact.entry.plan.packs
-        assert pack.source == 1
+        assert pack.sources == (1,)
         _, (plain,) = program(linear, [X, layer.weight.detach(), layer.bias.detach()], CompileOptions())
         assert not plain.artifact.entry.plan.packs
 

@@ -7,6 +7,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -84,8 +85,23 @@ def test_no_compiler_on_path_is_a_compile_error_that_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with settings.scope(cpu_cxx=""), pytest.raises(CompileError, match=r"g\+\+, c\+\+, clang\+\+.*apt install"):
+    message = r"g\+\+, c\+\+, clang\+\+.*apt install"
+    with settings.scope(cpu_cxx="", cache_dir=tmp_path / "empty"), pytest.raises(CompileError, match=message):
         toolchain.toolchain()
+
+
+def test_without_a_compiler_the_one_used_last_gives_the_key_and_compiles_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with settings.scope(cpu_cxx="", cache_dir=tmp_path / "cache"):
+        before = toolchain.toolchain()
+        monkeypatch.setenv("PATH", str(tmp_path))
+        after = toolchain.toolchain()
+        assert after == replace(before, present=False) and after.key() == before.key()
+        with pytest.raises(CompileError, match="no C\\+\\+ compiler was found"):
+            build([affine_source(8)], tmp_path / "a.so", after)
+        with settings.scope(cpu_march="x86-64-v2"), pytest.raises(CompileError):
+            toolchain.toolchain()  # no compiler was used for it
 
 
 def test_launcher_and_flags_in_cxx_are_left_out() -> None:
@@ -161,9 +177,11 @@ def test_reusable_unit_is_compiled_once(tmp_path: Path) -> None:
     unit = SourceUnit("core", affine_source(8).text, reusable=True)
     build([unit], tmp_path / "a.so", tools, objects)
     (kept,) = objects.glob("*.o")
-    made = kept.stat().st_mtime_ns
+    made = kept.stat().st_ino
+    os.utime(kept, (1000, 1000))
     build([unit], tmp_path / "b.so", tools, objects)
-    assert kept.stat().st_mtime_ns == made
+    assert kept.stat().st_ino == made
+    assert kept.stat().st_mtime > 1000  # the limit removes the object files used longest ago, so a use is recorded
     assert _native.Library(tmp_path / "b.so").address("segment")
 
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RUNTIME_ABI_VERSION 3
+#define RUNTIME_ABI_VERSION 4
 
 typedef struct Runtime Runtime;
 typedef struct {

@@ -1,0 +1,94 @@
+"""The cores of convolutions alone: every vector width and element type, packed or not, and what happens without scratch memory."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import eager as torch
+from eager.base import machine as host
+from eager.base import settings
+from inductor.artifact.format import Allocation, ArtifactPlan, NativeSegment, NewOutput, Pack, SourceUnit, Spec
+from inductor.base import toolchain
+from inductor.base.build import build
+from inductor.cpp import conv
+from inductor.cpp.gemm_problem import pack_function
+from inductor.cpp.units import NAME
+from inductor.cpp.windows import Convolution
+from inductor.runtime import loader
+from tests.inductor.helpers_runtime import PRELUDE
+
+REAL = {"float32": "float", "float64": "double"}
+WIDTHS = [bits for bits in (128, 256, 512) if bits <= toolchain.toolchain().simd_bits]
+
+
+@pytest.fixture(autouse=True)
+def _three_threads() -> Iterator[None]:
+    with settings.scope(cpu_threads=3):
+        host.configure()
+        yield
+    host.configure()
+
+
+def _convolution(dtype: str, images: int, groups: int, channels: int, columns: int, size: int, kernel: int, stride: int) -> Convolution:
+    """NHWC images and OIHW weights, padded by one."""
+    out = (size + 2 - kernel) // stride + 1
+    c, o = groups * channels, groups * columns
+    taps = kernel * kernel
+    return Convolution(dtype, {
+        "images": images, "groups": groups, "channels": channels, "columns": columns, "ih": size, "iw": size, "oh": out, "ow": out,
+        "kh": kernel, "kw": kernel, "sh": stride, "sw": stride, "ph": 1, "pw": 1, "dh": 1, "dw": 1,
+        "x_n": size * size * c, "x_h": size * c, "x_w": c, "x_c": 1, "x_g": channels,
+        "w_g": columns * channels * taps, "w_column": channels * taps, "w_c": taps, "w_h": kernel, "w_w": 1,
+        "y_n": out * out * o, "y_h": out * o, "y_w": o, "y_g": columns,
+    }, (0, 0, 0))  # fmt: skip
+
+
+def _run(folder: Path, v: Convolution, bits: int, packed: bool, call: str) -> tuple[Any, Any]:
+    """The core's result and eager's, both (n, c, h, w)."""
+    tools = replace(toolchain.toolchain(), simd_bits=bits)
+    code, real = conv.emit(v, False, packed, tools), REAL[v.dtype]
+    source = f"""{PRELUDE}{code.text.replace(NAME, "convolve")}
+{pack_function("pack", "convolve_pack", "bufs[1]", 3) if packed else ""}
+static void *no_memory(const Runtime *, int, long) {{ return 0; }}
+EXPORT void segment(char **bufs, const Runtime *rt) {{
+  Runtime poor = *rt; poor.scratch = no_memory; poor.threads = 1;
+  convolve((const {real} *)bufs[0], (const {real} *)bufs[{3 if packed else 1}], ({real} *)bufs[2], 0, bufs, {call}); }}"""
+    build([SourceUnit("unit", source), code.unit], folder / "core.so", tools, folder / "objects")
+    of = getattr(torch, v.dtype)
+    n, c, o = v["images"], v["groups"] * v["channels"], v["groups"] * v["columns"]
+    x = torch.randn(n, c, v["ih"], v["iw"], dtype=of).contiguous(memory_format=torch.channels_last)
+    w = torch.randn(o, v["channels"], v["kh"], v["kw"], dtype=of)
+    expected = torch.nn.functional.conv2d(x, w, stride=v["sh"], padding=1, groups=v["groups"])
+    out = Spec(tuple(expected.shape), expected.stride(), v.dtype)
+    item = torch.finfo(of).bits // 8
+    plan = ArtifactPlan(
+        (Spec(tuple(x.shape), x.stride(), v.dtype), Spec(tuple(w.shape), w.stride(), v.dtype)), (NewOutput(0, out),),
+        (Allocation(expected.numel() * item),), packs=(Pack("pack", (1,), code.packed_bytes),) if packed else (),
+        steps=(NativeSegment("segment", 10**6),),
+    )  # fmt: skip
+    return loader.load(plan, folder / "core.so", {}, name="conv", single=True)(x, w), expected
+
+
+@pytest.mark.parametrize("bits", WIDTHS)
+@pytest.mark.parametrize(("dtype", "packed", "stride"), list(itertools.product(REAL, (False, True), (1, 2))))
+def test_a_core_agrees_with_eager(tmp_path: Path, dtype: str, bits: int, packed: bool, stride: int) -> None:
+    v = _convolution(dtype, 3, 2, 5, 37, 11, 3, stride)
+    found, expected = _run(tmp_path, v, bits, packed, "rt")
+    assert torch.allclose(found, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_core_without_scratch_memory_computes_one_element_after_another(tmp_path: Path, packed: bool) -> None:
+    found, expected = _run(tmp_path, _convolution("float32", 2, 2, 3, 20, 6, 3, 1), WIDTHS[-1], packed, "&poor")
+    assert torch.allclose(found, expected, atol=1e-4)
+
+
+def test_many_channels_are_added_in_several_passes(tmp_path: Path) -> None:
+    found, expected = _run(tmp_path, _convolution("float32", 1, 1, 700, 70, 5, 3, 1), WIDTHS[-1], True, "rt")
+    assert torch.allclose(found, expected, atol=1e-2)

@@ -1,8 +1,13 @@
 """Plans of graphs on CUDA tensors: kernels, calls, memory, sizes. No GPU and no Triton are needed."""
+import pytest
+
 import eager as torch
 from eager.nn import functional as F
+from eager.optable.samples import samples_of
+from eager.optable.table import OPS
 from fxir.expr import rules as E
 from inductor.driver.cuda import Call, Copy, Launch, lower_to_cuda
+from inductor.triton.values import Unprintable
 from tests.inductor.helpers_symbolic import symbolic_graph
 
 from .graphs import GRAPHS, plan_of
@@ -64,3 +69,12 @@ def test_the_grid_of_a_symbolic_size_is_an_expression():
 def test_convolutions_and_linear_layers_have_a_plan():
     plan = plan_of(lambda x, w, b: (F.relu(F.linear(x, w, b)),), (torch.zeros(32, 64), torch.zeros(48, 64), torch.zeros(48)))
     assert plan.steps and plan.outputs
+
+
+def test_a_recurrent_layer_is_refused_with_the_reason():
+    x, *rest = next(iter(samples_of("lstm_layer")))
+    tensors = [t for t in (x, *rest) if isinstance(t, torch.Tensor)]
+    others = [t for t in (x, *rest) if not isinstance(t, torch.Tensor)]
+    assert [x, *rest] == [*tensors, *others]
+    with pytest.raises(Unprintable, match="is a recurrence: each step needs the whole state of the step before"):
+        plan_of(lambda *xs: OPS["lstm_layer"](*xs, *others), tuple(tensors))

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from eager.base import logs
 from eager.base.dtypes import dtype
 from fxir.base.options import GraphKind
 from fxir.expr import rules as E
 from fxir.ir.fingerprint import canonical_symbols
-from fxir.ir.graph import Graph, GraphSignature
+from fxir.ir.graph import Graph
 from fxir.symbols.shapes import NeedsStatic
 from inductor.artifact import format as A
 from inductor.base.request import Request
@@ -24,13 +24,14 @@ from inductor.base.toolchain import compile_workers
 from inductor.cpp.contractions import Core, choose_core, print_steps
 from inductor.cpp.gemm import block_tile
 from inductor.cpp.gemm_core import block_core
-from inductor.cpp.gemm_problem import pack_function
 from inductor.cpp.kernel import Kernel, Place
 from inductor.cpp.loops import print_kernel
 from inductor.cpp.prelude import prelude
 from inductor.cpp.units import NAME, SIZES, SIZES_IN, Functions, Sizes, arguments, comment, declared, spread
 from inductor.cpp.values import size_source
 from inductor.cpp.vector_math import forms_used
+from inductor.driver import packs
+from inductor.driver.packs import Pack
 from inductor.ir import definitions as ir
 from inductor.ir.inline import FUSION, Refusal
 from inductor.ir.sizes import Size, at_least, fixed, is_symbolic, plain
@@ -67,7 +68,7 @@ def compile_graph(graph: Graph, kind: GraphKind, request: Request) -> A.Compiled
     """
     try:
         program = fuse_attention(lower(graph))
-        weights = _weights(program, graph.signature) if request.packing else ()
+        weights = packs.weights_of(program, graph.signature) if request.packing else ()
         return _Compiler(schedule(program, weights), request, weights).build()
     except NeedsStatic as refusal:
         known = {name: s for s, name in canonical_symbols(graph).items()}
@@ -86,19 +87,6 @@ class _Code:
     symbolic_ps: Size = 0
 
 
-class _Pack(NamedTuple):
-    """A value of weights alone that is kept between calls: a weight in panels, or the results of a step.
-
-    sources: the weights. weight: the buffer that is put into panels by the function `symbol`; "" for the results of `step`.
-    """
-
-    sources: frozenset[str]
-    nbytes: int
-    step: int
-    weight: str = ""
-    symbol: str = ""
-
-
 class _Compiler:
     def __init__(self, made: Schedule, request: Request, weights: Collection[str] = ()) -> None:
         self.made, self.program, self.request, self.weights = made, made.program, request, weights
@@ -108,7 +96,7 @@ class _Compiler:
         self.units: dict[str, A.SourceUnit] = {}
         self.functions = Functions()
         self.notes: list[str] = [str(r) for r in made.refusals]
-        self.packs: dict[str, _Pack] = {}  # by name of the packed weight
+        self.packs: dict[str, Pack] = {}  # by name of the packed weight
         self.kept_codes: dict[int, _Code] = {}  # by step: the code of the steps in `kept`
         self.cores: dict[int, dict[str, Core]] = {}  # by step, then by name of the contraction
         self.kernels: dict[int, Scheduled] = {}
@@ -129,12 +117,12 @@ class _Compiler:
         buffers = self.program.buffers
         inputs = tuple(_spec(buffers[n].layout) if n in buffers else A.IntInput() for n in self.program.inputs)
         constants = tuple(A.Constant(key, _spec(self.program.buffers[n].layout)) for n, key in self.program.constants)
-        returned = self._returned()
+        returned = _returned(self.program)
         allocations = tuple(A.Allocation(at_least(buffers[n].layout.nbytes, 1)) for n in returned)
         plan = A.ArtifactPlan(inputs, (), allocations, constants)
         self._schedule_kept()
         self._schedule_products()
-        plan = replace(plan, packs=tuple(A.Pack(f"pack_{k}", self._entries(p.sources, plan), p.nbytes)
+        plan = replace(plan, packs=tuple(A.Pack(f"pack_{k}", packs.entries(self.program, p.sources, plan), p.nbytes)
                                          for k, p in enumerate(self.packs.values())))  # fmt: skip
         for i, n in enumerate(self.program.inputs):
             if n in buffers:
@@ -164,11 +152,6 @@ class _Compiler:
     def _put(self, name: str, entry: int, offset: Size) -> None:
         number = -1 if isinstance(offset, int) else self.sizes.number(offset)
         self.places[name] = Place(entry, offset, self.program.buffers[name].layout.dtype, number)
-
-    def _returned(self) -> list[str]:
-        """Buffers created by the graph that outputs refer to, without repeats."""
-        names = dict.fromkeys(r.buffer for r in self.program.outputs if isinstance(r, ir.Ref))
-        return [n for n in names if n not in self.given]
 
     def _schedule(self, homes: Mapping[str, str]) -> None:
         """Schedule every kernel. A result that the kernel could not make local needs memory.
@@ -281,7 +264,7 @@ class _Compiler:
             self._schedule_nest(i, step, {})
             sources = frozenset().union(*(self.made.fixed[m.name] for m in step.members))
             last = [(offset, self.program.buffers[n].layout.nbytes) for n, offset in self._offsets(i).items()][-1]
-            self.packs[f"step {i}"] = _Pack(sources, fixed((plain(last[0] + last[1]),), "a pack")[0], i)
+            self.packs[f"step {i}"] = Pack(sources, fixed((plain(last[0] + last[1]),), "a pack")[0], i)
 
     def _offsets(self, i: int) -> dict[str, int]:
         """The place of each result of a step in its pack."""
@@ -291,12 +274,6 @@ class _Compiler:
                 found[m.name] = at
                 at += -(-fixed((m.layout.nbytes,), "a pack")[0] // 64) * 64
         return found
-
-    def _entries(self, weights: Collection[str], plan: A.ArtifactPlan) -> tuple[int, ...]:
-        """The plan's buffers of inputs and constants."""
-        inputs, constants = list(self.program.inputs), [n for n, _ in self.program.constants]
-        return tuple(sorted(plan.input_buffer(inputs.index(n)) if n in inputs else plan.constant_buffer(constants.index(n))
-                            for n in weights))  # fmt: skip
 
     def _schedule_products(self) -> None:
         """Runs before memory is placed, since packed weights need buffers."""
@@ -360,7 +337,7 @@ class _Compiler:
         weight = made.names[s.b.buffer]
         symbol = f"{self.functions.add('weight', core.code.pack_text, weight)}_pack"
         name, sources = f"{weight} {symbol}", self.made.fixed.get(weight, frozenset((weight,)))
-        self.packs.setdefault(name, _Pack(sources, core.code.packed_bytes, i, weight, symbol))
+        self.packs.setdefault(name, Pack(sources, core.code.packed_bytes, i, weight, symbol))
         return core._replace(packed=name)
 
     def _follower(self, i: int, product: ir.Buffer) -> int:
@@ -534,11 +511,9 @@ class _Compiler:
 
     # ---- source units ----
 
-    def _pack_function(self, name: str, p: _Pack, target: int) -> str:
-        if p.weight:
-            return pack_function(name, p.symbol, self._pointer(p.weight), target)
-        body = "".join(f"  {s}\n" for s in self.kept_codes[p.step].statements)
-        return f'extern "C" __attribute__((visibility("default"))) void {name}(char** bufs, const Runtime* rt) {{\n{body}}}\n'
+    def _pack_text(self, k: int, p: Pack, target: int) -> str:
+        source = self._pointer(p.weight) if p.weight else ""
+        return packs.function_of(p, f"pack_{k}", target, source, () if p.weight else self.kept_codes[p.step].statements)
 
     def _source_units(self, codes: list[_Code], plan: A.ArtifactPlan) -> list[A.SourceUnit]:
         if not (any(c.statements for c in codes) or plan.derived):
@@ -553,16 +528,15 @@ class _Compiler:
             head += f"#define {SIZES_IN}(b) ((const i64*)(b)[{plan.sizes_buffer}]) /* of symbols, then of expressions */\n"
             head += f"#define {SIZES} {SIZES_IN}(bufs)\n"
             texts.append(self.sizes.function(plan.derived))
-        packs = [self._pack_function(f"pack_{k}", p, plan.packed_buffer(k)) for k, p in enumerate(self.packs.values())]
-        calls = "".join(packs) + codes_segments(codes, checked)
+        kept = [self._pack_text(k, p, plan.packed_buffer(k)) for k, p in enumerate(self.packs.values())]
+        calls = "".join(kept) + codes_segments(codes, checked)
         return spread(head, texts, calls, compile_workers(), lambda text: forms_used(text, start, vector_functions))
 
 
-def _weights(program: ir.Program, signature: GraphSignature | None) -> frozenset[str]:
-    """The tensors that are the same in most calls: parameters and buffers of modules that the graph does not write, and constants."""
-    kept = set(signature.parameters) - set(signature.mutated_inputs) if signature is not None else ()
-    inputs = (program.inputs[i] for i in kept if program.inputs[i] in program.buffers)
-    return frozenset((*inputs, *(n for n, _ in program.constants)))
+def _returned(program: ir.Program) -> list[str]:
+    """Buffers created by the graph that outputs refer to, without repeats."""
+    given = {*program.inputs, *(n for n, _ in program.constants)}
+    return [n for n in dict.fromkeys(r.buffer for r in program.outputs if isinstance(r, ir.Ref)) if n not in given]
 
 
 def _extern_results(program: ir.Program) -> dict[str, dict[int, ir.Buffer]]:

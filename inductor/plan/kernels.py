@@ -19,7 +19,7 @@ from inductor.ir.sizes import Size, plain
 from inductor.loops.build import build, copy
 from inductor.loops.refusal import Refusal
 from inductor.loops.steps import Schedule
-from inductor.loops.tree import Kernel
+from inductor.loops.tree import Block, Kernel
 from inductor.plan.heuristics import (
     expand_product,
     schedule_attention,
@@ -80,7 +80,7 @@ def product_kernel(product: ir.Buffer, after: Sequence[ir.Buffer], dtypes: Mappi
 
 def expanded_kernel(made: Scheduled, product: str) -> Scheduled:
     """A kernel with one of its contractions as plain loops."""
-    kernel, steps = expand_product(made.kernel, product)
+    kernel, steps = _expanded(made.kernel.body, tuple(made.kernel.dtypes.items()), made.kernel.temporary, product)
     return Scheduled(kernel, (*made.steps, *steps), made.names)
 
 
@@ -131,6 +131,11 @@ def _nest(members: tuple[ir.Buffer, ...], rows: tuple[Size, ...], column: bool, 
 @lru_cache(maxsize=REMEMBERED)
 def _product(members: tuple[ir.Buffer, ...], dtypes: Dtypes, stored: frozenset[str]) -> tuple[Kernel, Schedule] | Refusal:
     return schedule_product(members[0], members[1:], dict(dtypes), stored)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _expanded(body: Block, dtypes: Dtypes, temporary: frozenset[str], product: str) -> tuple[Kernel, Schedule]:
+    return expand_product(Kernel(body, dict(dtypes), temporary), product)
 
 
 @lru_cache(maxsize=REMEMBERED)

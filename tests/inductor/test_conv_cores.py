@@ -1,4 +1,4 @@
-"""The cores of convolutions alone: every vector width and element type, packed or not, and what happens without scratch memory."""
+"""The cores of convolutions alone: every vector width and element type, packed or not, and a run without scratch memory."""
 
 from __future__ import annotations
 

@@ -20,7 +20,15 @@ from inductor.cpp.loops import print_kernel
 from inductor.ir import definitions as ir
 from inductor.loops.interpret import interpret
 from inductor.lowering import lower
-from inductor.plan.kernels import Scheduled, copy_kernel, expanded_kernel, nest_kernel, scan_kernel, scatter_kernel
+from inductor.plan.kernels import (
+    Scheduled,
+    copy_kernel,
+    expanded_kernel,
+    nest_kernel,
+    product_kernel,
+    scan_kernel,
+    scatter_kernel,
+)
 from inductor.plan.schedule import Nest, schedule
 from tests.inductor.loop_programs import F32, I64, Program, programs
 
@@ -34,7 +42,9 @@ def _kernel(b: ir.Buffer, prefix: str, sizes: Mapping[str, int]) -> Scheduled:
     if isinstance(b.definition, ir.Scatter):
         return scatter_kernel(b, memory)
     if isinstance(b.definition, ir.Contraction):
-        return expanded_kernel(b, memory)
+        made = product_kernel(b, (), memory, (b.name,))
+        assert isinstance(made, Scheduled)
+        return expanded_kernel(made, "b0")
     assert isinstance(b.definition, ir.Pointwise | ir.Reduction)
     return nest_kernel(Nest(b.definition.ranges, [b]), memory, [b.name], {})
 

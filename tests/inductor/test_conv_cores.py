@@ -53,7 +53,7 @@ def _run(folder: Path, v: Convolution, bits: int, packed: bool, call: str) -> tu
     """The core's result and eager's, both (n, c, h, w)."""
     tools = replace(toolchain.toolchain(), simd_bits=bits)
     code, real = conv.emit(v, False, packed, tools), REAL[v.dtype]
-    source = f"""{PRELUDE}{code.text.replace(NAME, "convolve")}
+    source = f"""{PRELUDE}{(code.text + code.pack_text).replace(NAME, "convolve")}
 {pack_function("pack", "convolve_pack", "bufs[1]", 3) if packed else ""}
 static void *no_memory(const Runtime *, int, long) {{ return 0; }}
 EXPORT void segment(char **bufs, const Runtime *rt) {{

@@ -13,11 +13,11 @@ from eager.nn import functional as F
 from eager.optable.table import OPS
 
 CASES: dict[str, tuple[str, Callable[[Tensor], Any]]] = {
-    "max_pool": ("max_pool", lambda x: F.max_pool2d(x, 2)),
-    "max_pool, indices": ("max_pool", lambda x: F.max_pool2d(x, 2, return_indices=True)),
+    "max_pool": ("max_pool", lambda x: F.max_pool2d(x, 6)),
+    "max_pool, indices": ("max_pool", lambda x: F.max_pool2d(x, 6, return_indices=True)),
     "topk": ("topk", lambda x: torch.topk(x, 3)),
     "topk, values": ("topk", lambda x: torch.topk(x, 3)[0] + 1),
-    "convolution": ("convolution", lambda x: F.conv2d(x, torch.ones(2, 3, 3, 3))),
+    "convolution": ("convolution", lambda x: F.conv3d(x[:, :, None], torch.ones(2, 3, 1, 3, 3))),
 }
 
 

@@ -72,10 +72,10 @@ def test_a_function_of_several_results_names_all_of_them(tmp_path: Path) -> None
 
 def test_hints_name_the_calls_of_the_user_once(tmp_path: Path) -> None:
     source = (
-        "\ndef f(x, w):\n    y = torch.nn.functional.dropout(torch.conv2d(x, w), 0.5)\n    return torch.sort(y, dim=-1)[0] + 1\n"
+        "\ndef f(x, w):\n    y = torch.nn.functional.dropout(torch.conv3d(x, w), 0.5)\n    return torch.sort(y, dim=-1)[0] + 1\n"
     )
     path = tmp_path / "hints.py"
-    args = torch.randn(1, 3, 9, 9), torch.randn(3, 3, 3, 3)
+    args = torch.randn(1, 3, 9, 9, 9), torch.randn(3, 3, 3, 3, 3)
     with logs.capture("perf_hints") as records:
         for _ in range(2):
             program(source, path)(*args)

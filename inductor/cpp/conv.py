@@ -14,7 +14,7 @@ from inductor.base.toolchain import Toolchain
 from inductor.cpp.conv_core import CONV_TASK, conv_core, conv_symbol
 from inductor.cpp.conv_weight_core import CONV_WEIGHT_TASK, conv_weight_core, conv_weight_symbol
 from inductor.cpp.gemm_core import Tile
-from inductor.cpp.units import NAME
+from inductor.cpp.units import NAME, declared
 from inductor.cpp.values import size_source
 from inductor.cpp.windows import Convolution
 
@@ -49,13 +49,13 @@ def emit(v: Convolution, is_followed: bool, packed: bool, tools: Toolchain) -> C
     """The code of a convolution. is_followed: `NAME_block` runs on each finished block. packed: `w` is the weight in panels."""
     tile = _tile(v, tools)
     symbol, real = conv_symbol(tile), _REAL[v.dtype]
-    sizes = ", ".join(f".{name} = {size_source(n)}" for name, n in v.fields.items())
+    sizes, symbols = _sizes(v)
     weight = "0, y, w" if packed else "w, y, 0"  # w, y, packed
     after = f", .epilogue = {NAME}_block, .args = args" if is_followed else ""
     text = f"""{CONV_TASK}
 extern "C" void {symbol}(const ConvTask *, const Runtime *);
 static void {NAME}(const {real} *x, const {real} *w, {real} *y, long, char **args, const Runtime *rt) {{
-  ConvTask task = {{x, {weight}, {sizes}{after}}};
+{symbols}  ConvTask task = {{x, {weight}, {sizes}{after}}};
   {symbol}(&task, rt);
 }}
 """
@@ -78,15 +78,23 @@ def emit_weight_gradient(v: Convolution, tools: Toolchain) -> ConvCode:
     """The code of the gradient of a weight: `w` is the cotangent, `y` the gradient."""
     tile = _weight_tile(v, tools)
     symbol, real = conv_weight_symbol(tile), _REAL[v.dtype]
-    sizes = ", ".join(f".{name} = {size_source(n)}" for name, n in v.fields.items())
+    sizes, symbols = _sizes(v)
     text = f"""{CONV_WEIGHT_TASK}
 extern "C" void {symbol}(const ConvWeightTask *, const Runtime *);
 static void {NAME}(const {real} *x, const {real} *w, {real} *y, long, char **args, const Runtime *rt) {{
-  ConvWeightTask task = {{x, w, y, {sizes}}};
+{symbols}  ConvWeightTask task = {{x, w, y, {sizes}}};
   {symbol}(&task, rt);
 }}
 """
     return ConvCode(text, conv_weight_core(tile), "", 0, _note(v, tile, ", gradient of the weight"))
+
+
+def _sizes(v: Convolution) -> tuple[str, str]:
+    """The fields of a task with the sizes of a convolution, and the lines before it that declare the symbols among them."""
+    sources = {name: size_source(n) for name, n in v.fields.items()}
+    symbols = declared(source for name, source in sources.items() if not isinstance(v.fields[name], int))
+    lines = ("char **bufs = (char **)args[0];", *symbols) if symbols else ()
+    return ", ".join(f".{name} = {source}" for name, source in sources.items()), "".join(f"  {line}\n" for line in lines)
 
 
 def _note(v: Convolution, tile: Tile, more: str) -> str:

@@ -516,7 +516,7 @@ class _Compiler:
         return packs.function_of(p, f"pack_{k}", target, source, () if p.weight else self.kept_codes[p.step].statements)
 
     def _source_units(self, codes: list[_Code], plan: A.ArtifactPlan) -> list[A.SourceUnit]:
-        if not (any(c.statements for c in codes) or plan.derived):
+        if not (any(c.statements for c in codes) or plan.derived or plan.packs):
             return []
         vector_functions = self.request.tools.vector_functions
         start = head = prelude(vector_functions)

@@ -77,7 +77,7 @@ def share(kernel: Kernel, name: str, result: str) -> Kernel:
     stores = [k for k, x in enumerate(s.body) if isinstance(x, Store) and x.place.name == result]
     if name not in kernel.temporary or len(accesses(kernel.body)) != len(accesses((s,))):
         raise Refused(f"{name} is read after its blocks are complete")
-    if kernel.dtypes[result] is not kernel.dtypes[name] or len(stores) != 1:
+    if kernel.dtypes.get(result) is not kernel.dtypes[name] or len(stores) != 1:
         raise Refused(f"{result} is not one store of elements of the dtype of {name}")
     (k,) = stores
     store = s.body[k]

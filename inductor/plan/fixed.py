@@ -13,11 +13,13 @@ __all__ = ["fixed_buffers"]
 def fixed_buffers(program: ir.Program, weights: Collection[str]) -> Mapping[str, frozenset[str]]:
     """The buffers that are computed from the inputs and constants `weights` alone, and the weights that each depends on.
 
-    Results of the graph are not among them, since a caller may keep them, and neither are values that may fail a check.
+    Results of the graph are not among them, since a caller may keep them, and neither are values that may fail a check, or values that
+    an eager kernel reads: they must be tensors.
     """
     if not weights:
         return {}
     results = {r.buffer for r in program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in program.writes}
+    results |= {n for b in program.buffers.values() if isinstance(b.definition, ir.Extern) for n in b.reads}
     sources = {n: frozenset((n,)) for n in weights}
     found: dict[str, frozenset[str]] = {}
     for b in program.buffers.values():

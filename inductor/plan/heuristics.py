@@ -118,7 +118,7 @@ def schedule_product(product: ir.Buffer, after: Sequence[ir.Buffer], dtypes: Map
         if isinstance(found, Refusal):
             return found
         s.attempt(step)
-    if len(s.kernel.body) != 1:
+    if len(s.kernel.body) != 1 or not isinstance(s.kernel.body[0], Contract):
         return Refusal(Follow(product.name, ""), "only pointwise loops can follow a product block by block")
     any(s.attempt(Share(product.name, x.name)) for x in after)
     return s.kernel, tuple(s.steps)

@@ -102,7 +102,8 @@ def _as_one_op(mode: str, gx: Tensor, initial: State, weights: Weights, reverse:
     if mode == "GRU":
         y = OPS["gru_layer"](gx, *initial, *recurrent, reverse)[0]
     else:
-        y = OPS["rnn_layer"](gx, *initial, *recurrent, "tanh" if mode == "RNN_TANH" else "relu", reverse)
+        # The gradient reads the states; the caller may write to the result, as in torch.
+        y = OPS["clone"](OPS["rnn_layer"](gx, *initial, *recurrent, "tanh" if mode == "RNN_TANH" else "relu", reverse), None)
     return y, (OPS["select"](y, 0, last),)
 
 

@@ -264,17 +264,17 @@ def _cached_reads(kernel: Kernel) -> Iterator[Step]:
 def _steps_of_contractions(kernel: Kernel) -> Iterator[Step]:
     for k, s in enumerate(kernel.body):
         if isinstance(s, Contract):
-            yield Expand(s.place.name)
+            yield Expand(s.name)
             yield from (Blocks(s.name, 2, 4, 2), Blocks(s.name, 4, 1, 4))
-            yield from [Share(s.place.name, name) for name in kernel.dtypes] * 2
-            yield from [Follow(s.place.name, x.axis.name) for x in kernel.body[k + 1 :] if isinstance(x, Loop)] * 8
+            yield from [Share(s.name, name) for name in kernel.dtypes] * 2
+            yield from [Follow(s.name, x.axis.name) for x in kernel.body[k + 1 :] if isinstance(x, Loop)] * 8
 
 
 def without_contractions(kernel: Kernel) -> Kernel:
     """The kernel with its contractions as plain loops."""
     for s in walk(kernel.body):
         if isinstance(s, Contract):
-            made = apply(kernel, (Expand(s.place.name),))
+            made = apply(kernel, (Expand(s.name),))
             assert not isinstance(made, Refusal)
             return without_contractions(made)
     return kernel

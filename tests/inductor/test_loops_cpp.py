@@ -63,7 +63,8 @@ def compiled(kernels: list[tuple[Program, Kernel, str]]) -> ctypes.CDLL:
         memory = {name: Place(i, 0, kernel.dtypes[name]) for i, name in enumerate(program.sizes) if name in kernel.dtypes}
         made = print_kernel(kernel, memory, 0, "")
         assert made.pointers is not None
-        body = f"FJ_SIZES = sizes; const Runtime r = runtime(), *rt = &r; {' '.join(declared([made.call]))} {arguments(made.pointers)}"
+        symbols = " ".join(declared([made.call, *made.pointers]))
+        body = f"FJ_SIZES = sizes; const Runtime r = runtime(), *rt = &r; {symbols} {arguments(made.pointers)}"
         lines.append(made.text.replace(NAME, f"kernel{k}"))
         lines.append(f'extern "C" __attribute__((visibility("default"))) void run{k}(char** bufs, const i64* sizes) '
                      f"{{ {body} {made.call.replace(NAME, f'kernel{k}')} }}\n")  # fmt: skip

@@ -73,7 +73,7 @@ def print_steps(kernel: Kernel, cores: Mapping[str, Core], places: Mapping[str, 
 
 
 class _Steps:
-    """The functions of a kernel, so far. outer: the axes of the loops around the statement that is printed."""
+    """The functions of a kernel, so far. timed: the axes of the loops around contractions."""
 
     def __init__(self, kernel: Kernel, cores: Mapping[str, Core], places: Mapping[str, Place], parallel_ns: int) -> None:
         self.kernel, self.cores, self.places, self.parallel_ns = kernel, cores, places, parallel_ns

@@ -65,7 +65,7 @@ class _Image(NamedTuple):
 
 
 def convolution_of(s: Contract, of: dtype) -> Convolution | None:
-    """The contraction as a convolution of dtype `of` with contiguous output channels, or None if it is none."""
+    """The contraction as a convolution of dtype `of` with contiguous output channels, or None if it is not one."""
     found = _parts(s, of, s.axes.rows, s.axes.depth)
     if found is None:
         return None
@@ -81,7 +81,7 @@ def convolution_of(s: Contract, of: dtype) -> Convolution | None:
 
 
 def weight_gradient_of(s: Contract, of: dtype) -> Convolution | None:
-    """The contraction as the gradient of a weight, from a cotangent with contiguous channels, or None if it is none."""
+    """The contraction as the gradient of a weight, from a cotangent with contiguous channels, or None if it is not one."""
     found = _parts(s, of, s.axes.depth, s.axes.rows)
     if found is None:
         return None

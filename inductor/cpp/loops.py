@@ -44,6 +44,7 @@ from inductor.loops.tree import (
     Statement,
     Store,
     places_of,
+    roots_of,
     state_of,
     values_of,
     walk,
@@ -91,7 +92,7 @@ def print_kernel(kernel: Kernel, places: Mapping[str, Place], parallel_ns: int, 
 @lru_cache(maxsize=REMEMBERED)
 def _printed(body: Block, memory: tuple[tuple[str, dtype], ...], parallel_ns: int) -> _Text:
     """The text of a kernel, which does not depend on the places of its buffers. memory: their names and dtypes."""
-    statements, shared = _roots(body)
+    statements, shared = roots_of(body)
     pointers = Pointers(body, dict(memory), shared)
     texts, calls = [], []
     costs: list[tuple[Size, Cost]] = []
@@ -107,20 +108,6 @@ def _printed(body: Block, memory: tuple[tuple[str, dtype], ...], parallel_ns: in
     starts, scratch = pointers.scratch()
     functions = _declarations(body) + "".join(texts)
     return _Text(functions, " ".join(calls), pointers.names, starts, scratch, sum(ns for ns, _ in times), symbolic)
-
-
-def _roots(body: Block) -> tuple[list[Statement], list[Local]]:
-    """The statements that become functions, and the memory that they share."""
-    statements: list[Statement] = []
-    shared: list[Local] = []
-    for s in body:
-        if isinstance(s, Allocate) and s.local.space == "shared":
-            inside, more = _roots(s.body)
-            statements += inside
-            shared += [s.local, *more]
-        else:
-            statements.append(s)
-    return statements, shared
 
 
 class Pointers:

@@ -13,6 +13,7 @@ from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, ceildiv, plain, product
 from inductor.loops.combine import COMBINES
+from inductor.loops.reductions import opened
 from inductor.loops.refusal import Refused
 from inductor.loops.tiles import fixed_accumulations
 from inductor.loops.tree import (
@@ -36,7 +37,7 @@ def in_parts(body: Block, loop: Loop, size: int) -> Block:
     """A reduction as parts of `size` iterations, each with its own results, and a reduction of these. Raises: Refused."""
     root, row = _around(body, loop)
     inside: Block = (root,) if row is None else row.body
-    locals_, statements = _opened(inside)
+    locals_, statements = opened(inside)
     at = next(k for k, s in enumerate(statements) if s is loop)
     if any(isinstance(s, Loop) for s in statements if s is not loop):
         raise Refused(f"other loops run before or after {loop.axis.name}")
@@ -75,23 +76,11 @@ def _around(body: Block, loop: Loop) -> tuple[Loop | Allocate, Loop | None]:
         raise Refused(f"{loop.axis.name} is not a reduction with results")
     row = root if isinstance(root, Loop) else None
     inside = (root,) if row is None else row.body
-    if not any(s is loop for s in _opened(inside)[1]):
+    if not any(s is loop for s in opened(inside)[1]):
         raise Refused(f"{loop.axis.name} is not inside of one loop at most")
     if row is not None and isinstance(loop.extent, E.Expr) and row.axis in loop.extent.symbols:
         raise Refused(f"the number of elements depends on {row.axis.name}")
     return root, row
-
-
-def _opened(block: Block) -> tuple[list[Local], list[Store | Loop]]:
-    """The locals around the statements of a block, and these statements. Raises: Refused."""
-    locals_: list[Local] = []
-    while len(block) == 1 and isinstance(block[0], Allocate):
-        locals_.append(block[0].local)
-        block = block[0].body
-    kept = [s for s in block if isinstance(s, Store | Loop)]
-    if len(kept) != len(block):
-        raise Refused("the statements around the reduction are not stores and loops")
-    return locals_, kept
 
 
 def _load(place: Place, local: Local) -> ir.Value:

@@ -228,7 +228,7 @@ def in_columns(body: Block, loop: Loop, width: int, block: int) -> Block:
     Raises: Refused.
     """
     name = loop.axis.name
-    locals_, statements = _opened(loop.body)
+    locals_, statements = opened(loop.body)
     at = [k for k, s in enumerate(statements) if isinstance(s, Loop)]
     if len(at) != 1 or width < 2 or not all(isinstance(s, Store) for k, s in enumerate(statements) if k != at[0]):
         raise Refused(f"the body of {name} is not one reduction")
@@ -266,7 +266,7 @@ def in_columns(body: Block, loop: Loop, width: int, block: int) -> Block:
     return repeat(group, groups, loop.kind, allocated(r.locals, parts))
 
 
-def _opened(block: Block) -> tuple[list[Local], list[Store | Loop]]:
+def opened(block: Block) -> tuple[list[Local], list[Store | Loop]]:
     """The locals around the statements of a block, and these statements. Raises: Refused for guards and nested locals."""
     locals_: list[Local] = []
     while len(block) == 1 and isinstance(block[0], Allocate):
@@ -318,13 +318,13 @@ def in_stages(body: Block, loop: Loop, size: int) -> Block:
 def nest_around(root: Statement, loop: Loop) -> tuple[list[Loop], list[Local], list[Store | Loop]]:
     """The loops from `root` to the statements of a reduction, the locals around these, and the statements; one of them is `loop`."""
     outer: list[Loop] = []
-    locals_, statements = _opened((root,))
+    locals_, statements = opened((root,))
     while not any(s is loop for s in statements):
         (only, *others) = statements
         if locals_ or others or not isinstance(only, Loop):
             raise Refused(f"{loop.axis.name} is not the outermost loop of a reduction")
         outer.append(only)
-        locals_, statements = _opened(only.body)
+        locals_, statements = opened(only.body)
     if any(isinstance(s, Loop) for s in statements if s is not loop):
         raise Refused(f"other loops run before or after {loop.axis.name}")
     return outer, locals_, statements

@@ -261,6 +261,20 @@ def raised(block: Block) -> Block:
     return allocated(locals_, statements)
 
 
+def roots_of(body: Block) -> tuple[list[Statement], list[Local]]:
+    """The statements that a target prints as separate functions, and the memory that they share."""
+    statements: list[Statement] = []
+    shared: list[Local] = []
+    for s in body:
+        if isinstance(s, Allocate) and s.local.space == "shared":
+            inside, more = roots_of(s.body)
+            statements += inside
+            shared += [s.local, *more]
+        else:
+            statements.append(s)
+    return statements, shared
+
+
 def body_of(s: Statement) -> Block:
     """The statements inside `s`."""
     return s.body if isinstance(s, HOLDERS) else ()

@@ -39,6 +39,7 @@ from inductor.loops.tree import (
     Place,
     Statement,
     Store,
+    roots_of,
     state_of,
     substitute,
     walk,
@@ -56,7 +57,7 @@ NARROW: Final = 1 << 31  # below this, positions are int32
 
 def print_kernel(kernel: Kernel, name: str) -> Launches:
     """The kernels that run a loop tree, in order. Raises: Unprintable."""
-    statements, shared = _roots(kernel.body)
+    statements, shared = roots_of(kernel.body)
     memory = {**kernel.dtypes, **{x.name: x.dtype for x in shared}}
     printed = []
     for k, s in enumerate(statements):
@@ -67,20 +68,6 @@ def print_kernel(kernel: Kernel, name: str) -> Launches:
         except Refused as refused:
             raise Unprintable(f"triton: {own}: {refused}") from None
     return Launches(tuple(printed), tuple(Scratch(x.name, x.size, x.dtype) for x in shared))
-
-
-def _roots(body: Block) -> tuple[list[Statement], list[Local]]:
-    """The statements that become kernels, and the memory that they share."""
-    statements: list[Statement] = []
-    shared: list[Local] = []
-    for s in body:
-        if isinstance(s, Allocate) and s.local.space == "shared":
-            inside, more = _roots(s.body)
-            statements += inside
-            shared += [s.local, *more]
-        else:
-            statements.append(s)
-    return statements, shared
 
 
 class _Function:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import contextlib
 import importlib
 import types
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 from eager import _native
 from eager.base import dtypes
@@ -37,11 +38,17 @@ def _load() -> tuple[types.ModuleType | None, str]:
 class _Backend:
     """The functions with which the op table runs kernels on CUDA memory. See `memory.set_cuda_backend`."""
 
+    is_emulated = False
+
     def __init__(self, cupy: Any) -> None:
         self.xp = cupy
         self.peaks: dict[int, tuple[int, int]] = {}  # device -> peak bytes in use, peak bytes reserved
         self.loop = loop_api.ArrayLoop(cupy, importlib.import_module("cupyx.scipy.special"))
         _native.set_cuda_array_maker(self._array_of)
+
+    def enqueue(self, work: Callable[[], object], tensors: Sequence[Any]) -> None:
+        """Put work of the host into the queue of the current stream. tensors: whose memory it uses, kept until it has run."""
+        raise NotImplementedError("a real device runs kernels, not functions of the host")
 
     def empty(self, spec: TensorSpec) -> Any:
         index = spec.device.index or 0
@@ -125,9 +132,30 @@ def device(device: Any) -> Iterator[None]:
         yield
 
 
+class Checked(Protocol):
+    """Code whose kernels note failures, such as an index out of range, in memory of the host."""
+
+    def raise_failed(self) -> None: ...
+
+
+_checked: weakref.WeakSet[Checked] = weakref.WeakSet()
+
+
+def at_synchronize(code: Checked) -> None:
+    """Ask `code` for failures at each synchronisation, for as long as it lives."""
+    _checked.add(code)
+
+
+def raise_failures() -> None:
+    """Raise the error of a kernel that failed, if there is one. Its work must be done."""
+    for code in tuple(_checked):
+        code.raise_failed()
+
+
 def synchronize(device: Any = None) -> None:
-    """Wait for all work on the device."""
+    """Wait for all work on the device. Raises: the error of a compiled kernel that failed, such as IndexError."""
     backend().xp.cuda.Device(index_of(device)).synchronize()
+    raise_failures()
 
 
 def get_device_name(device: Any = None) -> str:

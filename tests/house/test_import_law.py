@@ -55,7 +55,6 @@ BY_NAME = {
     ("inductor.driver.backend", "'inductor.driver.compile'"): "the compiler",
     ("inductor.driver.backend", "'inductor.cpp.gemm'"): "the autotuner",
     ("inductor.driver.backend", "'inductor.driver.autotune'"): "the autotuner",
-    ("inductor.driver.backend", "'inductor.base.build'"): "the runs of the C++ compiler",
 }
 
 

@@ -8,7 +8,7 @@ stage, so that a hit imports neither.
                            <digest>.so     its code (absent if the plan has no code)
                            *.cpp           its sources, for reading
                            notes.txt       the compiler's remarks
-    <dir>/objects/                         object files of reusable units (inductor.base.build)
+    <dir>/objects/                         object files of reusable units (inductor.base.toolchain)
     <dir>/readers/                         which processes use which entries (inductor.artifact.readers)
     <dir>/toolchains/, autotune/           compiler probes, measured winners (inductor.base.records)
 

@@ -44,7 +44,7 @@ from inductor.artifact.format import ArtifactPlan, Compiled, ExternCall, Spec
 from inductor.base import toolchain
 from inductor.base.options import PASSES, check_options, is_autotuned
 from inductor.base.request import Knobs, Request
-from inductor.base.toolchain import CompileError, Toolchain
+from inductor.base.toolchain import CompileError, Toolchain, build
 from inductor.base.user_lines import Lines, with_lines
 from inductor.runtime import loader
 from inductor.runtime.compiled import Artifact, explain_entry, kernels
@@ -331,7 +331,6 @@ def _build(compiled: Compiled, folder: Path, request: Request, store: Cache) -> 
     if not compiled.units:
         return None
     library = folder / "kernels.so"
-    build = importlib.import_module("inductor.base.build").build  # here, so that a cache hit does not pay for the import
     build(compiled.units, library, request.tools, store.objects, request.options.compiler_timeout_s)
     return library
 

@@ -63,7 +63,6 @@ BY_NAME = {
     ("inductor.runtime.cuda", "'inductor.runtime.emulated'"): "the emulated device",
     ("inductor.driver.backend", "'inductor.cpp.gemm'"): "the autotuner",
     ("inductor.driver.backend", "'inductor.driver.autotune'"): "the autotuner",
-    ("inductor.driver.backend", "'inductor.base.build'"): "the runs of the C++ compiler",
 }
 
 

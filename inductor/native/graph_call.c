@@ -196,6 +196,7 @@ static int take_memory(Call *call)
         *next++ = g->constants[i]->data;
     next += g->npacks;
     int64_t arena_bytes = size_value(g->arena_bytes, call->sizes);
+    *next = NULL; /* recordings compare all addresses */
     if (arena_bytes > 0) {
         call->arena = g->arena;
         g->arena = NULL;

@@ -14,15 +14,19 @@ from functools import lru_cache
 from typing import Any
 
 from eager import _native
-from eager.base import dtypes
+from eager.base import dtypes, logs, settings
 from eager.base.device import device as _device_type
 from eager.base.spec import TensorSpec
+from eager.cuda import emulated
 from eager.optable import loop_api, memory
 
 
 @lru_cache(maxsize=1)
 def _load() -> tuple[types.ModuleType | None, str]:
-    """CuPy and "", or None and the reason why CUDA is unavailable."""
+    """CuPy (or its emulation, if the settings say so) and "", or None and the reason why CUDA is unavailable."""
+    if settings.current().gpu.emulate:
+        logs.warn_once("cuda_emulated", "CUDA is emulated by numpy: a test device (FRAMEJIT_EMULATE_CUDA=1)")
+        return emulated.cupy_module(), ""
     try:
         cupy = importlib.import_module("cupy")
     except ImportError as error:
@@ -39,8 +43,9 @@ class _Backend:
 
     def __init__(self, cupy: Any) -> None:
         self.xp = cupy
+        self.is_emulated = settings.current().gpu.emulate
         self.peaks: dict[int, tuple[int, int]] = {}  # device -> peak bytes in use, peak bytes reserved
-        self.loop = loop_api.ArrayLoop(cupy, importlib.import_module("cupyx.scipy.special"))
+        self.loop = loop_api.ArrayLoop(cupy, emulated.special_module() if self.is_emulated else importlib.import_module("cupyx.scipy.special"))
         _native.set_cuda_array_maker(self._array_of)
 
     def empty(self, spec: TensorSpec) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 
 from eager.base import dtypes
 from eager.base.spec import SpecLike, TensorSpec, preserve_strides
+from eager.optable import array_functions
 from eager.optable import special_kernels as sk
 from eager.optable.declaration import fit, no_derivative
 from eager.optable.gradient_strides import in_rows
@@ -24,9 +25,8 @@ def _in_double(fn: Any) -> Any:
     """A kernel that computes in float64 on the host, for operands of any dtype."""
 
     def kernel(xp: Any, out: Any, *xs: Any) -> None:
-        if xp is not np:
-            raise NotImplementedError(f"{fn.__name__}: no kernel for {xp.__name__} arrays; move the tensor to the CPU")
-        out[...] = fn(*(np.asarray(x, np.float64) if isinstance(x, (np.ndarray, np.generic)) else x for x in xs))
+        hosted = (array_functions.on_host(x) for x in xs)
+        array_functions.from_host(xp, out, fn(*(np.asarray(x, np.float64) if isinstance(x, (np.ndarray, np.generic)) else x for x in hosted)))
 
     return kernel
 

@@ -208,8 +208,14 @@ def _numpy(line: str) -> Callable[..., Any]:
     return getattr(np, line.split("(", 1)[0])  # type: ignore[no-any-return]
 
 
+def _ordered(line: str) -> Callable[..., Any]:
+    """`sort` and `argsort`, which are stable in CuPy."""
+    fn = _numpy(line)
+    return lambda a, axis=-1, kind=None: fn(a, axis=axis, kind="stable")
+
+
 FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
-    **dict(_function(line, _numpy(line)) for line in _lines(_REDUCTIONS + _FUNCTIONS + _CREATION) if line),
+    **dict(_function(line, _ordered(line) if line.startswith(("sort(", "argsort(")) else _numpy(line)) for line in _lines(_REDUCTIONS + _FUNCTIONS + _CREATION) if line),
     **dict(_waiting(line, _numpy(line)) for line in _lines(_WAITING)),
     **dict(_view(line, _numpy(line)) for line in _lines(_VIEWS)),
 }

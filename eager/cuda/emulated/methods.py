@@ -75,7 +75,7 @@ def _setitem(self: ndarray, index: Any, value: Any) -> None:
 
 
 _SCATTERED: dict[str, tuple[Any, str]] = {
-    "add": (np.add, "iIlLqQefdFD"), "sub": (np.subtract, "iIlLqQefdFD"), "max": (np.maximum, "iIlLqQfd"), "min": (np.minimum, "iIlLqQfd"),
+    "add": (np.add, "iILQefd"), "sub": (np.subtract, "iILQ"), "max": (np.maximum, "iILQfd"), "min": (np.minimum, "iILQfd"),
     "and": (np.bitwise_and, "iIlLqQ"), "or": (np.bitwise_or, "iIlLqQ"), "xor": (np.bitwise_xor, "iIlLqQ"),
 }  # fmt: skip
 
@@ -83,7 +83,7 @@ _SCATTERED: dict[str, tuple[Any, str]] = {
 def _scatter_op(self: ndarray, slices: Any, value: Any, op: str) -> None:
     """Combine values into elements, each index in turn. Raises: TypeError for a dtype without atomic operations."""
     ufunc, codes = _SCATTERED[op]
-    if self.dtype.char not in codes or (op in ("add", "sub", "max", "min") and self.dtype.char in "lq"):
+    if self.dtype.char not in codes:
         raise TypeError(f"scatter_{op} does not support {self.dtype}")
     parts, target, source = _checked(slices), self._host, as_host(value)
     submit(lambda: ufunc.at(target, _wrapped(parts, target.shape), np.asarray(source).astype(target.dtype)))

@@ -65,6 +65,9 @@ def mem_get_info() -> tuple[int, int]:
     return memory.DEVICE_BYTES - memory.pool.total_bytes(), memory.DEVICE_BYTES
 
 
+ndarray.device = property(lambda self: Device(0))  # type: ignore[attr-defined]
+
+
 def _properties(device: int) -> dict[str, Any]:
     Device(device)
     return dict(_PROPERTIES)

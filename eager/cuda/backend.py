@@ -16,7 +16,7 @@ from typing import Any
 from eager import _native
 from eager.base import dtypes, logs, settings
 from eager.base.device import device as _device_type
-from eager.base.spec import TensorSpec
+from eager.base.spec import TensorSpec, contiguous_strides
 from eager.cuda import emulated
 from eager.optable import loop_api, memory
 
@@ -65,9 +65,12 @@ class _Backend:
 
     def from_array(self, a: Any) -> Any:
         d = dtypes.from_numpy(a.dtype)
-        a = self.xp.ascontiguousarray(a)
-        storage = _native.storage_from_memory(a.data.ptr, a.nbytes, a, 1, a.device.id)
-        return _native.new_tensor(None, storage, d.code, a.shape, tuple(s // a.itemsize for s in a.strides))
+        if any(s < 0 or s % a.itemsize for s in a.strides):
+            a = a.copy("C")
+        span = 0 if a.size == 0 else a.itemsize + sum((n - 1) * s for n, s in zip(a.shape, a.strides, strict=True))
+        storage = _native.storage_from_memory(a.data.ptr, span, a, 1, a.device.id)
+        strides = tuple(s // a.itemsize for s in a.strides) if a.size else contiguous_strides(a.shape)
+        return _native.new_tensor(None, storage, d.code, a.shape, strides)
 
     def _array_of(self, t: Any) -> Any:
         """A CuPy array that shares the tensor's memory."""

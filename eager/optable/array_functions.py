@@ -4,6 +4,7 @@ Every function takes the array module first. Does not depend on ops.
 """
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,23 @@ def reduce_xor(xp: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
             y = xp.concatenate([y[:half] ^ y[half : 2 * half], y[2 * half :]])
         x = xp.moveaxis(y if y.shape[0] else xp.zeros((1, *y.shape[1:]), y.dtype), 0, axis)
     return x if keepdims else x.reshape(tuple(n for i, n in enumerate(x.shape) if i not in {a % x.ndim for a in axes}))
+
+
+def hosted(kernel: Any) -> Any:
+    """A kernel that computes on the host. On CUDA its arguments are copied there, and its results back."""
+
+    @functools.wraps(kernel)
+    def run(xp: Any, out: Any, *args: Any) -> None:
+        if xp is np:
+            kernel(np, out, *args)
+            return
+        outs = out if isinstance(out, tuple) else (out,)
+        made = tuple(np.empty(o.shape, o.dtype) for o in outs)
+        kernel(np, made if isinstance(out, tuple) else made[0], *map(on_host, args))
+        for o, values in zip(outs, made, strict=True):
+            from_host(xp, o, values)
+
+    return run
 
 
 _ATOMIC = {"add": "ifdIL", "maximum": "ifdIL", "minimum": "ifdIL"}  # dtypes with atomic operations on CUDA, by character code

@@ -44,7 +44,8 @@ def ordered_ops() -> list[str]:
 
 def to_cuda(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments with tensors, and the device of a creation op, on CUDA."""
-    moved = map_tensors(lambda t: t.to("cuda"), args)
+    copies: dict[int, Any] = {}  # a tensor that occurs twice stays one tensor
+    moved = map_tensors(lambda t: copies.setdefault(id(t), t.to("cuda")), args)
     return tuple(eager.device("cuda", 0) if p.type.startswith("device") and _creates(op) else a
                  for p, a in zip(op.schema.params, moved, strict=True))  # fmt: skip
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import TextIO
 
 import eager
+from eager.base import settings
 from tests.cuda.checks import Check, checks_of, ordered_ops
 
 
@@ -69,6 +70,7 @@ def main() -> int:
     parser.add_argument("ops", nargs="*", help="names of ops; all by default")
     options = parser.parse_args()
     faulthandler.enable()
+    settings.assign(debug_full_traceback=True)
     if not eager.cuda.is_available():
         print(f"no CUDA device: {eager.cuda.why_not_available()}", file=sys.stderr)
         return 2

@@ -46,7 +46,8 @@ class _Backend:
         self.xp = cupy
         self.is_emulated = settings.current().gpu.emulate
         self.peaks: dict[int, tuple[int, int]] = {}  # device -> peak bytes in use, peak bytes reserved
-        self.loop = loop_api.ArrayLoop(cupy, emulated.special_module() if self.is_emulated else importlib.import_module("cupyx.scipy.special"))
+        special = emulated.special_module() if self.is_emulated else importlib.import_module("cupyx.scipy.special")
+        self.loop = loop_api.ArrayLoop(cupy, special)
         _native.set_cuda_array_maker(self._array_of)
 
     def empty(self, spec: TensorSpec) -> Any:

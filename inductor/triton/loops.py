@@ -224,7 +224,7 @@ class _Function:
             assert isinstance(local.size, int)
             names = [self.out.name("l") for _ in range(local.size)]
         elif local.size != 1:
-            shape = tuple(tile_size(local.size) if d == along else n for d, n in enumerate(outer))
+            shape = tuple(dict(along or ()).get(d, n) for d, n in enumerate(outer))
         self.out.use(math.prod(shape))
         for name in names:
             self.out.line(f"{name} = tl.full({list(shape)}, 0, {type_of(local.dtype)})")

@@ -41,9 +41,8 @@ from inductor.artifact.format import (
     Spec,
 )
 from inductor.base import records
-from inductor.base.build import build
 from inductor.base.request import Knobs
-from inductor.base.toolchain import CompileError, Toolchain, compile_workers
+from inductor.base.toolchain import CompileError, Toolchain, build, compile_workers
 from inductor.cpp import gemm
 from inductor.cpp.gemm import GemmChoice, Request
 from inductor.cpp.gemm_problem import GemmProblem

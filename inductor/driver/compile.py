@@ -40,7 +40,6 @@ from inductor.loops.refusal import Refusal as LoopRefusal
 from inductor.loops.steps import to_text
 from inductor.lowering import lower
 from inductor.plan.attention import fuse_attention
-from inductor.plan.bundles import LoopNest, in_memory, loop_nest, row_local
 from inductor.plan.in_place import in_place
 from inductor.plan.kernels import (
     Scheduled,
@@ -54,7 +53,18 @@ from inductor.plan.kernels import (
     scatter_kernel,
 )
 from inductor.plan.memory import lifetimes, plan_arena
-from inductor.plan.schedule import SCHEDULE, Nest, Schedule, Single, Step, schedule
+from inductor.plan.schedule import (
+    SCHEDULE,
+    LoopNest,
+    Nest,
+    Schedule,
+    Single,
+    Step,
+    in_memory,
+    loop_nest,
+    row_local,
+    schedule,
+)
 
 LOOPS: Final = logs.artifact("loops")
 _FAIL: Final = "rt->fail(rt, (int)FJ_CHECKS[0] - 1, FJ_CHECKS[1]);"

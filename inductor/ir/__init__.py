@@ -1,1 +1,1 @@
-"""The loop IR: `definitions` (start there) with `values` and `layout`, `sizes`, `inline`."""
+"""The loop IR: `definitions` (start there) with `values`, `sizes` (and layouts), `inline`."""

@@ -49,16 +49,10 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from fxir.expr import rules as E
 from fxir.symbols.shapes import SymbolSource
-from inductor.ir.layout import (
-    Layout as Layout,
-)
-from inductor.ir.layout import (
-    Ref as Ref,
-)
-from inductor.ir.layout import (
-    row_major as row_major,
-)
+from inductor.ir.sizes import Layout as Layout
+from inductor.ir.sizes import Ref as Ref
 from inductor.ir.sizes import Size, nominal, product
+from inductor.ir.sizes import row_major as row_major
 from inductor.ir.values import (
     ARITHMETIC as ARITHMETIC,
 )

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, product
-from inductor.plan.bundles import LoopNest
-from inductor.plan.schedule import Schedule
+from inductor.plan.schedule import LoopNest, Schedule
 
 
 class Objection(NamedTuple):

@@ -11,7 +11,7 @@ import pytest
 import eager as torch
 from eager import nn
 from eager.base import settings
-from inductor.base import build
+from inductor.base import toolchain
 from tests.dynamic.support import assert_same
 
 
@@ -62,14 +62,14 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_a_change_of_layout_leaves_no_divisions(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     sources: list[str] = []
-    compile_one = build.run_compiler
+    compile_one = toolchain.run_compiler
 
     def run(command: Sequence[str], source: Path | None, timeout_s: float | None = None) -> str:
         if source is not None:
             sources.append(source.read_text())
         return compile_one(command, source, timeout_s)
 
-    monkeypatch.setattr(build, "run_compiler", run)
+    monkeypatch.setattr(toolchain, "run_compiler", run)
     make, inputs = MODELS[name]
     model = make()
     made = torch.compile(model, dynamic=True)

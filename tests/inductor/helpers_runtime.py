@@ -9,7 +9,7 @@ from typing import Any
 from eager import Tensor
 from inductor.artifact.format import RUNTIME_ABI, Allocation, ArtifactPlan, NativeSegment, NewOutput, SourceUnit, Spec
 from inductor.base import toolchain
-from inductor.base.build import build
+from inductor.base.toolchain import build
 from inductor.runtime import loader
 
 PRELUDE = RUNTIME_ABI + '\n#define EXPORT extern "C" __attribute__((visibility("default")))\n'

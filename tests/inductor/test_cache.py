@@ -18,7 +18,7 @@ from inductor.artifact import cache
 from inductor.artifact.cache import Cache, Key
 from inductor.artifact.format import ArtifactPlan
 from inductor.base import toolchain
-from inductor.base.build import build
+from inductor.base.toolchain import build
 from tests.inductor.helpers_runtime import affine_plan, affine_source
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,7 +14,7 @@ from eager.base import machine as host
 from eager.base import settings
 from inductor.artifact.format import Allocation, ArtifactPlan, NativeSegment, NewOutput, Pack, SourceUnit, Spec
 from inductor.base import toolchain
-from inductor.base.build import build
+from inductor.base.toolchain import build
 from inductor.cpp import gemm
 from inductor.cpp.gemm import GemmChoice, Request
 from inductor.cpp.gemm_problem import GemmProblem, pack_function

@@ -12,8 +12,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inductor.base.build import build
-from inductor.base.toolchain import toolchain
+from inductor.base.toolchain import build, toolchain
 from inductor.cpp.kernel import Place
 from inductor.cpp.loops import print_kernel
 from inductor.cpp.prelude import prelude

@@ -19,9 +19,8 @@ from eager.nn import functional as F
 from fxir.trace.trace import trace
 from inductor.loops.steps import to_text
 from inductor.lowering import lower
-from inductor.plan.bundles import in_memory, loop_nest, row_local
 from inductor.plan.heuristics import schedule_step
-from inductor.plan.schedule import Nest, schedule
+from inductor.plan.schedule import Nest, in_memory, loop_nest, row_local, schedule
 
 FILE: Final = Path(__file__).with_name("golden_loops.txt")
 X, Y, B = torch.zeros(48, 80), torch.zeros(48, 80), torch.zeros(80)

@@ -17,7 +17,7 @@ from inductor.loops.apply import apply
 from inductor.loops.build import build
 from inductor.loops.steps import Cut
 from inductor.loops.tree import Kernel, Loop, Store
-from inductor.plan.pieces import cuts, line
+from inductor.plan.heuristics import cuts, line
 
 
 def _numbers(*shape: int, seed: int = 0) -> torch.Tensor:

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from eager.optable import loop_api
-from inductor.base.build import build
-from inductor.base.toolchain import toolchain
+from inductor.base.toolchain import build, toolchain
 from inductor.cpp.prelude import prelude
 from inductor.cpp.vector_math import forms_used
 

@@ -17,8 +17,7 @@ from eager.base import settings
 from inductor import _native
 from inductor.artifact.format import SourceUnit
 from inductor.base import toolchain
-from inductor.base.build import build
-from inductor.base.toolchain import CompileError
+from inductor.base.toolchain import CompileError, build
 from tests.inductor.helpers_runtime import PRELUDE, affine_source
 
 BROKEN = SourceUnit("broken", "int f( { return 1; }")

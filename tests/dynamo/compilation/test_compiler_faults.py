@@ -35,7 +35,7 @@ FAULTS = [
     ("inductor.driver.compile", "schedule", GRAPH),
     ("inductor.driver.compile", "print_kernel", GRAPH),
     ("inductor.driver.compile", "plan_arena", GRAPH),
-    ("inductor.base.build", "run_compiler", GRAPH),
+    ("inductor.base.toolchain", "run_compiler", GRAPH),
     ("inductor.runtime.loader", "load", GRAPH),
 ]
 

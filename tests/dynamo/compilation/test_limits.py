@@ -18,7 +18,7 @@ from fxir.base.options import CompileOptions, GraphKind
 from fxir.ir.graph_module import GraphModule
 from fxir.region.aot import aot_compile
 from inductor.base import toolchain
-from inductor.base.build import build
+from inductor.base.toolchain import build
 from tests.dynamo.api.test_compiler_names import CompileCounter
 
 

@@ -27,6 +27,8 @@ from inductor.loops.steps import Schedule as LoopSchedule
 from inductor.loops.steps import to_text
 from inductor.loops.tree import Kernel
 from inductor.lowering import lower
+from inductor.plan.attention import fuse_attention
+from inductor.plan.gpu_attention import schedule_attention
 from inductor.plan.gpu_schedule import schedule_gpu
 from inductor.plan.heuristics import schedule_product
 from inductor.plan.memory import lifetimes, plan_arena
@@ -130,7 +132,7 @@ def lower_to_cuda(graph: Graph, target: Target = SM_90, precision: str = "ieee")
 
     Raises: NeedsStatic if a stage needs a symbol as an int; Unprintable for a kernel without a Triton form.
     """
-    return _Planner(schedule(_with_casts(lower(graph))), target, Options(precision=precision)).plan()
+    return _Planner(schedule(_with_casts(fuse_attention(lower(graph)))), target, Options(precision=precision)).plan()
 
 
 def _with_casts(program: ir.Program) -> ir.Program:
@@ -203,6 +205,10 @@ class _Planner:
                 continue
             if member is not None and isinstance(member.definition, ir.Contraction):
                 steps += self._product(i, member)
+                continue
+            if member is not None and isinstance(member.definition, ir.Attention):
+                for kernel in schedule_attention(_members(step), self.dtypes, self.target):
+                    steps += self._launches([m for m in _members(step) if m.name in kernel.dtypes], kernel)
                 continue
             if member is not None and isinstance(member.definition, ir.Extern):
                 if member.definition.call not in calls:
@@ -325,7 +331,7 @@ class _Planner:
 
 
 def _members(step: Nest | Single) -> list[ir.Buffer]:
-    return [step.member] if isinstance(step, Single) else list(step.members)
+    return list(step.members)
 
 
 def _touched(step: Step) -> set[str]:

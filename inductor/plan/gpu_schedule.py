@@ -74,7 +74,12 @@ class _Scheduler(Scheduler):
 
 
 def schedule_gpu(kernel: Kernel, target: Target = SM_90, choice: Choice = DEFAULT) -> tuple[Kernel, Schedule]:
-    """The plain loops of a kernel as programs over tiles. Temporary buffers become registers where a tile holds them."""
+    """The plain loops of a kernel as programs over tiles. Temporary buffers become registers where a tile holds them.
+
+    Loops that are programs over tiles already stay.
+    """
+    if kernel.body and all(isinstance(x, Loop) and x.kind == "grid" for x in kernel.body):
+        return kernel, ()
     kept: frozenset[str] = frozenset()
     while True:
         s = _Scheduler(kernel, [], target, kept, choice)

@@ -302,6 +302,30 @@ def loops_of(block: Block) -> dict[str, Loop]:
     return {s.axis.name: s for s in walk(block) if isinstance(s, Loop)}
 
 
+def find_loop(kernel: Kernel, name: str) -> Loop:
+    """The loop over the axis `name`, which exists."""
+    return loops_of(kernel.body)[name]
+
+
+def loop_made_of(kernel: Kernel, name: str) -> Loop:
+    """The loop `name`, or the loop that was made of it and others."""
+    parts = set(name.split("."))
+    return next(x for x in loops_of(kernel.body).values() if parts <= set(x.axis.name.split(".")))
+
+
+def loops_in(block: Block) -> list[Loop]:
+    """The loops of a block, apart from the locals around them."""
+    return [x for s in block for x in (loops_in(s.body) if isinstance(s, Allocate) else [s]) if isinstance(x, Loop)]
+
+
+def chain_of(loop: Loop) -> list[Loop]:
+    """The loop and the loops that are each the whole body of the one before."""
+    chain = [loop]
+    while len(chain[-1].body) == 1 and isinstance(chain[-1].body[0], Loop):
+        chain.append(chain[-1].body[0])
+    return chain
+
+
 def axes_of(s: Statement) -> Role:
     """The axes that `s` itself runs through, with their extents."""
     if isinstance(s, Loop):

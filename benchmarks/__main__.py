@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from benchmarks import dynamic, eager, guards, harness, kernels, models, overhead
+from benchmarks import dynamic, eager, guards, harness, kernels, models, overhead, triton
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -29,6 +29,9 @@ def _parser() -> argparse.ArgumentParser:
     command("dynamic", "code for all sizes against code for one size; one compilation against one per size").add_argument(
         "--rounds", type=int, default=15
     )
+    code = command("triton", "the machine code of Triton kernels for GPUs: registers, spills, widest access, matrix instructions")
+    code.add_argument("-k", metavar="TEXT", dest="text", help="only the programs whose name contains TEXT, or those of that group")
+    code.add_argument("--sm", type=int, nargs="+", default=list(triton.TARGETS), choices=list(triton.TARGETS), help="targets")
     for name, text in (
         ("kernels", "graphs of a few ops beside torch.compile, and numpy's copy of the same bytes"),
         ("models", "networks beside torch's best mode, ONNX Runtime and OpenVINO; time and memory"),
@@ -55,6 +58,10 @@ def main() -> int:
         networks = models.measured(**options)
         harness.show(args.name, models.table(networks), networks, conditions, args.json)
         return 0 if not any(row.misses for row in networks) else 1
+    if args.name == "triton":
+        codes = triton.measured(args.text, args.sm)
+        harness.show(args.name, triton.table(codes), codes, conditions, args.json)
+        return 0 if not any(row.faults for row in codes) else 1
     if args.name == "overhead":
         found = overhead.figures(rounds=args.rounds, torch_at=torch_at)
     elif args.name == "eager":

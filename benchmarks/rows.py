@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,18 @@ import eager as torch
 from eager import nn
 
 __all__ = ["Case", "Row", "chosen", "draw", "drawn", "integers"]
+
+
+class _Named(Protocol):
+    """A line of a table."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def group(self) -> str: ...
+
+
+Named = TypeVar("Named", bound=_Named)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,7 +99,7 @@ class Row:
     images: bool = False
 
 
-def chosen(rows: Sequence[Row], text: str | None) -> list[Row]:
+def chosen(rows: Sequence[Named], text: str | None) -> list[Named]:
     """The rows whose name or group contains `text`; all for None. Raises: ValueError if no row does."""
     found = [r for r in rows if text is None or text in r.name or text == r.group]
     if not found:

@@ -9,8 +9,8 @@ abi_version: int
 
 # A number, or that of one of a call's sizes.
 _Size = int | tuple[int]
-# (dtype code, sizes, strides in elements)
-_Layout = tuple[int, tuple[_Size, ...], tuple[_Size, ...]]
+# (dtype code, sizes, strides in elements, index of the CUDA device or -1 for the CPU)
+_Layout = tuple[int, tuple[_Size, ...], tuple[_Size, ...], int]
 
 class Library:
     """A shared library, open as long as this object lives. Raises: OSError if it cannot be loaded."""
@@ -19,17 +19,33 @@ class Library:
     def address(self, name: str) -> int:
         """Of a function. Raises: LookupError if there is none."""
 
+class CudaModule:
+    """Machine code that is loaded on a CUDA device for as long as this object lives.
+
+    Raises: RuntimeError without a driver, or if the device cannot run the code.
+    """
+
+    def __init__(self, image: bytes, device: int = 0) -> None: ...
+    def function(self, name: str, shared_bytes: int) -> int:
+        """The handle of a kernel, which may then use that many bytes of shared memory. Raises: RuntimeError."""
+
+def use_cuda_driver(path: str) -> None:
+    """Use another library in place of libcuda.so.1. Raises: RuntimeError if the driver is in use already."""
+
 class CompiledGraph:
     """A compiled graph: called with its inputs it returns its outputs.
 
-    inputs: a layout each, None for an int. allocations: bytes of each new output buffer. packs: (address, source buffer,
-    nbytes) each. steps: (address, cost_ns) for a native segment; (callable, ((buffer, offset_bytes, layout), ...), numbers
-    of the sizes it gets after the tensors) for an extern call. outputs: (kind, index, offset, layout, literal or None)
-    each, see `enum output_kind` in graph.h. written: inputs that the steps overwrite. single: the only output is returned
-    bare. keep: output tensors that nobody refers to are written again by the next call. checks: (exception, text, size).
+    inputs: a layout each, None for an int. allocations: bytes of each new output buffer. packs: (address, source buffer, nbytes)
+    each. steps: (kind, what it needs), see `enum step_kind`: (address, cost_ns) for a native segment; (callable, ((buffer,
+    offset_bytes, layout), ...), numbers of the sizes it gets after the tensors) for an extern call; (function, grid, threads,
+    shared bytes, ((buffer, offset or size), ...)) for a launch; (target, source, nbytes) for a copy on the device. outputs:
+    (kind, index, offset, layout, literal or None) each, see `enum output_kind` in graph.h. written: inputs that the steps
+    overwrite. single: the only output is returned bare. keep: output tensors that nobody refers to are written again by the next
+    call. checks: (exception, text, size).
 
     symbols: (kind, input, dim, least, greatest) each, see `enum symbol_kind`; n_sizes: how many numbers a call works out,
-    the symbols first; derive: the address of the function that computes the others.
+    the symbols first; derive: the address of the function that computes the others, or a program (`inductor.runtime.size_programs`).
+    device: None for the CPU, else (index, allocate(nbytes) -> storage, stream() -> handle, address of the checks' memory, owner).
     """
 
     artifact: Any
@@ -56,9 +72,12 @@ class CompiledGraph:
         checks: tuple[tuple[type[Exception], str, _Size], ...],
         symbols: tuple[tuple[int, int, int, int, int], ...],
         n_sizes: int,
-        derive: int,
+        derive: int | tuple[int, ...],
+        device: tuple[int, Any, Any, int, Any] | None,
     ) -> None: ...
     def __call__(self, *inputs: Tensor | int) -> Any:
         """Raises: TypeError or RuntimeError for inputs of another number or layout; what an extern call raises."""
+    def raise_failed(self) -> None:
+        """Raise the error of a check that failed on the device in an earlier call."""
     def release(self) -> None:
         """Drop kept outputs and packed weights; they come back as needed."""

@@ -229,6 +229,9 @@ class Gpu:
 
     arch: int = _setting("FRAMEJIT_GPU_ARCH", 0, _count, "Compute capability to compile for (90: sm_90); 0: the GPU's.")
     compile_workers: int = _setting("FRAMEJIT_GPU_WORKERS", 0, _count, "Triton compilations run at once; 0: the cores.")
+    emulate: bool = _setting(
+        "FRAMEJIT_EMULATE_CUDA", False, _flag, "For tests: numpy plays the part of a CUDA device; read at the first use of CUDA."
+    )
 
 
 @dataclass(frozen=True, slots=True)

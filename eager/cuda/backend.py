@@ -8,21 +8,26 @@ from __future__ import annotations
 import contextlib
 import importlib
 import types
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 from eager import _native
-from eager.base import dtypes
+from eager.base import dtypes, logs, settings
 from eager.base.device import device as _device_type
-from eager.base.spec import TensorSpec
+from eager.base.spec import TensorSpec, contiguous_strides
+from eager.cuda import emulated
 from eager.optable import loop_api, memory
 
 
 @lru_cache(maxsize=1)
 def _load() -> tuple[types.ModuleType | None, str]:
-    """CuPy and "", or None and the reason why CUDA is unavailable."""
+    """CuPy (or its emulation, if the settings say so) and "", or None and the reason why CUDA is unavailable."""
+    if settings.current().gpu.emulate:
+        logs.warn_once("cuda_emulated", "CUDA is emulated by numpy: a test device (FRAMEJIT_EMULATE_CUDA=1)")
+        return emulated.cupy_module(), ""
     try:
         cupy = importlib.import_module("cupy")
     except ImportError as error:
@@ -37,11 +42,18 @@ def _load() -> tuple[types.ModuleType | None, str]:
 class _Backend:
     """The functions with which the op table runs kernels on CUDA memory. See `memory.set_cuda_backend`."""
 
+    is_emulated = False
+
     def __init__(self, cupy: Any) -> None:
         self.xp = cupy
+        self.is_emulated = settings.current().gpu.emulate
         self.peaks: dict[int, tuple[int, int]] = {}  # device -> peak bytes in use, peak bytes reserved
-        self.loop = loop_api.ArrayLoop(cupy, importlib.import_module("cupyx.scipy.special"))
+        self.loop = loop_api.ArrayLoop(cupy, emulated.special_module() if self.is_emulated else importlib.import_module("cupyx.scipy.special"))
         _native.set_cuda_array_maker(self._array_of)
+
+    def enqueue(self, work: Callable[[], object], tensors: Sequence[Any]) -> None:
+        """Put work of the host into the queue of the current stream. tensors: whose memory it uses, kept until it has run."""
+        raise NotImplementedError("a real device runs kernels, not functions of the host")
 
     def empty(self, spec: TensorSpec) -> Any:
         index = spec.device.index or 0
@@ -60,9 +72,12 @@ class _Backend:
 
     def from_array(self, a: Any) -> Any:
         d = dtypes.from_numpy(a.dtype)
-        a = self.xp.ascontiguousarray(a)
-        storage = _native.storage_from_memory(a.data.ptr, a.nbytes, a, 1, a.device.id)
-        return _native.new_tensor(None, storage, d.code, a.shape, tuple(s // a.itemsize for s in a.strides))
+        if any(s < 0 or s % a.itemsize for s in a.strides):
+            a = a.copy("C")
+        span = 0 if a.size == 0 else a.itemsize + sum((n - 1) * s for n, s in zip(a.shape, a.strides, strict=True))
+        storage = _native.storage_from_memory(a.data.ptr, span, a, 1, a.device.id)
+        strides = tuple(s // a.itemsize for s in a.strides) if a.size else contiguous_strides(a.shape)
+        return _native.new_tensor(None, storage, d.code, a.shape, strides)
 
     def _array_of(self, t: Any) -> Any:
         """A CuPy array that shares the tensor's memory."""
@@ -125,9 +140,30 @@ def device(device: Any) -> Iterator[None]:
         yield
 
 
+class Checked(Protocol):
+    """Code whose kernels note failures, such as an index out of range, in memory of the host."""
+
+    def raise_failed(self) -> None: ...
+
+
+_checked: weakref.WeakSet[Checked] = weakref.WeakSet()
+
+
+def at_synchronize(code: Checked) -> None:
+    """Ask `code` for failures at each synchronisation, for as long as it lives."""
+    _checked.add(code)
+
+
+def raise_failures() -> None:
+    """Raise the error of a kernel that failed, if there is one. Its work must be done."""
+    for code in tuple(_checked):
+        code.raise_failed()
+
+
 def synchronize(device: Any = None) -> None:
-    """Wait for all work on the device."""
+    """Wait for all work on the device. Raises: the error of a compiled kernel that failed, such as IndexError."""
     backend().xp.cuda.Device(index_of(device)).synchronize()
+    raise_failures()
 
 
 def get_device_name(device: Any = None) -> str:

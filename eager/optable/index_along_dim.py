@@ -19,6 +19,7 @@ from eager.base.spec import (
     common_device,
     normalize_dim,
 )
+from eager.optable import array_functions
 from eager.optable.declaration import zeros
 from eager.optable.index_kernels import add_rows, at_least_1d, begin, check_positions
 from eager.optable.precision import PROMOTE_ON_CPU
@@ -52,7 +53,7 @@ def _index_select(xp: Any, out: Any, x: Any, dim: int, index: Any) -> None:
     dim %= x.ndim
     check_positions(index, x.shape[dim], dim, IndexError, text="index out of range in self")
     if out.size:
-        xp.take(x, index, axis=dim, out=out, mode="wrap")
+        array_functions.take(xp, out, x, index, dim)
 
 
 def _index_select_samples(make: Any) -> Iterator[tuple[Any, ...]]:

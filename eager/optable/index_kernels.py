@@ -10,6 +10,7 @@ from eager.base import float8
 from eager.base.spec import (
     contiguous_strides,
 )
+from eager.optable import array_functions
 
 
 def at_least_1d(a: Any) -> Any:
@@ -45,12 +46,7 @@ def combine_at(xp: Any, how: str, out: Any, index: Any, src: Any) -> None:
     wide = _wide(out)
     target = out if wide == out.dtype else out.astype(wide)
     source = src.astype(wide, copy=False)
-    if xp is np:
-        getattr(np, how).at(target, index, source)
-    else:
-        import cupyx  # type: ignore[import-not-found]
-
-        {"add": cupyx.scatter_add, "maximum": cupyx.scatter_max, "minimum": cupyx.scatter_min}[how](target, index, source)
+    array_functions.combine_at(xp, how, target, index, source)
     if target is not out:
         float8.store(xp, out, target)
 

@@ -18,6 +18,7 @@ from eager.base.spec import (
     common_device,
     elementwise_strides,
 )
+from eager.optable import array_functions
 from eager.optable.declaration import sum_to, zeros
 from eager.optable.index_kernels import add_rows, begin, check_positions
 from eager.optable.precision import PROMOTE_ON_CUDA
@@ -90,7 +91,7 @@ def _index(xp: Any, out: Any, x: Any, indices: Sequence[Any]) -> None:
     key = _key(x, indices)
     at = [i for i, t in enumerate(indices) if t is not None]
     if len(at) == 1 and out.flags.c_contiguous:
-        xp.take(x, indices[at[0]], axis=at[0], out=out, mode="wrap")
+        array_functions.take(xp, out, x, indices[at[0]], at[0])
     else:
         xp.copyto(out, x[key])
 
@@ -200,7 +201,7 @@ def _embedding(xp: Any, out: Any, weight: Any, indices: Any, padding_idx: int) -
         raise RuntimeError("index_select(): self indexing axis dim should be positive")
     check_positions(indices, weight.shape[0], 0, IndexError, text="index out of range in self")
     if out.size:
-        xp.take(weight, indices, axis=0, out=out, mode="wrap")
+        array_functions.take(xp, out, weight, indices, 0)
 
 
 EMBEDDING = declare("embedding(Tensor weight, Tensor indices, int padding_idx=-1) -> Tensor", Kind.INDEXED, fallible=True, float8=True,

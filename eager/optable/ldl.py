@@ -13,6 +13,7 @@ import numpy as np
 
 from eager.base import dtypes
 from eager.base.spec import SpecLike, TensorSpec
+from eager.optable.array_functions import hosted
 from eager.optable.linalg import check_matrix, check_square
 from eager.optable.registry import Kind
 from eager.optable.table import declare
@@ -82,6 +83,7 @@ def _factor_one(a: Any, pivots: Any, hermitian: bool) -> int:
     return info
 
 
+@hosted
 def _factor(xp: Any, out: Any, x: Any, hermitian: bool) -> None:
     n = x.shape[-1]
     matrices = np.array(np.tril(x)).reshape(math.prod(x.shape[:-2]), n, n)
@@ -139,6 +141,7 @@ def _solve_one(a: Any, pivots: list[int], b: Any, conj: Any) -> None:
         b[[to, at]] = b[[at, to]]
 
 
+@hosted
 def _solve(xp: Any, out: Any, x: Any, pivots: Any, other: Any, hermitian: bool) -> None:
     conj: Any = np.conj if hermitian else (lambda z: z)
     n, count = x.shape[-1], math.prod(x.shape[:-2])

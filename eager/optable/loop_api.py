@@ -85,6 +85,11 @@ def native_unary(name: str, x: Any) -> Any:
     return out.astype(x.dtype, copy=False)
 
 
+def _kind(x: Any) -> str:
+    """The kind of dtype of an array of either device, or of a number."""
+    return str(x.dtype.kind if hasattr(x, "dtype") else np.asarray(x).dtype.kind)
+
+
 class ArrayLoop:
     """The protocol over numpy or CuPy arrays: `xp` is the module, `special` its scipy.special, if any."""
 
@@ -105,13 +110,13 @@ class ArrayLoop:
 
     def remainder(self, x: Any, y: Any) -> Any:
         """x modulo y with the sign of y; of floats, a zero has the sign of x, as torch's."""
-        if np.asarray(x).dtype.kind != "f" and np.asarray(y).dtype.kind != "f":
+        if _kind(x) != "f" and _kind(y) != "f":
             return self.xp.remainder(x, y)
         m = self.xp.fmod(x, y)
         return self.xp.where((m != 0) & ((m < 0) != (self.xp.asarray(y) < 0)), m + y, m)
 
     def truncdiv(self, x: Any, y: Any) -> Any:
-        return self.xp.trunc(x / y) if np.asarray(x).dtype.kind == "f" else (x - self.xp.fmod(x, y)) // y
+        return self.xp.trunc(x / y) if _kind(x) == "f" else (x - self.xp.fmod(x, y)) // y
 
     def cast(self, x: Any, to: dtype) -> Any:
         return float8.cast(np.asarray(x), to.numpy) if self.xp is np else x.astype(to.numpy)

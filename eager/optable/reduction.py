@@ -12,6 +12,7 @@ from eager.base import dtypes
 from eager.base.dtypes import scalar_name
 from eager.base.spec import SpecLike, TensorSpec, contiguous_strides, preserve_strides
 from eager.base.symint import times_ratio
+from eager.optable import array_functions
 from eager.optable.gradient_strides import laid_out
 from eager.optable.precision import FLOAT32_ON_CUDA, FLOAT32_UNLESS_ASKED, Policy, Precision
 from eager.optable.registry import Kind
@@ -354,7 +355,7 @@ def _hash_meta(x: SpecLike, dims: Sequence[int], keepdim: bool) -> TensorSpec:
 
 def _hash(xp: Any, out: Any, x: Any, dims: Sequence[int], keepdim: bool) -> None:
     wide = x.astype(np.int64 if x.dtype.kind in "biu" else np.float64).view(np.uint64)
-    xp.copyto(out, xp.bitwise_xor.reduce(wide, axis=tuple(dims), keepdims=keepdim))
+    xp.copyto(out, array_functions.reduce_xor(xp, wide, tuple(dims), keepdim))
 
 
 # The exclusive or of the bits of elements, widened to 64.

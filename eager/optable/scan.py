@@ -9,6 +9,7 @@ import numpy as np
 
 from eager.base import dtypes
 from eager.base.spec import SpecLike, TensorSpec, normalize_dim
+from eager.optable import array_functions
 from eager.optable.declaration import cast_to, zeros
 from eager.optable.index_kernels import at_least_1d
 from eager.optable.precision import FLOAT32_UNLESS_ASKED
@@ -108,13 +109,13 @@ def _running_extreme(name: str, reaches: str) -> Any:
         x, values, at = at_least_1d(x), at_least_1d(out[0]), at_least_1d(out[1])
         if not x.size:
             return
-        found = getattr(xp, name).accumulate(x, axis=dim)
+        found = array_functions.accumulate(xp, name, x, dim)
         xp.copyto(values, found)
         shape = [-1 if i == dim else 1 for i in range(x.ndim)]
         here = xp.arange(x.shape[dim]).reshape(shape)
         # the last position that reaches the extreme so far; a NaN reaches every later extreme
         hit = getattr(xp, reaches)(x, found) | (x != x)
-        xp.copyto(at, xp.maximum.accumulate(xp.where(hit, here, 0), axis=dim))
+        xp.copyto(at, array_functions.accumulate(xp, "maximum", xp.where(hit, here, 0), dim))
 
     return kernel
 
@@ -136,7 +137,7 @@ def _logcumsumexp(xp: Any, out: Any, x: Any, dim: int) -> None:
         top = xp.where(xp.isfinite(top), top, 0)
         xp.copyto(out, xp.log(xp.cumsum(xp.exp(x - top), axis=dim)) + top, casting="unsafe")
         return
-    xp.copyto(out, xp.logaddexp.accumulate(x.astype(_accumulator(x.dtype), copy=False), axis=dim), casting="unsafe")
+    xp.copyto(out, array_functions.accumulate(xp, "logaddexp", x.astype(_accumulator(x.dtype), copy=False), dim), casting="unsafe")
 
 
 def _logcumsumexp_vjp(g: Any, x: Any, y: Any, dim: int) -> Any:

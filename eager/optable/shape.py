@@ -150,10 +150,7 @@ def _strided(a: Any, sizes: Sequence[int], strides: Sequence[int], start: int) -
         bits = a.view(f"V{a.itemsize}")  # numpy's array interface has no name for some of ml_dtypes' types
         flat = np.lib.stride_tricks.as_strided(bits, (start + 1,), (a.itemsize,))[start:]
         return np.lib.stride_tricks.as_strided(flat, tuple(sizes), tuple(s * a.itemsize for s in strides)).view(a.dtype)
-    from cupy.lib import stride_tricks
-
-    flat = stride_tricks.as_strided(a, (start + 1,), (a.itemsize,))[start:]
-    return stride_tricks.as_strided(flat, tuple(sizes), tuple(s * a.itemsize for s in strides))
+    return type(a)(tuple(sizes), a.dtype, a.data + start * a.itemsize, tuple(s * a.itemsize for s in strides))
 
 
 def _diagonal_scatter(xp: Any, out: Any, x: Any, src: Any, offset: int, dim1: int, dim2: int) -> None:

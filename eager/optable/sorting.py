@@ -12,11 +12,13 @@ import numpy as np
 
 from eager.base import dtypes
 from eager.base.spec import Fresh, SpecLike, TensorSpec, normalize_dim
+from eager.optable import array_functions
 from eager.optable.declaration import zeros
 from eager.optable.index_kernels import at_least_1d
 from eager.optable.reduction import reduced_shape
 from eager.optable.registry import Kind
 from eager.optable.shape import like, row_major
+from eager.optable.sums import widen
 from eager.optable.table import OPS, declare
 
 
@@ -208,7 +210,7 @@ def _mode(xp: Any, out: Any, x: Any, dim: int, keepdim: bool) -> None:
     n = ranked.shape[-1]
     here = xp.arange(n)
     starts = xp.concatenate([xp.ones((*ranked.shape[:-1], 1), bool), ranked[..., 1:] != ranked[..., :-1]], -1)
-    length = here - xp.maximum.accumulate(xp.where(starts, here, 0), axis=-1)
+    length = here - array_functions.accumulate(xp, "maximum", xp.where(starts, here, 0), -1)
     values = xp.take_along_axis(ranked, length.argmax(-1)[..., None], -1)
     same = xp.moveaxis(x, dim, -1) == values
     at = n - 1 - same[..., ::-1].argmax(-1)
@@ -282,6 +284,7 @@ def _searchsorted_meta(sequence: SpecLike, values: Any, right: bool, out_int32: 
 
 def _searchsorted(xp: Any, out: Any, sequence: Any, values: Any, right: bool, out_int32: bool) -> None:
     side = "right" if right else "left"
+    sequence, values = widen(sequence), widen(values) if hasattr(values, "dtype") else values  # CuPy has no search in bfloat16
     if sequence.ndim == 1:
         xp.copyto(out, xp.searchsorted(sequence, values, side), casting="unsafe")
         return
@@ -334,7 +337,7 @@ def _histc(xp: Any, out: Any, x: Any, bins: int, low: float, high: float) -> Non
         raise RuntimeError("bins must be > 0")
     if not (math.isfinite(low) and math.isfinite(high)):
         raise RuntimeError(f"histc: range of [{low}, {high}] is not finite")
-    xp.copyto(out, xp.histogram(x.reshape(-1), bins, (low, high))[0], casting="unsafe")
+    xp.copyto(out, xp.histogram(widen(x).reshape(-1), bins, (low, high))[0], casting="unsafe")
 
 
 HISTC = declare("histc(Tensor x, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", Kind.OPAQUE, fallible=True, kernel=_histc,

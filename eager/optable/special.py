@@ -11,6 +11,7 @@ import numpy as np
 from eager.base import dtypes
 from eager.base.spec import SpecLike, TensorSpec, preserve_strides
 from eager.optable import special_kernels as sk
+from eager.optable.array_functions import hosted
 from eager.optable.declaration import fit, no_derivative
 from eager.optable.gradient_strides import in_rows
 from eager.optable.pointwise import binary, unary
@@ -24,11 +25,9 @@ def _in_double(fn: Any) -> Any:
     """A kernel that computes in float64 on the host, for operands of any dtype."""
 
     def kernel(xp: Any, out: Any, *xs: Any) -> None:
-        if xp is not np:
-            raise NotImplementedError(f"{fn.__name__}: no kernel for {xp.__name__} arrays; move the tensor to the CPU")
         out[...] = fn(*(np.asarray(x, np.float64) if isinstance(x, (np.ndarray, np.generic)) else x for x in xs))
 
-    return kernel
+    return hosted(kernel)
 
 
 # ---- extremes that ignore nan; distances and logarithms of sums ----
@@ -264,6 +263,7 @@ _HERMITE_LIMITS: Final = {4: 128, 8: 512}  # by the size of the result's element
 def _limited(kernel: Any) -> Any:
     """The kernel of a Hermite polynomial: nan for the degrees that torch does not evaluate."""
 
+    @hosted
     def evaluate(xp: Any, out: Any, x: Any, n: Any) -> None:
         kernel(xp, out, x, n)
         limit = _HERMITE_LIMITS.get(out.dtype.itemsize, 128)

@@ -9,6 +9,7 @@ from eager.base import dtypes
 from eager.base.dtypes import dtype
 from eager.base.spec import SpecLike, TensorSpec, contiguous_strides, normalize_dim
 from eager.optable.declaration import sum_to
+from eager.optable.index_kernels import combine_at
 from eager.optable.registry import Kind
 from eager.optable.table import OPS, declare
 
@@ -348,7 +349,7 @@ def _as_strided_backward(xp: Any, out: Any, g: Any, shape: Any, strides: Any, si
     own = positions(shape, strides)
     length = 1 + max(int(read.max()) if read.size else 0, int(own.max()) if own.size else 0)
     flat = xp.zeros(length, out.dtype)
-    xp.add.at(flat, read.reshape(-1), g.reshape(-1))
+    combine_at(xp, "add", flat, read.reshape(-1), g.reshape(-1))
     xp.copyto(out, flat[own])
 
 

@@ -44,7 +44,8 @@ __all__ = [
 
 _LOG = logs.artifact("cache")
 FORMAT = 5
-_MANIFEST, _PLAN, _LIBRARY, _NOTES = "manifest.json", "plan.json", ".so", "notes.txt"
+_MANIFEST, _PLAN, _NOTES = "manifest.json", "plan.json", "notes.txt"
+_LIBRARIES = (".so", ".cubins")  # of the CPU; of a CUDA device
 _STALE_S = 3600.0  # a temporary folder older than this belongs to a process that died
 _COMPARED = 64  # number of entries that a miss is compared with
 _RULES = ("dtypes", "float8", "memory_format", "scalars", "spec")  # of `eager.base`: rules of the op table
@@ -123,7 +124,8 @@ class Entry:
 
     def sources(self) -> dict[str, str]:
         """File name -> text of the generated sources."""
-        return {path.name: path.read_text(errors="replace") for path in sorted(self.folder.glob("*.cpp"))}
+        found = sorted(path for path in self.folder.iterdir() if path.suffix in (".cpp", ".py"))
+        return {path.name: path.read_text(errors="replace") for path in found}
 
     def notes(self) -> list[str]:
         """The compiler's remarks, one a line."""
@@ -169,7 +171,7 @@ def read_entry(folder: Path, key: Key | None) -> Entry:
         plan = ArtifactPlan.from_json(content[_PLAN].decode())
     except (ValueError, TypeError, KeyError) as error:
         raise Untrusted(f"its plan cannot be read ({error})") from None
-    library = next((folder / name for name in files if name.endswith(_LIBRARY)), None)
+    library = next((folder / name for name in files if name.endswith(_LIBRARIES)), None)
     return Entry(folder, plan, library)
 
 
@@ -185,11 +187,11 @@ def _write_entry(
     if library is not None:
         code = library.read_bytes()
         # The loader treats a library with the same path as the same library, even if the file was replaced.
-        content[_digest(code)[:16] + _LIBRARY] = code
+        content[_digest(code)[:16] + library.suffix] = code
     files = [[name, len(data), _digest(data)] for name, data in content.items()]
     manifest = {"format": FORMAT, "key": [list(p) for p in key.parts], "files": files, "made": time.time()}
     content[_MANIFEST] = json.dumps(manifest).encode()
-    content.update({f"{unit.name}.cpp": unit.text.encode() for unit in units})
+    content.update({unit.name + unit.suffix: unit.text.encode() for unit in units})
     content[_NOTES] = "\n".join(notes).encode()
     for name, data in content.items():
         (folder / name).write_bytes(data)

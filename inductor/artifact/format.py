@@ -218,6 +218,49 @@ class ExternCall:
     node: int = -1
 
 
+# The number of the checks among the buffers of a launch: two int64 for each check, which only kernels of a device have as memory.
+CHECKS_BUFFER = -2
+
+
+@dataclass(frozen=True, slots=True)
+class KernelLaunch:
+    """Runs kernel `kernel` of `plan.kernels` in `grid` programs on the current stream of the plan's device.
+
+    buffers: (index in `bufs`, offset in bytes) for each pointer of the kernel. sizes: the int64 arguments after the pointers.
+    """
+
+    kernel: int
+    buffers: tuple[tuple[int, Size], ...]
+    sizes: tuple[Size, ...]
+    grid: Size
+
+
+@dataclass(frozen=True, slots=True)
+class BufferCopy:
+    """Copies bytes on the plan's device. target, source: (index in `bufs`, offset in bytes)."""
+
+    target: tuple[int, Size]
+    source: tuple[int, Size]
+    nbytes: Size
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceKernel:
+    """A kernel of a device: `nbytes` of machine code from byte `start` of the graph's library.
+
+    threads: of one program. shared_bytes: memory that they share. dtypes: names of the dtypes that the pointers point to. source:
+    Triton's source, in plans for an emulated device, which have no machine code.
+    """
+
+    name: str
+    start: int
+    nbytes: int
+    threads: int
+    shared_bytes: int
+    dtypes: tuple[str, ...]
+    source: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Pack:
     """Values that depend on weights alone, such as a weight in a kernel's layout: `extern "C" void symbol(char** bufs, const
@@ -257,21 +300,23 @@ class DeviceArg:
     text: str
 
 
-Step = NativeSegment | ExternCall
+Step = NativeSegment | ExternCall | KernelLaunch | BufferCopy
 
 
 @dataclass(frozen=True, slots=True)
 class SourceUnit:
-    """One C++ translation unit of the graph's shared object.
+    """One C++ translation unit of the graph's shared object, or the source of a device kernel.
 
-    reusable: other graphs contain exactly this text (the GEMM cores), so its object file is kept and compiled once per machine;
-    its name and symbols depend only on the text. vector_bits: preferred SIMD width, 0 for the machine's widest.
+    suffix: of its file, which names the language. reusable: other graphs contain exactly this text (the GEMM cores), so its object
+    file is kept and compiled once per machine; its name and symbols depend only on the text. vector_bits: preferred SIMD width, 0
+    for the machine's widest.
     """
 
     name: str
     text: str
     reusable: bool = False
     vector_bits: int = 0
+    suffix: str = ".cpp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +326,8 @@ class ArtifactPlan:
     inputs: layouts the code was compiled for; the caller has checked them (guards).
     outputs: how each output of the graph is made, in graph order.
     written_inputs: inputs whose memory the graph writes (their version counters must be incremented).
-    checks: the checks that `rt->fail` reports, by number. symbols, derived: see "sizes" above.
+    checks: the checks that `rt->fail` reports, by number. symbols, derived: see "sizes" above. device: where it runs, "cpu" or
+    "cuda:0"; the library of a plan for CUDA is the machine code of `kernels`, one after the other.
     """
 
     inputs: tuple[Spec | IntInput, ...]
@@ -296,6 +342,7 @@ class ArtifactPlan:
     checks: tuple[Check, ...] = ()
     symbols: tuple[Symbol, ...] = ()
     derived: tuple[Expr, ...] = ()
+    kernels: tuple[DeviceKernel, ...] = ()
     abi: int = field(default=ABI_VERSION)
 
     def input_buffer(self, i: int) -> int:
@@ -360,7 +407,8 @@ class Compiled:
 _CLASSES: dict[str, type] = {
     c.__name__: c
     for c in (Spec, IntInput, Symbol, Allocation, Constant, BufferView, NewOutput, InputAlias, ConstantAlias, ViewOf, Literal,
-              IntOutput, NativeSegment, ExternCall, Pack, Check, DtypeArg, DeviceArg, SourceUnit, ArtifactPlan)
+              IntOutput, NativeSegment, ExternCall, KernelLaunch, BufferCopy, DeviceKernel, Pack, Check, DtypeArg, DeviceArg, SourceUnit,
+              ArtifactPlan)
 }
 _EXPRESSIONS: dict[str, type[Expr]] = {
     c.__name__: c for c in (E.Int, E.Sym, E.Mul, E.FloorDiv, E.Mod, E.Min, E.Max, E.Add)

@@ -17,12 +17,12 @@ import hashlib
 import importlib
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Protocol
 
 from eager._tensor.tensor import Tensor
 from eager.base import logs, settings
@@ -88,9 +88,9 @@ def compile_graph(graph: Graph, kind: GraphKind, options: CompileOptions) -> Com
     """
     clock = _Clock()
     host.configure()
-    tools = toolchain.toolchain()
     store = cache.current()
-    key = _key(graph, kind, options, tools, store)
+    machine = _machine(graph)
+    key = _key(graph, kind, options, machine.key_parts(graph, options, store))
     clock.lap("key")
     entry = store.lookup(key)
     clock.lap("lookup")
@@ -99,11 +99,11 @@ def compile_graph(graph: Graph, kind: GraphKind, options: CompileOptions) -> Com
         loaded = _load_found(store, entry, key, graph, kind, options)
         clock.lap("load")
     if loaded is None:
-        entry = _make(graph, kind, options, tools, key, store, clock)
+        entry = _make(graph, kind, options, machine, key, store, clock)
         loaded = _load(entry, key, graph, kind, options)
         clock.lap("load")
         loaded.artifact = Artifact(key, entry, _constants(graph), "compiled", clock.total_s, _lines(graph))
-    if options.mode == "reduce-overhead" and kind is not GraphKind.FORWARD:
+    if options.mode == "reduce-overhead" and kind is not GraphKind.FORWARD and loaded.artifact.entry.plan.device == "cpu":
         kept = sum(a.nbytes for a in loaded.artifact.entry.plan.allocations)
         _REPLAY.log(
             f"graph {key.digest[:12]}: no CUDA graph on the CPU; its plan is static, and {kept} bytes of outputs and "
@@ -157,6 +157,63 @@ class _Clock:
         return f"{self.total_s * 1e3:.1f} ms ({parts})"
 
 
+# --------------------------------------------------------------------------- the machine
+
+
+class Machine(Protocol):
+    """Where graphs run: the part of a compilation that depends on it."""
+
+    def key_parts(self, graph: Graph, options: CompileOptions, store: Cache) -> dict[str, str]:
+        """The parts of the cache key besides graph and options."""
+
+    def build(
+        self, graph: Graph, kind: GraphKind, options: CompileOptions, store: Cache, folder: Path, lap: Callable[[str], None]
+    ) -> tuple[Compiled, Path | None]:
+        """The compiled graph, and the file in `folder` with its native code. lap: called with the name of each stage that ends."""
+
+
+def _machine(graph: Graph) -> Machine:
+    """The machine of a graph's tensors. Raises: NotImplementedError for tensors on several devices."""
+    devices = {n.info.spec.device for n in graph.in_order() if isinstance(n.info.spec, TensorSpec)}
+    if all(d.type == "cpu" for d in devices):
+        return _Cpu()
+    if len(devices) > 1:
+        raise NotImplementedError(f"inductor: a graph with tensors on {', '.join(sorted(map(str, devices)))}; allowed: one device")
+    found: Machine = importlib.import_module("inductor.driver.cuda_machine").CudaMachine(devices.pop())
+    return found
+
+
+class _Cpu:
+    """This machine's CPU: C++ and its compiler."""
+
+    def __init__(self) -> None:
+        self.tools = toolchain.toolchain()
+
+    def key_parts(self, graph: Graph, options: CompileOptions, store: Cache) -> dict[str, str]:
+        return {
+            "winners": "" if _tuned(options) or not _has_products(graph) else _measured_winners(store),
+            "toolchain": self.tools.key(),
+            "threads": str(host.threads()),
+            "blas": str(host.has_blas()),
+        }
+
+    def build(
+        self, graph: Graph, kind: GraphKind, options: CompileOptions, store: Cache, folder: Path, lap: Callable[[str], None]
+    ) -> tuple[Compiled, Path | None]:
+        request = _request(kind, options, self.tools)
+        compile_ = _compiler()
+        lap("import compiler")
+        if _tuned(options):
+            compiled = _autotuned(graph, kind, request, store, compile_)
+            lap("autotune")
+        else:
+            compiled = _with_winners(store, request, lambda: compile_(graph, kind, request))
+            lap("generate code")
+        library = _build(compiled, folder, request, store)
+        lap("g++")
+        return compiled, library
+
+
 # --------------------------------------------------------------------------- the key
 
 
@@ -178,7 +235,7 @@ def _measured_winners(store: Cache) -> str:
     return f"{len(names)} products, {hashlib.sha256(' '.join(names).encode()).hexdigest()[:16]}"
 
 
-def _key(graph: Graph, kind: GraphKind, options: CompileOptions, tools: Toolchain, store: Cache) -> Key:
+def _key(graph: Graph, kind: GraphKind, options: CompileOptions, parts: Mapping[str, str]) -> Key:
     names = canonical_symbols(graph)
     inputs = ", ".join(_spec_text(renamed(n.info.spec, names)) for n in graph.placeholders)
     return Key.of(
@@ -188,12 +245,9 @@ def _key(graph: Graph, kind: GraphKind, options: CompileOptions, tools: Toolchai
             "kind": kind.value,
             # default and reduce-overhead run the same code: one artifact serves both.
             "mode": "max-autotune" if _tuned(options) else "default",
-            "winners": "" if _tuned(options) or not _has_products(graph) else _measured_winners(store),
             "options": ", ".join(f"{name}={value!r}" for name, value in options.options.items()),
             "compiler": cache.source_digest(),
-            "toolchain": tools.key(),
-            "threads": str(host.threads()),
-            "blas": str(host.has_blas()),
+            **parts,
         }
     )
 
@@ -257,20 +311,10 @@ def _request(kind: GraphKind, options: CompileOptions, tools: Toolchain) -> Requ
 
 
 def _make(
-    graph: Graph, kind: GraphKind, options: CompileOptions, tools: Toolchain, key: Key, store: Cache, clock: _Clock
+    graph: Graph, kind: GraphKind, options: CompileOptions, machine: Machine, key: Key, store: Cache, clock: _Clock
 ) -> Entry:
-    request = _request(kind, options, tools)
-    compile_ = _compiler()
-    clock.lap("import compiler")
-    if _tuned(options):
-        compiled = _autotuned(graph, kind, request, store, compile_)
-        clock.lap("autotune")
-    else:
-        compiled = _with_winners(store, request, lambda: compile_(graph, kind, request))
-        clock.lap("generate code")
     with TemporaryDirectory(prefix="framejit-build-") as folder:
-        library = _build(compiled, Path(folder), request, store)
-        clock.lap("g++")
+        compiled, library = machine.build(graph, kind, options, store, Path(folder), clock.lap)
         plan = _by_position(compiled, graph)
         entry = cache.keep(store, key, plan, library, compiled.units, compiled.notes)
     clock.lap("store")

@@ -18,7 +18,7 @@ from fxir.expr import rules as E
 from fxir.ir.graph import Graph
 from inductor.base.target import SM_90, Target
 from inductor.ir import definitions as ir
-from inductor.ir.sizes import Size, at_least, plain
+from inductor.ir.sizes import Size, at_least, fixed, plain
 from inductor.ir.values import replace_loads
 from inductor.loops.apply import Refusal
 from inductor.loops.build import build
@@ -80,6 +80,11 @@ class Memory:
     dtype: dtype
     nbytes: Size
 
+    @property
+    def number(self) -> int:
+        """Of an input, an output or a constant."""
+        return fixed((self.at,), "the number of a buffer")[0]
+
     def __str__(self) -> str:
         return f"{self.kind} {'+' if self.kind == 'arena' else ''}{self.at}, {self.nbytes} bytes of {self.dtype.name}"
 
@@ -88,10 +93,11 @@ class Memory:
 class CudaPlan:
     """The kernels and steps of one graph for one target.
 
-    memory: of every buffer. arena_bytes: of the one allocation for intermediate buffers. checks: as of the program; two int64 each in
-    the buffer "checks", zero before the first step. symbols: as of the program.
+    program: the definitions that they compute. memory: of every buffer. arena_bytes: of the one allocation for intermediate buffers.
+    checks: as of the program; two int64 each in the buffer "checks", zero before the first step. symbols: as of the program.
     """
 
+    program: ir.Program
     target: Target
     kernels: tuple[TritonKernel, ...]
     steps: tuple[Step, ...]
@@ -210,7 +216,7 @@ class _Planner:
         memory, arena = self._memory(steps)
         kernels = tuple(k for _, k in self.kernels.values())
         outputs = self._held(self.program.outputs)
-        return CudaPlan(self.target, kernels, tuple(steps), memory, arena, outputs, self.program.checks, self.program.symbols)
+        return CudaPlan(self.program, self.target, kernels, tuple(steps), memory, arena, outputs, self.program.checks, self.program.symbols)
 
     def _loops(self, i: int, step: Nest | Single) -> Kernel:
         """The plain loops of a step."""

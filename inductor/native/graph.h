@@ -74,14 +74,67 @@ typedef struct {
     Layout layout;
 } BufferView;
 
+enum step_kind { STEP_SEGMENT = 0, STEP_EXTERN, STEP_LAUNCH, STEP_COPY };
+
+/* An argument of a device kernel: buffer >= 0 is the address `value` bytes into that buffer. */
+enum { ARGUMENT_SIZE = -1, ARGUMENT_CHECKS = -2 }; /* the number `value`; the address of the checks */
+
 typedef struct {
-    SegmentFn segment; /* or NULL: an extern call */
+    int buffer;
+    Size value;
+} Argument;
+
+/* A device kernel: `grid` programs of `threads` threads. After its arguments it gets two null pointers, which Triton's code
+ * reserves for memory that our kernels do not use. */
+typedef struct {
+    void *function;
+    Size grid;
+    unsigned threads, shared_bytes;
+    int narguments;
+    Argument *arguments;
+} Launch;
+
+typedef struct {
+    Argument target, source;
+    Size nbytes;
+} Copy;
+
+typedef struct {
+    enum step_kind kind;
+    SegmentFn segment;
     Size cost_ns;
     PyObject *callable;
     int nviews, nints;
     BufferView *views;
     int *ints; /* numbers of the sizes that the callable gets after the views */
+    Launch launch;
+    Copy copy;
 } Step;
+
+/* A CUDA graph of all steps, valid for these addresses of the buffers. executable: NULL until the addresses come a second time. */
+typedef struct {
+    void *executable;
+    char **addresses;
+    uint64_t last_use;
+} Recording;
+
+enum { MAX_RECORDINGS = 8 };
+
+/* The CUDA device of a graph. */
+typedef struct {
+    int index;
+    PyObject *allocate; /* (nbytes) -> storage on the device */
+    PyObject *stream;   /* () -> handle of the current stream, an int */
+    PyObject *owner;    /* keeps code and checks alive */
+    int64_t *checks;    /* two for each check, which kernels write and the host reads: not zero if it failed, and the value */
+    int has_launches, is_recordable;
+    void *capture_stream;
+    int nrecordings;
+    uint64_t clock;
+    Recording recordings[MAX_RECORDINGS];
+    char *is_copied;              /* by input: its address changes from call to call, so recordings read a copy */
+    StorageObject **input_copies; /* by input, or NULL */
+} Device;
 
 /* A tensor that a pack was made from: its number, and its storage (a weak reference), address and write counters then. */
 typedef struct {
@@ -106,7 +159,10 @@ typedef struct {
     PyObject *checks; /* of (exception class, text, size): what rt->fail reports, by number */
     int ninputs, nallocs, nconstants, npacks, nbuffers, nsteps, noutputs, nwritten, nsymbols, nsizes;
     Symbol *symbols;
-    DeriveFn derive; /* or NULL */
+    DeriveFn derive;  /* or NULL */
+    int64_t *program; /* computes the derived sizes if there is no `derive`; see graph_sizes.c */
+    int nprogram;
+    Device *device;   /* NULL for the CPU */
     Layout *inputs;
     Size *allocs; /* bytes */
     TensorObject **constants;
@@ -135,7 +191,31 @@ static inline int64_t size_value(Size size, const int64_t *sizes)
 const int64_t *layout_dims(const Layout *layout, const int64_t *sizes, int64_t *room);
 int sizes_take(const GraphObject *g, PyObject *const *args, int64_t *sizes);
 
+int sizes_parse_derive(GraphObject *g, PyObject *derive);
+int sizes_check_program(const GraphObject *g);
+
+/* graph_device.c */
+int device_parse(GraphObject *g, PyObject *device);
+int launch_parse(const GraphObject *g, PyObject *spec, Launch *out);
+int copy_parse(const GraphObject *g, PyObject *spec, Copy *out);
+void device_free(GraphObject *g);
+void device_forget(GraphObject *g); /* recordings and copies of inputs; they come back as needed */
+StorageObject *device_alloc(const GraphObject *g, int64_t nbytes);
+int device_stream(const GraphObject *g, void **stream);
+int device_enter(const GraphObject *g, void **before);
+void device_leave(const GraphObject *g, void *before);
+int device_failed_check(GraphObject *g, int64_t *value); /* 1 + the number of a check that failed in an earlier call, or 0 */
+int device_launch(const GraphObject *g, const Launch *launch, char **bufs, const int64_t *sizes, void *stream);
+int device_copy(const GraphObject *g, const Copy *copy, char **bufs, const int64_t *sizes, void *stream);
+int device_copy_bytes(char *target, const char *source, int64_t nbytes, void *stream);
+/* The recording for these addresses; a new recording if these addresses are new. */
+Recording *device_recording(GraphObject *g, char **bufs);
+int device_begin_recording(GraphObject *g, void **stream);
+int device_end_recording(GraphObject *g, Recording *r, int failed);
+int device_replay(const Recording *r, void *stream);
+
 /* graph_call.c */
+int graph_raise_pending(GraphObject *g);
 PyObject *graph_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames);
 
 #endif

@@ -59,19 +59,19 @@ static void layout_free(Layout *layout)
     PyMem_Free(layout->numbers);
 }
 
-/* spec: (dtype code, sizes, strides) of a CPU tensor. */
+/* spec: (dtype code, sizes, strides, device index or -1 for the CPU) of a tensor. */
 static int layout_parse(PyObject *spec, int nsizes, Layout *out, const char *who)
 {
-    int code;
+    int code, index;
     PyObject *sizes, *strides;
-    if (!PyTuple_Check(spec) || !PyArg_ParseTuple(spec, "iOO", &code, &sizes, &strides))
+    if (!PyTuple_Check(spec) || !PyArg_ParseTuple(spec, "iOOi", &code, &sizes, &strides, &index))
         return -1;
-    if (!PyTuple_Check(sizes) || PyTuple_GET_SIZE(sizes) > EAGER_MAX_NDIM || code < 0 || code >= EAGER_NUM_DTYPES) {
-        PyErr_Format(PyExc_ValueError, "CompiledGraph: %s: a layout is (dtype code, sizes, strides)", who);
+    if (!PyTuple_Check(sizes) || PyTuple_GET_SIZE(sizes) > EAGER_MAX_NDIM || code < 0 || code >= EAGER_NUM_DTYPES || index > 255) {
+        PyErr_Format(PyExc_ValueError, "CompiledGraph: %s: a layout is (dtype code, sizes, strides, device index)", who);
         return -1;
     }
     out->ndim = (int)PyTuple_GET_SIZE(sizes);
-    out->meta = EAGER_META(code, EAGER_CPU, 0, out->ndim);
+    out->meta = index < 0 ? EAGER_META(code, EAGER_CPU, 0, out->ndim) : EAGER_META(code, EAGER_CUDA, index, out->ndim);
     out->dims = zeroed(2 * out->ndim, sizeof(int64_t));
     if (!out->dims || parse_dims(sizes, nsizes, 0, out, who) < 0 || parse_dims(strides, nsizes, out->ndim, out, who) < 0)
         return -1;
@@ -100,7 +100,7 @@ static int parse_inputs(GraphObject *g, PyObject *inputs)
 static int parse_symbols(GraphObject *g, PyObject *symbols)
 {
     g->nsymbols = (int)PyTuple_GET_SIZE(symbols);
-    if (g->nsymbols > g->nsizes || (g->nsizes > g->nsymbols && !g->derive)) {
+    if (g->nsymbols > g->nsizes || (g->nsizes > g->nsymbols && !g->derive && !g->program)) {
         PyErr_SetString(PyExc_ValueError, "CompiledGraph: sizes that nothing computes");
         return -1;
     }
@@ -124,7 +124,7 @@ static int parse_symbols(GraphObject *g, PyObject *symbols)
             return -1;
         }
     }
-    return 0;
+    return g->program ? sizes_check_program(g) : 0;
 }
 
 static int parse_allocations(GraphObject *g, PyObject *allocations)
@@ -227,32 +227,53 @@ static int parse_ints(GraphObject *g, PyObject *ints, Step *step)
     return 0;
 }
 
-/* steps: (address, cost_ns) for a segment, (callable, views, numbers of sizes) for an extern call. */
-static int parse_step(GraphObject *g, PyObject *spec, Step *step)
+static int parse_segment(GraphObject *g, PyObject *spec, Step *step)
 {
-    PyObject *first, *second, *third = NULL;
-    if (!PyArg_ParseTuple(spec, "OO|O", &first, &second, &third))
+    PyObject *address, *cost_ns;
+    if (!PyArg_ParseTuple(spec, "OO", &address, &cost_ns))
         return -1;
-    if (PyLong_Check(first)) {
-        step->segment = (SegmentFn)PyLong_AsVoidPtr(first);
-        return PyErr_Occurred() || size_parse(second, g->nsizes, &step->cost_ns) < 0 ? -1 : 0;
-    }
-    if (!PyCallable_Check(first) || !PyTuple_Check(second) || !third || !PyTuple_Check(third)) {
-        PyErr_SetString(PyExc_TypeError, "CompiledGraph: a step is (address, cost_ns) or (callable, views, sizes)");
+    step->segment = (SegmentFn)PyLong_AsVoidPtr(address);
+    return PyErr_Occurred() || size_parse(cost_ns, g->nsizes, &step->cost_ns) < 0 ? -1 : 0;
+}
+
+static int parse_extern(GraphObject *g, PyObject *spec, Step *step)
+{
+    PyObject *callable, *views, *ints;
+    if (!PyArg_ParseTuple(spec, "OO!O!", &callable, &PyTuple_Type, &views, &PyTuple_Type, &ints) || parse_ints(g, ints, step) < 0)
         return -1;
-    }
-    if (parse_ints(g, third, step) < 0)
-        return -1;
-    step->callable = Py_NewRef(first);
-    Py_ssize_t nviews = PyTuple_GET_SIZE(second);
+    step->callable = Py_NewRef(callable);
+    Py_ssize_t nviews = PyTuple_GET_SIZE(views);
     if (!(step->views = zeroed(nviews, sizeof(BufferView))))
         return -1;
     for (step->nviews = 0; step->nviews < nviews; step->nviews++)
-        if (parse_view(g, PyTuple_GET_ITEM(second, step->nviews), &step->views[step->nviews]) < 0) {
+        if (parse_view(g, PyTuple_GET_ITEM(views, step->nviews), &step->views[step->nviews]) < 0) {
             step->nviews++; /* its layout may have been allocated */
             return -1;
         }
     return 0;
+}
+
+/* steps: (kind, spec): STEP_SEGMENT (address, cost_ns); STEP_EXTERN (callable, views, numbers of sizes); STEP_LAUNCH and STEP_COPY:
+ * see graph_device.c. */
+static int parse_step(GraphObject *g, PyObject *step_spec, Step *step)
+{
+    int kind;
+    PyObject *spec;
+    if (!PyArg_ParseTuple(step_spec, "iO!", &kind, &PyTuple_Type, &spec))
+        return -1;
+    step->kind = kind;
+    switch (kind) {
+    case STEP_SEGMENT:
+        return parse_segment(g, spec, step);
+    case STEP_EXTERN:
+        return parse_extern(g, spec, step);
+    case STEP_LAUNCH:
+        return launch_parse(g, spec, &step->launch);
+    case STEP_COPY:
+        return copy_parse(g, spec, &step->copy);
+    }
+    PyErr_Format(PyExc_ValueError, "CompiledGraph: step of kind %d; allowed: 0 to 3", kind);
+    return -1;
 }
 
 static int parse_steps(GraphObject *g, PyObject *steps)
@@ -270,6 +291,15 @@ static int parse_steps(GraphObject *g, PyObject *steps)
     }
     g->hot = total_ns >= HOT_NS;
     return 0;
+}
+
+/* Whether a CUDA graph can hold all steps: only launches and copies, whose arguments do not change from call to call. */
+static int is_recordable(const GraphObject *g)
+{
+    for (int i = 0; i < g->nsteps; i++)
+        if (g->steps[i].kind != STEP_LAUNCH && g->steps[i].kind != STEP_COPY)
+            return 0;
+    return g->nsteps > 0 && g->nsymbols == 0;
 }
 
 /* outputs: (kind, index, offset, layout or literal or None). */
@@ -346,16 +376,15 @@ static PyObject *graph_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"name", "library", "inputs", "allocations", "constants", "packs", "steps",
                             "outputs", "written", "arena_bytes", "single", "keep", "checks", "symbols", "n_sizes",
-                            "derive", NULL};
+                            "derive", "device", NULL};
     PyObject *name, *library, *inputs, *allocations, *constants, *packs, *steps, *outputs, *written, *checks, *symbols,
-        *arena_bytes;
-    unsigned long long derive;
+        *arena_bytes, *derive, *device;
     int single, keep, nsizes;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "UOO!O!O!O!O!O!O!OppO!O!iK", names, &name, &library, &PyTuple_Type,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "UOO!O!O!O!O!O!O!OppO!O!iOO", names, &name, &library, &PyTuple_Type,
                                      &inputs, &PyTuple_Type, &allocations, &PyTuple_Type, &constants, &PyTuple_Type,
                                      &packs, &PyTuple_Type, &steps, &PyTuple_Type, &outputs, &PyTuple_Type, &written,
                                      &arena_bytes, &single, &keep, &PyTuple_Type, &checks, &PyTuple_Type, &symbols,
-                                     &nsizes, &derive))
+                                     &nsizes, &derive, &device))
         return NULL;
     GraphObject *g = (GraphObject *)type->tp_alloc(type, 0);
     if (!g)
@@ -366,8 +395,7 @@ static PyObject *graph_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     g->checks = Py_NewRef(checks);
     g->keep = (char)keep;
     g->nsizes = nsizes < 0 ? 0 : nsizes;
-    g->derive = (DeriveFn)(uintptr_t)derive;
-    if (parse_inputs(g, inputs) < 0 || parse_symbols(g, symbols) < 0 ||
+    if (sizes_parse_derive(g, derive) < 0 || parse_inputs(g, inputs) < 0 || device_parse(g, device) < 0 || parse_symbols(g, symbols) < 0 ||
         size_parse(arena_bytes, g->nsizes, &g->arena_bytes) < 0 || parse_allocations(g, allocations) < 0 || parse_constants(g, constants) < 0 ||
         parse_packs(g, packs) < 0)
         goto failed;
@@ -382,7 +410,9 @@ static PyObject *graph_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     if (!(g->kept = zeroed(g->noutputs, sizeof(TensorObject *))))
         goto failed;
     int64_t fixed_bytes = g->arena_bytes.value;
-    if (fixed_bytes > 0 && (keep || fixed_bytes <= KEPT_ARENA_BYTES) && !(g->arena = g_eager->storage_alloc(fixed_bytes)))
+    if (g->device)
+        g->device->is_recordable = keep && is_recordable(g);
+    else if (fixed_bytes > 0 && (keep || fixed_bytes <= KEPT_ARENA_BYTES) && !(g->arena = g_eager->storage_alloc(fixed_bytes)))
         goto failed;
     return (PyObject *)g;
 failed:
@@ -394,6 +424,11 @@ static int graph_traverse(GraphObject *g, visitproc visit, void *arg)
 {
     Py_VISIT(g->library);
     Py_VISIT(g->artifact);
+    if (g->device) {
+        Py_VISIT(g->device->allocate);
+        Py_VISIT(g->device->stream);
+        Py_VISIT(g->device->owner);
+    }
     for (int i = 0; i < g->nconstants && g->constants; i++)
         Py_VISIT(g->constants[i]);
     for (int i = 0; i < g->nsteps; i++)
@@ -443,12 +478,14 @@ static void graph_dealloc(GraphObject *g)
             layout_free(&g->steps[i].views[j].layout);
         PyMem_Free(g->steps[i].views);
         PyMem_Free(g->steps[i].ints);
+        PyMem_Free(g->steps[i].launch.arguments);
     }
     for (int i = 0; i < g->noutputs; i++) {
         Py_XDECREF(g->outputs[i].literal);
         layout_free(&g->outputs[i].layout);
     }
-    void *arrays[] = {g->inputs, g->symbols, g->allocs, g->constants, g->packs, g->steps, g->outputs, g->written, g->kept};
+    device_free(g);
+    void *arrays[] = {g->inputs, g->program, g->symbols, g->allocs, g->constants, g->packs, g->steps, g->outputs, g->written, g->kept};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         PyMem_Free(arrays[i]);
     Py_XDECREF(g->arena);
@@ -469,6 +506,14 @@ static PyObject *graph_release(GraphObject *g, PyObject *Py_UNUSED(unused))
     for (int i = 0; i < g->noutputs; i++)
         Py_CLEAR(g->kept[i]);
     forget_packs(g);
+    device_forget(g);
+    Py_RETURN_NONE;
+}
+
+static PyObject *graph_raise_failed(GraphObject *g, PyObject *Py_UNUSED(unused))
+{
+    if (graph_raise_pending(g) < 0)
+        return NULL;
     Py_RETURN_NONE;
 }
 
@@ -482,6 +527,7 @@ static PyMemberDef graph_members[] = {
 };
 
 static PyMethodDef graph_methods[] = {
+    {"raise_failed", (PyCFunction)graph_raise_failed, METH_NOARGS, "raise the error of a check that failed on the device"},
     {"release", (PyCFunction)graph_release, METH_NOARGS, "drop kept outputs and packed weights; they come back as needed"},
     {NULL, NULL, 0, NULL},
 };

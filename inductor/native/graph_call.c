@@ -20,6 +20,8 @@ typedef struct {
     StorageObject **packed;   /* by pack */
     StorageObject *arena;
     int64_t *sizes; /* of a graph with symbols */
+    void *stream;   /* of a graph on a device */
+    StorageObject **moved; /* of a graph on a device, by input: an aligned copy, or NULL */
     void *inline_slots[INLINE_SLOTS];
 } Call;
 
@@ -174,6 +176,11 @@ static void take_kept(Call *call)
     }
 }
 
+static StorageObject *allocate(const GraphObject *g, int64_t nbytes)
+{
+    return g->device ? device_alloc(g, nbytes) : g_eager->storage_alloc(nbytes);
+}
+
 static int take_memory(Call *call)
 {
     GraphObject *g = call->g;
@@ -181,7 +188,7 @@ static int take_memory(Call *call)
     if (g->keep)
         take_kept(call);
     for (int i = 0; i < g->nallocs; i++) {
-        if (!call->storages[i] && !(call->storages[i] = g_eager->storage_alloc(size_value(g->allocs[i], call->sizes))))
+        if (!call->storages[i] && !(call->storages[i] = allocate(g, size_value(g->allocs[i], call->sizes))))
             return -1;
         *next++ = call->storages[i]->data;
     }
@@ -189,12 +196,13 @@ static int take_memory(Call *call)
         *next++ = g->constants[i]->data;
     next += g->npacks;
     int64_t arena_bytes = size_value(g->arena_bytes, call->sizes);
+    *next = NULL; /* recordings compare all addresses */
     if (arena_bytes > 0) {
         call->arena = g->arena;
         g->arena = NULL;
         if (call->arena && call->arena->nbytes < arena_bytes)
             Py_CLEAR(call->arena);
-        if (!call->arena && !(call->arena = g_eager->storage_alloc(arena_bytes)))
+        if (!call->arena && !(call->arena = allocate(g, arena_bytes)))
             return -1;
         *next = call->arena->data;
     }
@@ -356,11 +364,8 @@ static PyObject *filled_in(PyObject *text, const char *mark, long long number)
     return result;
 }
 
-static int raise_failed(const Call *call)
+static int raise_failed(const GraphObject *g, int check, int64_t value, const int64_t *sizes)
 {
-    const GraphObject *g = call->g;
-    int check = failed_check - 1;
-    failed_check = 0;
     PyObject *entry = check < PyTuple_GET_SIZE(g->checks) ? PyTuple_GET_ITEM(g->checks, check) : NULL, *error, *text, *size;
     Size bound;
     if (!entry || !PyArg_ParseTuple(entry, "OUO", &error, &text, &size) || size_parse(size, g->nsizes, &bound) < 0) {
@@ -368,8 +373,8 @@ static int raise_failed(const Call *call)
             PyErr_Format(PyExc_SystemError, "%U: its code reports check %d, which its plan does not have", g->name, check);
         return -1;
     }
-    PyObject *first = filled_in(text, "{}", failed_value);
-    PyObject *message = first ? filled_in(first, "{size}", size_value(bound, call->sizes)) : NULL;
+    PyObject *first = filled_in(text, "{}", value);
+    PyObject *message = first ? filled_in(first, "{size}", sizes || bound.number < 0 ? size_value(bound, sizes) : -1) : NULL;
     if (message)
         PyErr_SetObject(error, message);
     Py_XDECREF(first);
@@ -391,8 +396,12 @@ static int run_steps(Call *call)
         g_eager->threads_enter();
     for (int i = 0; i < g->nsteps && !failed; i++) {
         const Step *step = &g->steps[i];
-        if (!step->segment) {
+        if (step->kind == STEP_EXTERN) {
             failed = run_extern(call, step) < 0;
+        } else if (step->kind == STEP_LAUNCH) {
+            failed = device_launch(g, &step->launch, call->bufs, call->sizes, call->stream) < 0;
+        } else if (step->kind == STEP_COPY) {
+            failed = device_copy(g, &step->copy, call->bufs, call->sizes, call->stream) < 0;
         } else if (size_value(step->cost_ns, call->sizes) < RELEASE_LOCK_NS) {
             step->segment(call->bufs, g_eager->runtime);
         } else {
@@ -400,11 +409,147 @@ static int run_steps(Call *call)
             step->segment(call->bufs, g_eager->runtime);
             PyEval_RestoreThread(state);
         }
-        if (failed_check)
-            failed = raise_failed(call) < 0;
+        if (failed_check) {
+            int check = failed_check - 1;
+            failed_check = 0;
+            failed = raise_failed(g, check, failed_value, call->sizes) < 0;
+        }
     }
     if (hot)
         g_eager->threads_leave();
+    return failed ? -1 : 0;
+}
+
+/* ------------------------------------------------------------------ on a device */
+
+/* Raises the error of a check that failed on the device in an earlier call. */
+int graph_raise_pending(GraphObject *g)
+{
+    int64_t value = 0;
+    int check = g->device ? device_failed_check(g, &value) : 0;
+    return check ? raise_failed(g, check - 1, value, NULL) : 0;
+}
+
+enum { ALIGNMENT = 16 };
+
+static int64_t span_bytes(const Call *call, int i)
+{
+    const TensorObject *t = (const TensorObject *)call->args[i];
+    int ndim = tensor_ndim(t);
+    int64_t span = 1;
+    for (int k = 0; k < ndim; k++) {
+        if (t->dims[k] == 0)
+            return 0;
+        span += (t->dims[k] - 1) * t->dims[ndim + k];
+    }
+    return span * g_eager->itemsize[EAGER_META_DTYPE(t->meta)];
+}
+
+static int is_written(const GraphObject *g, int input)
+{
+    for (int i = 0; i < g->nwritten; i++)
+        if (g->written[i] == input)
+            return 1;
+    return 0;
+}
+
+/* Kernels read 16 bytes at once: an input that begins elsewhere is copied. */
+static int align_inputs(Call *call)
+{
+    GraphObject *g = call->g;
+    for (int i = 0; i < g->ninputs; i++) {
+        if (g->inputs[i].ndim < 0 || (uintptr_t)call->bufs[i] % ALIGNMENT == 0)
+            continue;
+        int64_t nbytes = span_bytes(call, i);
+        if (!(call->moved[i] = device_alloc(g, nbytes)) ||
+            device_copy_bytes(call->moved[i]->data, call->bufs[i], nbytes, call->stream) < 0)
+            return -1;
+        call->bufs[i] = call->moved[i]->data;
+    }
+    return 0;
+}
+
+static int return_moved(Call *call)
+{
+    GraphObject *g = call->g;
+    for (int i = 0; i < g->nwritten; i++) {
+        int input = g->written[i];
+        char *target = ((TensorObject *)call->args[input])->data;
+        if (call->moved[input] && device_copy_bytes(target, call->moved[input]->data, span_bytes(call, input), call->stream) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Copies the inputs whose addresses change from call to call to where the recordings read them. */
+static int copy_inputs(Call *call)
+{
+    GraphObject *g = call->g;
+    Device *d = g->device;
+    for (int i = 0; i < g->ninputs; i++) {
+        if (!d->is_copied[i])
+            continue;
+        int64_t nbytes = span_bytes(call, i);
+        if (!d->input_copies[i] && !(d->input_copies[i] = device_alloc(g, nbytes)))
+            return -1;
+        if (device_copy_bytes(d->input_copies[i]->data, call->bufs[i], nbytes, call->stream) < 0)
+            return -1;
+        call->bufs[i] = d->input_copies[i]->data;
+    }
+    return 0;
+}
+
+/* Marks the inputs that have other addresses than in the newest recording. */
+static void note_moving_inputs(const Call *call)
+{
+    const GraphObject *g = call->g;
+    Device *d = g->device;
+    const Recording *newest = d->nrecordings ? &d->recordings[d->nrecordings - 1] : NULL;
+    for (int i = 0; newest && i < g->ninputs; i++)
+        if (g->inputs[i].ndim >= 0 && call->bufs[i] != newest->addresses[i] && !is_written(g, i))
+            d->is_copied[i] = 1;
+}
+
+static int record(Call *call, Recording *r)
+{
+    void *stream = call->stream;
+    if (device_begin_recording(call->g, &call->stream) < 0)
+        return -1;
+    int failed = run_steps(call) < 0;
+    call->stream = stream;
+    return device_end_recording(call->g, r, failed);
+}
+
+/* Runs the steps, or replays a CUDA graph of them. Addresses are recorded when they come the second time: the first call loads
+ * the kernels, and some addresses never come again. */
+static int run_recorded(Call *call)
+{
+    GraphObject *g = call->g;
+    note_moving_inputs(call);
+    if (copy_inputs(call) < 0)
+        return -1;
+    Recording *r = device_recording(g, call->bufs);
+    if (!r)
+        return -1;
+    int is_first = r->last_use == 0;
+    r->last_use = ++g->device->clock;
+    if (is_first)
+        return run_steps(call);
+    if (!r->executable && record(call, r) < 0)
+        return -1;
+    return device_replay(r, call->stream);
+}
+
+static int run_on_device(Call *call)
+{
+    GraphObject *g = call->g;
+    void *before;
+    if (device_enter(g, &before) < 0)
+        return -1;
+    int failed = align_inputs(call) < 0;
+    if (!failed)
+        failed = (g->device->is_recordable ? run_recorded(call) : run_steps(call)) < 0 || return_moved(call) < 0;
+    device_leave(g, before);
     return failed ? -1 : 0;
 }
 
@@ -470,6 +615,12 @@ static PyObject *make_outputs(Call *call)
 
 /* ------------------------------------------------------------------ the call */
 
+/* Memory of a device returns to its allocator, which knows the order of streams, unless recordings need its address. */
+static int keeps_arena(const GraphObject *g, const StorageObject *arena)
+{
+    return g->keep || (!g->device && arena->nbytes <= KEPT_ARENA_BYTES);
+}
+
 static void finish(Call *call)
 {
     GraphObject *g = call->g;
@@ -482,19 +633,21 @@ static void finish(Call *call)
             Py_XDECREF(call->reused[i]); /* not NULL only after a failure */
     if (call->arena) {
         /* A tensor of an extern call may still be alive: then the arena is not reused. */
-        int ours = Py_REFCNT(call->arena) == 1 && (g->keep || call->arena->nbytes <= KEPT_ARENA_BYTES) && !g->arena;
+        int ours = Py_REFCNT(call->arena) == 1 && keeps_arena(g, call->arena) && !g->arena;
         if (ours)
             g->arena = call->arena;
         else
             Py_DECREF(call->arena);
     }
+    for (int i = 0; g->device && i < g->ninputs; i++)
+        Py_XDECREF(call->moved[i]);
     if ((void *)call->bufs != (void *)call->inline_slots)
         PyMem_Free(call->bufs);
 }
 
 static int begin(Call *call, GraphObject *g, PyObject *const *args)
 {
-    size_t pointers = (size_t)(g->nbuffers + g->nallocs + g->noutputs + g->npacks);
+    size_t pointers = (size_t)(g->nbuffers + g->nallocs + g->noutputs + g->npacks + (g->device ? g->ninputs : 0));
     size_t slots = pointers + (size_t)g->nsizes * sizeof(int64_t) / sizeof(void *);
     void **memory = call->inline_slots;
     if (slots > INLINE_SLOTS && !(memory = PyMem_Malloc(sizeof(void *) * slots))) {
@@ -508,6 +661,7 @@ static int begin(Call *call, GraphObject *g, PyObject *const *args)
     call->storages = (StorageObject **)(memory + g->nbuffers);
     call->reused = (TensorObject **)(call->storages + g->nallocs);
     call->packed = (StorageObject **)(call->reused + g->noutputs);
+    call->moved = (StorageObject **)(call->packed + g->npacks);
     call->arena = NULL;
     call->sizes = NULL; /* until they are read */
     if (g->nsymbols)
@@ -523,6 +677,8 @@ PyObject *graph_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf,
         PyErr_Format(PyExc_TypeError, "%U: called with keyword arguments; allowed: tensors by position", g->name);
         return NULL;
     }
+    if (g->device && (graph_raise_pending(g) < 0 || device_stream(g, &call.stream) < 0))
+        return NULL;
     if (begin(&call, g, args) < 0)
         return NULL;
     PyObject *result = NULL;
@@ -531,7 +687,7 @@ PyObject *graph_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf,
     for (int i = 0; i < g->npacks; i++)
         if (take_pack(&call, i) < 0)
             goto done;
-    if (run_steps(&call) < 0) /* inputs are written after every step that can fail */
+    if ((g->device ? run_on_device(&call) : run_steps(&call)) < 0) /* inputs are written after every step that can fail */
         goto done;
     for (int i = 0; i < g->nwritten; i++)
         storage_written(((TensorObject *)args[g->written[i]])->storage);

@@ -28,8 +28,10 @@ from inductor.artifact.cache import Entry, Key
 from inductor.artifact.format import (
     PRELUDE_END,
     ArtifactPlan,
+    BufferCopy,
     ExternCall,
     IntInput,
+    KernelLaunch,
     NativeSegment,
     Size,
     Spec,
@@ -161,6 +163,10 @@ def explain_entry(entry: Entry, lines_of: Lines, sources: bool = False) -> str:
             lines.append(f"step {i}: native {step.symbol}, about {_microseconds(step.cost_ns)} us")
         elif isinstance(step, ExternCall):
             lines.append(f"step {i}: eager {step.op}" + (f", called at {lines_of[step.node]}" if step.node in lines_of else ""))
+        elif isinstance(step, KernelLaunch):
+            lines.append(f"step {i}: {plan.kernels[step.kernel].name}, {step.grid} programs")
+        elif isinstance(step, BufferCopy):
+            lines.append(f"step {i}: a copy of {step.nbytes} bytes")
     lines += [f"packed: buffer {', '.join(map(str, p.sources))} once, {p.nbytes} bytes" for p in plan.packs]
     lines += [f"output {i}: {_output(o)}" for i, o in enumerate(plan.outputs)]
     new = sum(a.nbytes for a in plan.allocations)  # an expression if sizes are expressions

@@ -16,7 +16,7 @@ from eager.base import dtypes
 from eager.base.device import device
 from eager.base.spec import TensorSpec
 from eager.optable import table
-from eager.optable.memory import empty
+from eager.optable.memory import array_module, empty
 from eager.optable.registry import Kind
 from fxir.expr.nodes import Expr
 from inductor.artifact.format import BufferView, DeviceArg, DtypeArg, ExternCall
@@ -54,7 +54,7 @@ def bind(call: ExternCall, origin: str = "") -> tuple[Run, tuple[BufferView, ...
                 _copy(found, outputs)
                 return
             if direct and (whole := _laid_out(op, args, outputs)) is not None:
-                op.execute_into(whole[0] if len(whole) == 1 else whole, args)
+                op.execute_into(whole[0] if len(whole) == 1 else whole, args, array_module(whole[0].device))
                 return
             # Results of several ops (decompositions) and results in another layout need one more copy.
             _copy(op.execute(args), outputs)

@@ -7,6 +7,7 @@ compiler or the disk cache.
 from __future__ import annotations
 
 import builtins
+import importlib
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -15,15 +16,18 @@ from typing import Any
 from eager._tensor.tensor import Tensor
 from eager.base import dtypes
 from eager.base import machine as host
+from eager.base.device import device
 from inductor._native import CompiledGraph, Library
 from inductor.artifact.format import (
     ArtifactPlan,
+    BufferCopy,
     BufferView,
     ConstantAlias,
     ExternCall,
     InputAlias,
     IntInput,
     IntOutput,
+    KernelLaunch,
     Literal,
     NewOutput,
     Output,
@@ -34,15 +38,19 @@ from inductor.artifact.format import (
 )
 from inductor.base.user_lines import Lines
 from inductor.runtime import extern
+from inductor.runtime.size_programs import size_program
 
 __all__ = ["CompiledGraph", "load"]
 
 # The numbers of `enum output_kind` in native/graph.h.
 _NEW, _INPUT, _CONSTANT, _VIEW_INPUT, _VIEW_CONSTANT, _VIEW_OUTPUT, _LITERAL, _INT = range(8)
 _VIEW_KINDS = {"input": _VIEW_INPUT, "constant": _VIEW_CONSTANT, "output": _VIEW_OUTPUT}
+# The numbers of `enum step_kind` in native/graph.h.
+_SEGMENT, _EXTERN, _LAUNCH, _COPY = range(4)
 # The numbers of `enum symbol_kind` in native/graph.h.
 _SYMBOL_KINDS = {"size": 0, "stride": 1, "offset": 2, "int": 3}
 _MOST = (1 << 63) - 1
+_SIZE_ARGUMENT = -1  # ARGUMENT_SIZE in native/graph.h
 
 
 def load(
@@ -61,31 +69,60 @@ def load(
     return the only output bare instead of a tuple. keep_outputs: the next call reuses an output tensor without references.
     lines: the user's line of each node.
     Raises: OSError if the library cannot be loaded, LookupError if library, constants or op table lack a name in the plan,
-    NotImplementedError for a plan for a device other than the CPU.
+    RuntimeError if the plan's device is not available.
     """
-    if plan.device != "cpu":
-        raise NotImplementedError(f"inductor: a plan for device {plan.device!r} cannot run; allowed: 'cpu'")
     host.configure()
+    if plan.device != "cpu":
+        return _load_for_device(plan, library, constants, name, single, keep_outputs, lines)
     translated = _Translation(plan, lines)
     opened = None if library is None else Library(library)
     return CompiledGraph(
-        name=name,
+        **_described(plan, translated, constants, name, single, keep_outputs),
         library=opened,
-        inputs=tuple(map(translated.layout, plan.inputs)),
-        allocations=tuple(translated.size(a.nbytes) for a in plan.allocations),
-        constants=_constants(plan, constants),
         packs=tuple((_address(opened, p.symbol), p.sources, p.nbytes) for p in plan.packs),
         steps=tuple(translated.step(s, opened) for s in plan.steps),
-        outputs=tuple(map(translated.output, plan.outputs)),
-        written=plan.written_inputs,
-        arena_bytes=translated.size(plan.arena_bytes),
-        single=single,
-        keep=keep_outputs,
-        checks=tuple((getattr(builtins, c.error), c.text, translated.size(c.size)) for c in plan.checks),
-        symbols=tuple(map(_symbol, plan.symbols)),
-        n_sizes=len(plan.sizes),
         derive=_address(opened, "fj_sizes") if plan.derived else 0,
+        device=None,
     )
+
+
+def _load_for_device(
+    plan: ArtifactPlan, library: Path | None, constants: Mapping[str, Tensor], name: str, single: bool, keep: bool, lines: Lines
+) -> CompiledGraph:
+    """The same for a plan whose kernels run on a device."""
+    cuda = importlib.import_module("inductor.runtime.cuda")  # here, so that the CPU does not pay for the import
+    code = cuda.load_code(plan, None if library is None else library.read_bytes())
+    translated = _Translation(plan, lines, code)
+    graph = CompiledGraph(
+        **_described(plan, translated, constants, name, single, keep),
+        library=None,
+        packs=(),
+        steps=tuple(translated.step(s, None) for s in plan.steps),
+        derive=size_program(plan) if plan.derived else 0,
+        device=code.device,
+    )
+    code.watch(graph)
+    return graph
+
+
+def _described(
+    plan: ArtifactPlan, translated: _Translation, constants: Mapping[str, Tensor], name: str, single: bool, keep: bool
+) -> dict[str, Any]:
+    """The arguments of `CompiledGraph` that every device has."""
+    return {
+        "name": name,
+        "inputs": tuple(map(translated.layout, plan.inputs)),
+        "allocations": tuple(translated.size(a.nbytes) for a in plan.allocations),
+        "constants": _constants(plan, constants),
+        "outputs": tuple(map(translated.output, plan.outputs)),
+        "written": plan.written_inputs,
+        "arena_bytes": translated.size(plan.arena_bytes),
+        "single": single,
+        "keep": keep,
+        "checks": tuple((getattr(builtins, c.error), c.text, translated.size(c.size)) for c in plan.checks),
+        "symbols": tuple(map(_symbol, plan.symbols)),
+        "n_sizes": len(plan.sizes),
+    }
 
 
 def _constants(plan: ArtifactPlan, values: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
@@ -99,6 +136,11 @@ def _constants(plan: ArtifactPlan, values: Mapping[str, Tensor]) -> tuple[Tensor
             raise LookupError(f"inductor: constant {constant.name!r} is {have}; its plan needs {constant.spec}")
         found.append(value)
     return tuple(found)
+
+
+def _device_index(text: str) -> int:
+    """-1 for the CPU, else the number of the CUDA device."""
+    return -1 if text == "cpu" else device(text).index or 0
 
 
 def _address(library: Any, symbol: str) -> int:
@@ -115,8 +157,8 @@ def _symbol(s: Symbol) -> tuple[int, int, int, int, int]:
 class _Translation:
     """The records of one plan for the native type: a `Size` is an int, or a tuple of its index alone."""
 
-    def __init__(self, plan: ArtifactPlan, lines: Lines) -> None:
-        self.lines = lines
+    def __init__(self, plan: ArtifactPlan, lines: Lines, code: Any = None) -> None:
+        self.lines, self.code = lines, code
         self.numbers = {e: i for i, e in enumerate(plan.sizes)}
 
     def size(self, n: Size) -> int | tuple[int]:
@@ -132,7 +174,7 @@ class _Translation:
         if isinstance(spec, IntInput):
             return None
         sizes, strides = tuple(map(self.size, spec.shape)), tuple(map(self.size, spec.strides))
-        return dtypes.by_name(spec.dtype).code, sizes, strides
+        return dtypes.by_name(spec.dtype).code, sizes, strides, _device_index(spec.device)
 
     def view(self, view: BufferView) -> tuple[int, Any, Any]:
         return view.buffer, self.size(view.offset_bytes), self.layout(view.spec)
@@ -140,8 +182,30 @@ class _Translation:
     def step(self, step: Any, library: Any) -> tuple[Any, ...]:
         if isinstance(step, ExternCall):
             run, views, ints = extern.bind(step, self.lines.get(step.node, ""))
-            return run, tuple(map(self.view, views)), tuple(self.numbers[e] for e in ints)
-        return _address(library, step.symbol), self.size(step.cost_ns)
+            return _EXTERN, (run, tuple(map(self.view, views)), tuple(self.numbers[e] for e in ints))
+        if isinstance(step, KernelLaunch):
+            return self._launch(step)
+        if isinstance(step, BufferCopy):
+            return self._copy(step)
+        return _SEGMENT, (_address(library, step.symbol), self.size(step.cost_ns))
+
+    def _launch(self, step: KernelLaunch) -> tuple[Any, ...]:
+        bound = self.code.interpreted(step)
+        if bound is not None:
+            run, views, ints = bound
+            return _EXTERN, (run, tuple(map(self.view, views)), tuple(self.numbers[e] for e in ints))
+        function, threads, shared_bytes = self.code.function(step.kernel)
+        arguments = [(buffer, self.size(offset)) for buffer, offset in step.buffers]
+        arguments += [(_SIZE_ARGUMENT, self.size(n)) for n in step.sizes]
+        return _LAUNCH, (function, self.size(step.grid), threads, shared_bytes, tuple(arguments))
+
+    def _copy(self, step: BufferCopy) -> tuple[Any, ...]:
+        bound = self.code.interpreted(step)
+        if bound is not None:
+            run, views, ints = bound
+            return _EXTERN, (run, tuple(map(self.view, views)), tuple(self.numbers[e] for e in ints))
+        (target, at), (source, start) = step.target, step.source
+        return _COPY, ((target, self.size(at)), (source, self.size(start)), self.size(step.nbytes))
 
     def output(self, output: Output) -> tuple[int, int, Any, Any]:
         if isinstance(output, NewOutput):

@@ -6,22 +6,18 @@ Triton is imported on first use only (it is an extra, and takes half a second).
 from __future__ import annotations
 
 import importlib
-import linecache
 import re
 import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 from eager.base import settings
+from inductor.runtime.triton_source import TritonUnavailable, jit_function, load_triton
 from inductor.triton.kernel import TritonKernel
 from inductor.triton.values import SIGNATURE
 
-
-class TritonUnavailable(RuntimeError):
-    """Triton is not installed; the message states how to install it."""
+__all__ = ["Cubin", "Resources", "TritonUnavailable", "compile_kernel", "instructions", "load_triton", "prepare", "resources"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +41,12 @@ class Resources:
     local_bytes: int
 
 
-def load_triton() -> ModuleType:
-    """The triton module. Raises TritonUnavailable."""
-    try:
-        return importlib.import_module("triton")
-    except ImportError as error:
-        raise TritonUnavailable(f"triton is not installed ({error}); install framejit[gpu]") from error
-
-
-def jit_function(kernel: TritonKernel) -> Any:
-    """The `@triton.jit` function of a kernel, from source that is not in a file (linecache holds its lines)."""
+def prepare() -> None:
+    """Import the compiler and compute the key of its cache, which takes seconds: forked processes then share both."""
     load_triton()
-    filename = f"<framejit {kernel.name} {hash(kernel.source):x}>"
-    linecache.cache[filename] = (len(kernel.source), None, kernel.source.splitlines(True), filename)
-    namespace: dict[str, Any] = {"__name__": f"framejit_{kernel.name}"}
-    exec(compile(kernel.source, filename, "exec"), namespace)
-    return namespace[kernel.name]
+    importlib.import_module("triton.compiler")
+    cache = importlib.import_module("triton.runtime.cache")
+    cache.triton_key()
 
 
 def compile_kernel(kernel: TritonKernel, capability: int = 90) -> Cubin:
@@ -73,7 +59,7 @@ def compile_kernel(kernel: TritonKernel, capability: int = 90) -> Cubin:
     triton = load_triton()
     compiler = importlib.import_module("triton.compiler")
     target = importlib.import_module("triton.backends.compiler").GPUTarget("cuda", capability, 32)
-    fn = jit_function(kernel)
+    fn = jit_function(kernel.name, kernel.source)
     types = [SIGNATURE[t] for t in kernel.dtypes] + ["i64"] * len(kernel.sizes)
     signature = dict(zip(fn.arg_names, types, strict=True))
     aligned = {(k,): [["tt.divisibility", 16]] for k, t in enumerate(types) if t.startswith("*")}

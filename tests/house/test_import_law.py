@@ -32,7 +32,11 @@ BY_NAME = {
     # optional packages and backends
     ("eager.cuda.backend", "'cupy'"): "the gpu extra",
     ("eager.cuda.backend", "'cupyx.scipy.special'"): "the gpu extra",
-    ("inductor.triton.compile", "'triton'"): "the gpu extra",
+    ("inductor.runtime.triton_source", "'triton'"): "the gpu extra",
+    ("inductor.runtime.interpreter", "'triton.language'"): "the gpu extra",
+    ("inductor.runtime.interpreter", "'triton.language.extra.libdevice'"): "the gpu extra",
+    ("inductor.runtime.interpreter", "'triton.runtime.interpreter'"): "the gpu extra",
+    ("inductor.triton.compile", "'triton.runtime.cache'"): "the gpu extra",
     ("inductor.triton.compile", "'triton.compiler'"): "the gpu extra",
     ("inductor.triton.compile", "'triton.backends.compiler'"): "the gpu extra",
     ("eager.utils.tensorboard.protocol", "package"): "tensorboard or tensorboardX, whichever is installed",
@@ -54,6 +58,10 @@ BY_NAME = {
     ("fxir.ir.graph_file", "entry['module']"): "the public functions that a saved graph calls, of eager and operator only",
     # modules of the same or of a lower layer, which a cache hit does not load
     ("inductor.driver.backend", "'inductor.driver.compile'"): "the compiler",
+    ("inductor.driver.backend", "'inductor.driver.cuda_machine'"): "graphs on CUDA devices",
+    ("inductor.driver.cuda_machine", "'inductor.driver.cuda_artifact'"): "the compiler for CUDA",
+    ("inductor.runtime.loader", "'inductor.runtime.cuda'"): "graphs on CUDA devices",
+    ("inductor.runtime.cuda", "'inductor.runtime.emulated'"): "the emulated device",
     ("inductor.driver.backend", "'inductor.cpp.gemm'"): "the autotuner",
     ("inductor.driver.backend", "'inductor.driver.autotune'"): "the autotuner",
 }
@@ -125,7 +133,8 @@ def test_nothing_imports_another_framework() -> None:
 
 
 # dynamo.builtins.stdlib captures what the user's code reads of the environment; it takes no decision from it.
-ENVIRONMENT = {"eager.base.settings", "dynamo.builtins.stdlib"}
+# inductor.runtime.interpreter sets the variable that makes triton an interpreter.
+ENVIRONMENT = {"eager.base.settings", "dynamo.builtins.stdlib", "inductor.runtime.interpreter"}
 
 
 def test_only_the_settings_module_reads_the_environment() -> None:

@@ -256,7 +256,6 @@ def _caught(check: Any) -> list[str]:
 
 
 def main() -> None:
-    interpreter.patch()
     check = {"law": law, "contractions": contractions, "ops": ops, "graphs": graphs}[sys.argv[1]]
     print(json.dumps(check(int(sys.argv[2]) if len(sys.argv) > 2 else 1)))
 

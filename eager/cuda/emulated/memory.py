@@ -1,0 +1,177 @@
+"""Device memory of the emulated device: host memory behind CuPy's pointers and pools.
+
+A block returns to its pool when the last pointer to it goes, and serves the next request of its size, with its old contents.
+"""
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+from weakref import WeakSet
+
+import numpy as np
+
+from eager.cuda.emulated import streams
+from eager.cuda.emulated.errors import CUDARuntimeError, OutOfMemoryError
+
+DEVICE_BYTES = 8 << 30  # what the emulated device reports as its memory
+_GRANULE = 512  # bytes: CuPy's pool rounds requests up to it
+
+
+class UnownedMemory:
+    """Memory that somebody else owns. ptr: an address; owner: an object that keeps the memory alive."""
+
+    def __init__(self, ptr: int, size: int, owner: object, device_id: int = -1) -> None:
+        self.ptr, self.size, self._owner = int(ptr), int(size), owner
+        self.device_id = max(device_id, 0)
+
+
+class PooledMemory:
+    """A block of a pool. It returns to the pool with its last reference."""
+
+    def __init__(self, pool: MemoryPool, block: Any, size: int) -> None:
+        self._pool, self._block = pool, block
+        self.ptr, self.size, self.device_id = int(block.ctypes.data), size, 0
+
+    def __del__(self) -> None:
+        self._pool._give_back(self._block)
+
+
+class MemoryPointer:
+    """A place in a memory. Adding bytes gives another place."""
+
+    def __init__(self, mem: Any, offset: int) -> None:
+        self.mem = mem
+        self.ptr = mem.ptr + offset
+
+    @property
+    def device_id(self) -> int:
+        return int(self.mem.device_id)
+
+    def __int__(self) -> int:
+        return int(self.ptr)
+
+    def __add__(self, offset: int) -> MemoryPointer:
+        return MemoryPointer(self.mem, self.ptr - self.mem.ptr + offset)
+
+    def copy_from_device_async(self, src: MemoryPointer, size: int, stream: Any = None) -> None:
+        """Copy bytes within the device, in the order of the stream."""
+        to, source = host_bytes(self, size), host_bytes(src, size)
+        (stream or streams.get_current_stream()).enqueue(lambda: np.copyto(to, source))
+
+    def memset_async(self, value: int, size: int, stream: Any = None) -> None:
+        """Set each of `size` bytes, in the order of the stream."""
+        to = host_bytes(self, size)
+        (stream or streams.get_current_stream()).enqueue(lambda: to.fill(value))
+
+
+def host_bytes(pointer: MemoryPointer, size: int) -> Any:
+    """The memory as a host array of bytes. The array keeps the block of a pool from the system, but not from the pool."""
+    if size == 0:
+        return np.empty(0, np.uint8)
+    return np.frombuffer((ctypes.c_ubyte * size).from_address(pointer.ptr), np.uint8)
+
+
+class MemoryPool:
+    """CuPy's pool: freed blocks are kept for reuse. Reports bytes in use and bytes held."""
+
+    def __init__(self) -> None:
+        self._free: dict[int, list[Any]] = {}
+        self._used = self._total = self._limit = 0
+        self._captured: list[Any] = []
+
+    def malloc(self, size: int) -> MemoryPointer:
+        """A block of at least `size` bytes. Raises: OutOfMemoryError beyond the limit or the device's memory."""
+        size = int(size)
+        if size == 0:
+            return MemoryPointer(UnownedMemory(0, 0, None, 0), 0)
+        rounded = -(-size // _GRANULE) * _GRANULE
+        kept = self._free.get(rounded)
+        block = kept.pop() if kept else self._new(rounded)
+        self._used += rounded
+        return MemoryPointer(PooledMemory(self, block, rounded), 0)
+
+    def _new(self, size: int) -> Any:
+        limit = self._limit or DEVICE_BYTES
+        if self._total + size > limit:
+            self.free_all_blocks()
+        if self._total + size > limit:
+            raise OutOfMemoryError(size, self._total, self._limit)
+        if streams.is_capturing_globally():
+            streams.invalidate_captures()
+            raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported", "operation not permitted when stream is capturing: cudaMalloc")
+        self._total += size
+        raw = np.empty(size + 256, np.uint8)
+        start = -raw.ctypes.data % 256
+        return raw[start : start + size]
+
+    def _give_back(self, block: Any) -> None:
+        self._used -= block.nbytes
+        self._free.setdefault(block.nbytes, []).append(block)
+
+    def used_bytes(self) -> int:
+        return self._used
+
+    def total_bytes(self) -> int:
+        return self._total
+
+    def free_bytes(self) -> int:
+        return self._total - self._used
+
+    def n_free_blocks(self) -> int:
+        return sum(map(len, self._free.values()))
+
+    def free_all_blocks(self, stream: Any = None) -> None:
+        """Return the blocks that nobody uses to the system. Work that is queued on them ends first: `cudaFree` waits for it."""
+        if self._free:
+            streams.synchronize_device()
+        self._total -= sum(size * len(blocks) for size, blocks in self._free.items())
+        self._free.clear()
+
+    def set_limit(self, size: int | None = None, fraction: float | None = None) -> None:
+        """Let the pool hold at most `size` bytes, or a fraction of the device's memory; 0: no limit."""
+        if (size is None) == (fraction is None) and size is not None:
+            raise ValueError("size and fraction cannot be specified at one time")
+        self._limit = int(fraction * DEVICE_BYTES) if fraction is not None else int(size or 0)
+
+    def get_limit(self) -> int:
+        return self._limit
+
+
+class PinnedMemoryPointer:
+    """Page-locked host memory; supports the buffer protocol through `mem`."""
+
+    def __init__(self, size: int) -> None:
+        self._bytes = np.empty(max(1, size), np.uint8)
+        self.ptr = int(self._bytes.ctypes.data)
+
+    def size(self) -> int:
+        return int(self._bytes.nbytes)
+
+    def __buffer__(self, flags: int) -> memoryview:
+        return memoryview(self._bytes)
+
+
+class PinnedMemoryPool:
+    """The pool of page-locked host memory."""
+
+    def __init__(self) -> None:
+        self._blocks: WeakSet[PinnedMemoryPointer] = WeakSet()
+
+    def malloc(self, size: int) -> PinnedMemoryPointer:
+        made = PinnedMemoryPointer(size)
+        self._blocks.add(made)
+        return made
+
+    def holds(self, address: int) -> bool:
+        """Whether an address lies in page-locked memory."""
+        return any(b.ptr <= address < b.ptr + b.size() for b in self._blocks)
+
+    def free_all_blocks(self) -> None:
+        """Nothing is kept."""
+
+    def n_free_blocks(self) -> int:
+        return 0
+
+
+pool = MemoryPool()
+pinned_pool = PinnedMemoryPool()

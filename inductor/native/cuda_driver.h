@@ -1,0 +1,47 @@
+/* The functions of the CUDA driver that launches need. They are looked up in libcuda at the first use: no CUDA header is needed. */
+#ifndef INDUCTOR_CUDA_DRIVER_H
+#define INDUCTOR_CUDA_DRIVER_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A status of 0 is success. Handles of the driver are opaque pointers. */
+typedef struct {
+    int (*init)(unsigned flags);
+    int (*device_get)(int *device, int ordinal);
+    int (*primary_context)(void **context, int device);
+    int (*get_context)(void **context);
+    int (*set_context)(void *context);
+    int (*module_load)(void **module, const void *image);
+    int (*module_unload)(void *module);
+    int (*module_function)(void **function, void *module, const char *name);
+    int (*set_attribute)(void *function, int attribute, int value);
+    int (*launch)(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+                  unsigned block_z, unsigned shared_bytes, void *stream, void **arguments, void **extra);
+    int (*copy)(uint64_t target, uint64_t source, size_t nbytes, void *stream);
+    int (*begin_capture)(void *stream, int mode);
+    int (*end_capture)(void *stream, void **graph);
+    int (*instantiate)(void **executable, void *graph, unsigned long long flags);
+    int (*launch_graph)(void *executable, void *stream);
+    int (*destroy_executable)(void *executable);
+    int (*destroy_graph)(void *graph);
+    int (*create_stream)(void **stream, unsigned flags);
+    int (*destroy_stream)(void *stream);
+    int (*error_name)(int status, const char **name);
+    int (*error_text)(int status, const char **text);
+} CudaDriver;
+
+extern PyTypeObject CudaModule_Type;
+
+/* The driver. NULL with RuntimeError if libcuda is missing or too old. */
+const CudaDriver *cuda_driver(void);
+/* -1 with RuntimeError for a status other than 0; `what` names the step that failed. */
+int cuda_check(int status, const char *what);
+/* The context of the device, which other libraries in the process use too. NULL with RuntimeError. */
+void *cuda_context(int index);
+
+extern PyMethodDef cuda_functions[];
+
+#endif

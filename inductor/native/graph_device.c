@@ -1,0 +1,293 @@
+/* The steps of a graph on a CUDA device: kernel launches, copies, and CUDA graphs that replay all of them at once. */
+#include "cuda_driver.h"
+#include "graph.h"
+
+#include <string.h>
+
+enum { CAPTURE_THIS_THREAD = 1 }; /* CU_STREAM_CAPTURE_MODE_THREAD_LOCAL */
+enum { STREAM_NON_BLOCKING = 1 };
+enum { MAX_ARGUMENTS = 256, HIDDEN_ARGUMENTS = 2 };
+
+/* ------------------------------------------------------------------ parsing */
+
+/* (buffer, value): see Argument. */
+static int argument_parse(const GraphObject *g, PyObject *spec, Argument *out)
+{
+    PyObject *value;
+    if (!PyArg_ParseTuple(spec, "iO", &out->buffer, &value) || size_parse(value, g->nsizes, &out->value) < 0)
+        return -1;
+    if (out->buffer < ARGUMENT_CHECKS || out->buffer >= g->nbuffers) {
+        PyErr_SetString(PyExc_ValueError, "CompiledGraph: an argument in a buffer that does not exist");
+        return -1;
+    }
+    return 0;
+}
+
+/* (function, grid, threads, shared_bytes, arguments) */
+int launch_parse(const GraphObject *g, PyObject *spec, Launch *out)
+{
+    unsigned long long function;
+    PyObject *grid, *arguments;
+    if (!PyArg_ParseTuple(spec, "KOIIO!", &function, &grid, &out->threads, &out->shared_bytes, &PyTuple_Type, &arguments) ||
+        size_parse(grid, g->nsizes, &out->grid) < 0)
+        return -1;
+    Py_ssize_t n = PyTuple_GET_SIZE(arguments);
+    if (!g->device || n > MAX_ARGUMENTS) {
+        PyErr_Format(PyExc_ValueError, "CompiledGraph: a launch needs a device and at most %d arguments", MAX_ARGUMENTS);
+        return -1;
+    }
+    out->function = (void *)(uintptr_t)function;
+    if (!(out->arguments = PyMem_Calloc(n > 0 ? (size_t)n : 1, sizeof(Argument)))) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    out->narguments = (int)n;
+    for (int i = 0; i < out->narguments; i++)
+        if (argument_parse(g, PyTuple_GET_ITEM(arguments, i), &out->arguments[i]) < 0)
+            return -1;
+    g->device->has_launches = 1;
+    return 0;
+}
+
+/* (target, source, nbytes) */
+int copy_parse(const GraphObject *g, PyObject *spec, Copy *out)
+{
+    PyObject *target, *source, *nbytes;
+    if (!PyArg_ParseTuple(spec, "OOO", &target, &source, &nbytes) || argument_parse(g, target, &out->target) < 0 ||
+        argument_parse(g, source, &out->source) < 0 || size_parse(nbytes, g->nsizes, &out->nbytes) < 0)
+        return -1;
+    if (!g->device || out->target.buffer < 0 || out->source.buffer < 0) {
+        PyErr_SetString(PyExc_ValueError, "CompiledGraph: a copy needs a device and two buffers");
+        return -1;
+    }
+    g->device->has_launches = 1;
+    return 0;
+}
+
+/* (index, allocate, stream, address of the checks, owner), or None for the CPU. */
+int device_parse(GraphObject *g, PyObject *device)
+{
+    unsigned long long checks;
+    PyObject *allocate, *stream, *owner;
+    int index;
+    if (device == Py_None)
+        return 0;
+    if (!PyArg_ParseTuple(device, "iOOKO", &index, &allocate, &stream, &checks, &owner))
+        return -1;
+    Device *d = g->device = PyMem_Calloc(1, sizeof(Device));
+    if (!d || !(d->is_copied = PyMem_Calloc((size_t)g->ninputs + 1, 1)) ||
+        !(d->input_copies = PyMem_Calloc((size_t)g->ninputs + 1, sizeof(StorageObject *)))) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    d->index = index;
+    d->allocate = Py_NewRef(allocate);
+    d->stream = Py_NewRef(stream);
+    d->owner = Py_NewRef(owner);
+    d->checks = (int64_t *)(uintptr_t)checks;
+    return 0;
+}
+
+void device_forget(GraphObject *g)
+{
+    Device *d = g->device;
+    if (!d)
+        return;
+    const CudaDriver *driver = d->nrecordings ? cuda_driver() : NULL;
+    for (int i = 0; i < d->nrecordings; i++) {
+        if (driver && d->recordings[i].executable)
+            driver->destroy_executable(d->recordings[i].executable);
+        PyMem_Free(d->recordings[i].addresses);
+    }
+    memset(d->recordings, 0, sizeof d->recordings);
+    d->nrecordings = 0;
+    for (int i = 0; i < g->ninputs && d->input_copies; i++)
+        Py_CLEAR(d->input_copies[i]);
+}
+
+void device_free(GraphObject *g)
+{
+    Device *d = g->device;
+    if (!d)
+        return;
+    device_forget(g);
+    if (d->capture_stream)
+        cuda_driver()->destroy_stream(d->capture_stream);
+    PyMem_Free(d->is_copied);
+    PyMem_Free(d->input_copies);
+    Py_XDECREF(d->allocate);
+    Py_XDECREF(d->stream);
+    Py_XDECREF(d->owner);
+    PyMem_Free(d);
+    g->device = NULL;
+}
+
+/* ------------------------------------------------------------------ memory, stream, context */
+
+StorageObject *device_alloc(const GraphObject *g, int64_t nbytes)
+{
+    PyObject *n = PyLong_FromLongLong(nbytes), *made = n ? PyObject_CallOneArg(g->device->allocate, n) : NULL;
+    Py_XDECREF(n);
+    if (made && !PyObject_TypeCheck(made, g_eager->storage_type)) {
+        PyErr_Format(PyExc_TypeError, "%U: the allocator returned a %.80s; allowed: a storage", g->name, Py_TYPE(made)->tp_name);
+        Py_CLEAR(made);
+    }
+    return (StorageObject *)made;
+}
+
+int device_stream(const GraphObject *g, void **stream)
+{
+    PyObject *handle = PyObject_CallNoArgs(g->device->stream);
+    if (!handle)
+        return -1;
+    *stream = PyLong_AsVoidPtr(handle);
+    Py_DECREF(handle);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* Selects the graph's device on this thread; `before` is for device_leave. */
+int device_enter(const GraphObject *g, void **before)
+{
+    *before = NULL;
+    if (!g->device->has_launches)
+        return 0;
+    void *wanted = cuda_context(g->device->index), *current = NULL;
+    if (!wanted || cuda_check(cuda_driver()->get_context(&current), "reading the current device") < 0)
+        return -1;
+    if (current == wanted)
+        return 0;
+    *before = current;
+    return cuda_check(cuda_driver()->set_context(wanted), "selecting a device");
+}
+
+void device_leave(const GraphObject *g, void *before)
+{
+    if (before && g->device->has_launches)
+        cuda_driver()->set_context(before);
+}
+
+int device_failed_check(GraphObject *g, int64_t *value)
+{
+    int64_t *checks = g->device->checks;
+    Py_ssize_t n = checks ? PyTuple_GET_SIZE(g->checks) : 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (((volatile int64_t *)checks)[2 * i]) {
+            *value = checks[2 * i + 1];
+            memset(checks, 0, sizeof(int64_t) * 2 * (size_t)n);
+            return (int)i + 1;
+        }
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------ steps */
+
+static int64_t argument_value(const GraphObject *g, const Argument *a, char **bufs, const int64_t *sizes)
+{
+    int64_t value = size_value(a->value, sizes);
+    if (a->buffer >= 0)
+        return (int64_t)(intptr_t)(bufs[a->buffer] + value);
+    return a->buffer == ARGUMENT_SIZE ? value : (int64_t)(intptr_t)g->device->checks;
+}
+
+int device_launch(const GraphObject *g, const Launch *launch, char **bufs, const int64_t *sizes, void *stream)
+{
+    int64_t values[MAX_ARGUMENTS + HIDDEN_ARGUMENTS], grid = size_value(launch->grid, sizes);
+    void *pointers[MAX_ARGUMENTS + HIDDEN_ARGUMENTS];
+    int n = launch->narguments;
+    if (grid == 0)
+        return 0;
+    if (grid > INT32_MAX) {
+        PyErr_Format(PyExc_RuntimeError, "%U: %lld programs; a device runs at most %d at once", g->name, (long long)grid, INT32_MAX);
+        return -1;
+    }
+    for (int i = 0; i < n; i++)
+        values[i] = argument_value(g, &launch->arguments[i], bufs, sizes);
+    for (int i = n; i < n + HIDDEN_ARGUMENTS; i++)
+        values[i] = 0;
+    for (int i = 0; i < n + HIDDEN_ARGUMENTS; i++)
+        pointers[i] = &values[i];
+    int status = cuda_driver()->launch(launch->function, (unsigned)grid, 1, 1, launch->threads, 1, 1, launch->shared_bytes, stream,
+                                       pointers, NULL);
+    return cuda_check(status, "launching a kernel");
+}
+
+int device_copy_bytes(char *target, const char *source, int64_t nbytes, void *stream)
+{
+    if (nbytes == 0)
+        return 0;
+    int status = cuda_driver()->copy((uint64_t)(uintptr_t)target, (uint64_t)(uintptr_t)source, (size_t)nbytes, stream);
+    return cuda_check(status, "copying on a device");
+}
+
+int device_copy(const GraphObject *g, const Copy *copy, char **bufs, const int64_t *sizes, void *stream)
+{
+    char *target = (char *)(intptr_t)argument_value(g, &copy->target, bufs, sizes);
+    const char *source = (const char *)(intptr_t)argument_value(g, &copy->source, bufs, sizes);
+    return device_copy_bytes(target, source, size_value(copy->nbytes, sizes), stream);
+}
+
+/* ------------------------------------------------------------------ CUDA graphs */
+
+static Recording *oldest(Device *d)
+{
+    Recording *found = &d->recordings[0];
+    for (int i = 1; i < d->nrecordings; i++)
+        if (d->recordings[i].last_use < found->last_use)
+            found = &d->recordings[i];
+    return found;
+}
+
+Recording *device_recording(GraphObject *g, char **bufs)
+{
+    Device *d = g->device;
+    size_t nbytes = sizeof(char *) * (size_t)g->nbuffers;
+    Recording *r = NULL;
+    for (int i = 0; i < d->nrecordings && !r; i++)
+        if (memcmp(d->recordings[i].addresses, bufs, nbytes) == 0)
+            r = &d->recordings[i];
+    if (!r) {
+        r = d->nrecordings < MAX_RECORDINGS ? &d->recordings[d->nrecordings] : oldest(d);
+        if (!r->addresses && !(r->addresses = PyMem_Malloc(nbytes))) {
+            PyErr_NoMemory();
+            return NULL;
+        }
+        if (r->executable)
+            cuda_driver()->destroy_executable(r->executable);
+        r->executable = NULL;
+        memcpy(r->addresses, bufs, nbytes);
+        d->nrecordings += r == &d->recordings[d->nrecordings];
+        r->last_use = 0;
+    }
+    return r;
+}
+
+/* Launches on the returned stream are recorded, not run. */
+int device_begin_recording(GraphObject *g, void **stream)
+{
+    Device *d = g->device;
+    const CudaDriver *driver = cuda_driver();
+    if (!d->capture_stream &&
+        cuda_check(driver->create_stream(&d->capture_stream, STREAM_NON_BLOCKING), "making a stream for a CUDA graph") < 0)
+        return -1;
+    *stream = d->capture_stream;
+    return cuda_check(driver->begin_capture(d->capture_stream, CAPTURE_THIS_THREAD), "recording a CUDA graph");
+}
+
+int device_end_recording(GraphObject *g, Recording *r, int failed)
+{
+    const CudaDriver *driver = cuda_driver();
+    void *graph = NULL;
+    int status = driver->end_capture(g->device->capture_stream, &graph);
+    if (!failed)
+        failed = cuda_check(status, "ending the recording of a CUDA graph") < 0 ||
+                 cuda_check(driver->instantiate(&r->executable, graph, 0), "making a CUDA graph") < 0;
+    if (graph)
+        driver->destroy_graph(graph);
+    return failed ? -1 : 0;
+}
+
+int device_replay(const Recording *r, void *stream)
+{
+    return cuda_check(cuda_driver()->launch_graph(r->executable, stream), "launching a CUDA graph");
+}

@@ -1,0 +1,210 @@
+"""Graphs of launches against a driver that runs nothing (fake_driver.c), in a process of its own: `python -m tests.cuda.fake_driver NAME`.
+
+The driver is chosen once in a process. Each scenario prints nothing, or raises.
+"""
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import eager as torch
+from eager import _native
+from inductor._native import CompiledGraph, CudaModule, use_cuda_driver
+
+LAUNCH, COPY = 2, 3  # enum step_kind
+SIZE, CHECKS = -1, -2  # buffers of an argument
+FLOAT, INT64 = torch.float32.code, torch.int64.code
+
+
+class Launch(ctypes.Structure):
+    _fields_ = [("function", ctypes.c_void_p), ("stream", ctypes.c_void_p), ("grid", ctypes.c_uint), ("threads", ctypes.c_uint),
+                ("shared_bytes", ctypes.c_uint), ("values", ctypes.c_int64 * 3)]  # fmt: skip
+
+
+class Driver:
+    """The fake driver's counters."""
+
+    def __init__(self) -> None:
+        folder = tempfile.mkdtemp(prefix="framejit-fake-driver-")
+        path = f"{folder}/libcuda.so"
+        subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-Wall", "-o", path, str(Path(__file__).with_suffix(".c"))], check=True)
+        use_cuda_driver(path)
+        self.library = ctypes.CDLL(path)
+        self.library.fake_launch.restype = ctypes.POINTER(Launch)
+
+    def count(self, what: str) -> int:
+        return int(getattr(self.library, f"fake_{what}")())
+
+    def launch(self, number: int) -> Launch:
+        return self.library.fake_launch(number).contents
+
+
+def storage(nbytes: int) -> Any:
+    """Memory of the host that claims to be of the device."""
+    a = np.zeros(nbytes + 64, np.uint8)
+    start = -a.ctypes.data % 64
+    return _native.storage_from_memory(a.ctypes.data + start, nbytes, a, 1, 0)
+
+
+def tensor(*shape: int, at: int = 0) -> torch.Tensor:
+    """A CUDA tensor over such memory, `at` elements after its start."""
+    n = int(np.prod(shape))
+    t = _native.new_tensor(None, storage(4 * (n + at)), FLOAT, (n + at,), (1,))
+    return t.as_strided(shape, torch.empty(shape).stride(), at)
+
+
+def layout(*shape: Any) -> tuple[Any, ...]:
+    strides: list[Any] = []
+    for k in range(len(shape)):
+        strides.append(int(np.prod(shape[k + 1 :])))
+    return FLOAT, tuple(shape), tuple(strides), 0
+
+
+def graph(steps: Any, inputs: Any, **rest: Any) -> CompiledGraph:
+    """A graph with one output of 64 bytes."""
+    allocations = rest.pop("allocations", (64,))
+    checks_at = rest.pop("checks_at", 0)
+    given: dict[str, Any] = dict(
+        name="g", library=None, inputs=inputs, allocations=allocations, constants=(), packs=(), steps=steps,
+        outputs=((0, 0, 0, layout(16)),), written=(), arena_bytes=0, single=True, keep=False, checks=(), symbols=(), n_sizes=0,
+        derive=0, device=(0, storage, lambda: 5, checks_at, None),
+    )  # fmt: skip
+    return CompiledGraph(**given | rest)
+
+
+def launch(function: int, *arguments: tuple[int, Any], grid: Any = 3) -> tuple[int, Any]:
+    return LAUNCH, (function, grid, 128, 64 << 10, arguments)
+
+
+def kernel(image: bytes = b"code", name: str = "k") -> tuple[CudaModule, int]:
+    module = CudaModule(image)
+    return module, module.function(name, 64 << 10)
+
+
+def arguments_are_packed_in_order(d: Driver) -> None:
+    _, f = kernel()
+    x = tensor(16)
+    out = graph((launch(f, (0, 0), (1, 8), (SIZE, 42)),), (layout(16),))(x)
+    made = d.launch(0)
+    assert (made.function, made.grid, made.threads, made.shared_bytes, made.stream) == (f, 3, 128, 64 << 10, 5)
+    assert list(made.values) == [x.data_ptr(), out.data_ptr() + 8, 42]
+    assert out.device.type == "cuda" and out.shape == (16,)
+
+
+def an_empty_grid_is_not_launched(d: Driver) -> None:
+    _, f = kernel()
+    graph((launch(f, (0, 0), grid=0),), (layout(16),))(tensor(16))
+    assert d.count("launches") == 0
+
+
+def sizes_come_from_a_program(d: Driver) -> None:
+    _, f = kernel()
+    spec = (FLOAT, ((0,), 4), (4, 1), 0)
+    program = (1, 0, 0, 4, 3, 0, 8, 0, 1, 1, 0, 3, 4, 0, 8, 0)  # n * 4, then that // 3
+    g = graph((launch(f, (SIZE, (1,)), (SIZE, (2,)), grid=(0,)),), (spec,), symbols=((0, 0, 0, 0, 1 << 40),), n_sizes=3, derive=program)
+    g(tensor(5, 4))
+    assert list(d.launch(0).values[:2]) == [20, 6] and d.launch(0).grid == 5
+    with pytest.raises(ValueError, match="program"):
+        graph((), (spec,), symbols=((0, 0, 0, 0, 9),), n_sizes=2, derive=(1, 1, 8, 0))
+
+
+def an_input_at_an_odd_address_is_copied_and_written_back(d: Driver) -> None:
+    _, f = kernel()
+    x = tensor(16, at=1)
+    graph((launch(f, (0, 0)),), (layout(16),), written=(0,))(x)
+    assert d.launch(0).values[0] != x.data_ptr() and d.launch(0).values[0] % 16 == 0 and d.count("copies") == 2
+
+
+def steps_are_recorded_when_their_addresses_come_again(d: Driver) -> None:
+    _, f = kernel()
+    weight, x = tensor(16), tensor(16)
+    g = graph((launch(f, (0, 0), (1, 0)), (COPY, ((2, 0), (0, 0), 64))), (layout(16), layout(16)), keep=True)
+    for call in range(5):
+        out = g(weight, x)
+        del out
+        assert d.count("launches") == (1 if call == 0 else 2) and d.count("graph_launches") == call
+    assert d.launch(1).stream == 77 and d.count("recordings") == 1
+
+
+def an_input_that_moves_is_copied_for_the_recording(d: Driver) -> None:
+    _, f = kernel()
+    weight, alive = tensor(16), []
+    g = graph((launch(f, (0, 0), (1, 0)),), (layout(16), layout(16)), keep=True)
+    for _ in range(6):
+        alive.append(tensor(16))
+        g(weight, alive[-1])
+    assert d.count("graph_launches") == 4 and d.count("recordings") == 1 and d.count("copies") == 5
+
+
+def an_output_in_use_is_never_overwritten(d: Driver) -> None:
+    _, f = kernel()
+    x = tensor(16)
+    g = graph((launch(f, (0, 0), (1, 0)),), (layout(16),), keep=True)
+    outs = [g(x) for _ in range(20)]
+    assert len({o.data_ptr() for o in outs}) == 20
+
+
+def errors_name_the_step(d: Driver) -> None:
+    with pytest.raises(RuntimeError, match=r"CUDA error while loading machine code: .* \(CUDA_ERROR_TEST, status 200\)"):
+        kernel(b"bad")
+    with pytest.raises(RuntimeError, match="looking up a kernel"):
+        kernel(name="?")
+    _, f = kernel()
+    g = graph((launch(f, (0, 0)),), (layout(16),))
+    d.library.fake_fail_next(2)
+    with pytest.raises(RuntimeError, match="launching a kernel.*CUDA_ERROR_OUT_OF_MEMORY"):
+        g(tensor(16))
+    g(tensor(16))  # the graph can still be called
+    with pytest.raises(RuntimeError, match="device type"):
+        g(torch.zeros(16))
+
+
+def a_failed_check_is_raised_later(d: Driver) -> None:
+    _, f = kernel()
+    memory = np.zeros(4, np.int64)
+    checks = ((IndexError, "first {}", 0), (IndexError, "index {} is out of bounds for dimension 0 with size {size}", 7))
+    g = graph((launch(f, (0, 0), (CHECKS, 0)),), (layout(16),), checks=checks, checks_at=memory.ctypes.data)
+    g(tensor(16))
+    assert d.launch(0).values[1] == memory.ctypes.data
+    memory[2:] = 1, 12
+    with pytest.raises(IndexError, match="index 12 is out of bounds for dimension 0 with size 7"):
+        g.raise_failed()
+    g.raise_failed()
+    g(tensor(16))
+
+
+def a_launch_costs_less_than_a_microsecond(d: Driver) -> None:
+    _, f = kernel()
+    x = tensor(16)
+    one, many = (graph(tuple(launch(f, *([(0, 0), (1, 0)] * 3)) for _ in range(n)), (layout(16),)) for n in (1, 51))
+
+    def best(g: CompiledGraph) -> float:
+        times = []
+        for _ in range(50):
+            start = time.perf_counter()
+            for _ in range(20):
+                g(x)
+            times.append((time.perf_counter() - start) / 20)
+        return min(times)
+
+    each_s = (best(many) - best(one)) / 50
+    assert each_s < 1e-6, f"{each_s * 1e9:.0f} ns"
+
+
+SCENARIOS = (
+    arguments_are_packed_in_order, an_empty_grid_is_not_launched, sizes_come_from_a_program,
+    an_input_at_an_odd_address_is_copied_and_written_back, steps_are_recorded_when_their_addresses_come_again,
+    an_input_that_moves_is_copied_for_the_recording, an_output_in_use_is_never_overwritten, errors_name_the_step,
+    a_failed_check_is_raised_later, a_launch_costs_less_than_a_microsecond,
+)  # fmt: skip
+
+if __name__ == "__main__":
+    {s.__name__: s for s in SCENARIOS}[sys.argv[1]](Driver())

@@ -1,0 +1,15 @@
+"""Launches, copies and CUDA graphs of the native runtime, against a driver that runs nothing."""
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cuda.fake_driver import SCENARIOS
+
+
+@pytest.mark.parametrize("name", [s.__name__ for s in SCENARIOS])
+def test_the_native_runtime(name: str) -> None:
+    root = Path(__file__).parent.parent.parent
+    done = subprocess.run([sys.executable, "-m", "tests.cuda.fake_driver", name], cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]

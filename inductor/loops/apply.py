@@ -20,12 +20,11 @@ from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, ceildiv, plain
 from inductor.loops.blocks import in_blocks
 from inductor.loops.cached_reads import cache_read
-from inductor.loops.combine import COMBINES
 from inductor.loops.contractions import expand, follow, share
 from inductor.loops.dependence import Access, accesses, carried, conflicts, private_part, separates
 from inductor.loops.narrow import narrow
 from inductor.loops.parts import in_parts
-from inductor.loops.reductions import in_columns, in_lanes, in_stages
+from inductor.loops.reductions import COMBINES, in_columns, in_lanes, in_stages
 from inductor.loops.refusal import Refusal, Refused
 from inductor.loops.scans import in_scan_stages
 from inductor.loops.steps import (

@@ -11,6 +11,7 @@ import os
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
@@ -63,10 +64,8 @@ class _Process:
 
     def send(self, do: str, **arguments: Any) -> None:
         assert self._process.stdin is not None
-        try:
+        with suppress(BrokenPipeError):  # `receive` reports that it has ended
             print(json.dumps({"do": do, **arguments}), file=self._process.stdin, flush=True)
-        except BrokenPipeError:
-            pass  # `receive` reports that it has ended
 
     def receive(self) -> dict[str, Any]:
         assert self._process.stdout is not None
@@ -158,7 +157,8 @@ def table(rows: Sequence[Measured]) -> Table:
             m.name,
             *(_number(m.us.get("framejit default")), _number(m.gbps), _number(m.tflops), _number(m.us.get("torch eager"))),
             *(_number(m.us.get("torch default")), _ratio(m.ratio("default")), other, _number(m.us.get(f"framejit {other}"))),
-            *(_ratio(m.ratio(other)), _number(m.cpu_us.get(f"framejit {other or 'default'}")), "; ".join(f"{k}: {v[:160]}" for k, v in m.errors.items())),
+            *(_ratio(m.ratio(other)), _number(m.cpu_us.get(f"framejit {other or 'default'}"))),
+            "; ".join(f"{k}: {v[:160]}" for k, v in m.errors.items()),
         )
     return made
 

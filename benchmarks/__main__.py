@@ -37,6 +37,8 @@ def _parser() -> argparse.ArgumentParser:
     device.add_argument("-k", metavar="TEXT", dest="text", help="only the rows whose name contains TEXT, or the rows of that group")
     device.add_argument("--seconds", type=float, default=400, help="no row begins after this time")
     device.add_argument("--scale", type=int, default=1, help="divisor of the sizes, for a rehearsal on the emulated device")
+    modes = ["default", "reduce-overhead", "max-autotune-no-cudagraphs"]
+    device.add_argument("--modes", nargs="+", default=modes, choices=modes, help="modes of compile that are measured")
     device.add_argument("--out", type=Path, metavar="FOLDER", help="a folder for gpu.json, written after each row, and logs")
     for name, text in (
         ("kernels", "graphs of a few ops beside torch.compile, and numpy's copy of the same bytes"),
@@ -65,7 +67,7 @@ def main() -> int:
         harness.show(args.name, models.table(networks), networks, conditions, args.json)
         return 0 if not any(row.misses for row in networks) else 1
     if args.name == "gpu":
-        given = {"text": args.text, "seconds": args.seconds, "scale": args.scale, "out": args.out}
+        given = {"text": args.text, "seconds": args.seconds, "scale": args.scale, "out": args.out, "modes": args.modes}
         programs = gpu.measured(python=sys.executable, torch_at=torch_at, rows=gpu_rows.ROWS, **given)
         harness.show(args.name, gpu.table(programs), programs, conditions, args.json)
         return 0 if not any(m.errors for m in programs) else 1

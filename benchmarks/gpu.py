@@ -83,12 +83,13 @@ def _path() -> str:
 
 
 def measured(
-    *, python: str, torch_at: str | None, text: str | None, seconds: float, scale: int, out: Path | None, rows: Sequence[Any]
+    *, python: str, torch_at: str | None, text: str | None, seconds: float, scale: int, out: Path | None, rows: Sequence[Any],
+    modes: Sequence[str],
 ) -> list[Measured]:
     """Measure the rows within about `seconds`.
 
     python: the interpreter for framejit. torch_at: an interpreter with torch, None to measure framejit alone. scale: divisor of the
-    sizes. out: a folder for the figures and the logs of the processes.
+    sizes. modes: of compile, the measured ones among each row's. out: a folder for the figures and the logs of the processes.
     """
     until = time.monotonic() + seconds
     folder = out or Path(".")
@@ -102,7 +103,7 @@ def measured(
                 if time.monotonic() > until:
                     break
                 progress.step(row.name)
-                found.append(_row(row, processes, scale))
+                found.append(_row(row, [m for m in row.modes if m in (*modes, "eager")], processes, scale))
                 if out is not None:
                     (out / "gpu.json").write_text(json.dumps([asdict(m) for m in found], indent=1))
     finally:
@@ -111,10 +112,10 @@ def measured(
     return found
 
 
-def _row(row: Any, processes: dict[str, _Process], scale: int) -> Measured:
+def _row(row: Any, measured_modes: Sequence[str], processes: dict[str, _Process], scale: int) -> Measured:
     made = Measured(row.name, row.group)
-    modes = {_OURS: row.modes, _THEIRS: row.modes if row.group == "memory" else ("eager", *row.modes)}
-    ready = [(library, mode) for mode in dict.fromkeys((*row.modes, "eager")) for library in processes if mode in modes[library]]
+    modes = {_OURS: measured_modes, _THEIRS: measured_modes if row.group == "memory" else ("eager", *measured_modes)}
+    ready = [(library, mode) for mode in dict.fromkeys((*measured_modes, "eager")) for library in processes if mode in modes[library]]
     for mode in dict.fromkeys(m for _, m in ready):
         asked = [library for library, m in ready if m == mode]
         for library in asked:

@@ -5,7 +5,7 @@
 #   benchmarks/gpu.sh [FOLDER]      writes gpu.json, gpu.txt and logs to FOLDER (default: benchmarks/results)
 #
 # PYTHON: the interpreter (default python3). SECONDS_OF_TESTS, SECONDS_OF_ROWS: time for each part (default 120 and 330). SCALE:
-# divisor of the sizes. FRAMEJIT_EMULATE_CUDA=1 with SCALE=64 rehearses all of it without a GPU.
+# divisor of the sizes. MODES: modes of compile that are measured. FRAMEJIT_EMULATE_CUDA=1 with SCALE=64 rehearses all of it without a GPU.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 out=${1:-benchmarks/results}
@@ -23,8 +23,9 @@ PY
 
 tests=${SECONDS_OF_TESTS:-120}
 if [ "$tests" -gt 0 ]; then
-  for i in 0 1 2 3; do
-    timeout "$((tests + 20))" "$py" -m tests.cuda.report --seconds "$tests" --shard "$i/4" >"$out/ops-$i.txt" 2>&1 &
+  shards=$(( $(nproc) < 8 ? $(nproc) : 8 ))
+  for ((i = 0; i < shards; i++)); do
+    timeout "$((tests + 20))" "$py" -m tests.cuda.report --seconds "$tests" --shard "$i/$shards" >"$out/ops-$i.txt" 2>&1 &
   done
   wait
   cat "$out"/ops-?.txt >"$out/ops.txt" && rm -f "$out"/ops-?.txt
@@ -33,4 +34,4 @@ fi
 torch=()
 "$py" -c "import torch" 2>/dev/null && torch=(--torch-python "$py")
 rows=${SECONDS_OF_ROWS:-330}
-timeout "$((rows + 60))" "$py" -m benchmarks gpu "${torch[@]}" --seconds "$rows" --scale "${SCALE:-1}" --out "$out" 2>"$out/gpu.err" | tee "$out/gpu.txt"
+timeout "$((rows + 60))" "$py" -m benchmarks gpu "${torch[@]}" --seconds "$rows" --scale "${SCALE:-1}" ${MODES:+--modes $MODES} --out "$out" 2>"$out/gpu.err" | tee "$out/gpu.txt"

@@ -6,7 +6,6 @@ computation runs once more, on the present contents, and its values are dropped.
 """
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, Final
 

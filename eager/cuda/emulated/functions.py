@@ -12,7 +12,13 @@ from typing import Any, Final
 import numpy as np
 
 from eager.cuda.emulated import streams
-from eager.cuda.emulated.arrays import as_host, checked_dtype, copy_from_host, launch, ndarray, on_device, store, submit, view, waits
+from eager.cuda.emulated.arrays import (
+    as_host,
+    checked_dtype,
+    launch,
+    ndarray,
+    view,
+)
 from eager.cuda.emulated.ufuncs import BFLOAT16
 
 _REDUCTIONS = """

@@ -180,7 +180,7 @@ def synchronize_device() -> None:
     if is_capturing_globally():
         invalidate_captures()
         raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported", "operation not permitted when stream is capturing: cudaDeviceSynchronize")
-    for stream in list(_all):
+    for stream in _all:
         stream.run_queue()
     raise_error()
 

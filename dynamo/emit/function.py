@@ -245,7 +245,7 @@ def generate(cap: Capture, compiler: Compiler, root: Frame, slot_names: tuple[st
 def _hold_in_cycles(cg: CodeGen) -> None:
     """Make the locals that hold an exception whose traceback contains the frame: the traceback keeps the locals after the call."""
     root = cg.root
-    if not cg.cap.exceptions.passed_frames:
+    if not cg.cap.frames.passed:
         return
     if any(v is not None and value_end_is_visible(v, root) for v in root.locals):
         for value in root.locals:

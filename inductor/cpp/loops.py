@@ -19,11 +19,10 @@ from fxir.expr import rules as E
 from fxir.expr.printing import to_source
 from inductor.cpp.division import split_inverse
 from inductor.cpp.gemm_core import block_symbol
-from inductor.cpp.kernel import FLOP_NS, PLAIN_NS, Cost, Place, launch, operations_ns
-from inductor.cpp.kernel import Kernel as Printed
 from inductor.cpp.products import problem_of
 from inductor.cpp.transposes import Transposition, transposition
-from inductor.cpp.units import NAME, declared
+from inductor.cpp.units import FLOP_NS, NAME, PLAIN_NS, Cost, Place, declared, launch, operations_ns
+from inductor.cpp.units import Kernel as Printed
 from inductor.cpp.values import STYLE, TYPE, literal, operation, size_source
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, ceildiv, plain, product

@@ -24,7 +24,6 @@ from inductor.base.toolchain import compile_workers
 from inductor.cpp.contractions import Core, choose_core, print_steps
 from inductor.cpp.gemm import block_tile
 from inductor.cpp.gemm_core import block_core
-from inductor.cpp.kernel import Kernel, Place
 from inductor.cpp.loops import print_kernel
 from inductor.cpp.prelude import prelude
 from inductor.cpp.units import (
@@ -32,6 +31,8 @@ from inductor.cpp.units import (
     SIZES,
     SIZES_IN,
     Functions,
+    Kernel,
+    Place,
     Sizes,
     arguments,
     comment,

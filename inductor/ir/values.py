@@ -340,6 +340,51 @@ def replace_loads(value: Value, replace: Callable[[Load], Value | None]) -> Valu
     return done[value]
 
 
+class Renaming:
+    """Names of one form for values that differ in names alone: buffers `m0`, `m1`, ... and symbols that gathers bind, `s0`, `s1`, ...
+
+    In the order of first use. buffers, symbols: the new ones by the old ones; a buffer may be given another name before.
+    """
+
+    def __init__(self) -> None:
+        self.buffers: dict[str, str] = {}
+        self.symbols: dict[E.Expr, E.IntLike] = {}
+        self._reads = 0
+        self._done: dict[Value, Value] = {}
+
+    def buffer(self, old: str) -> str:
+        """The name of a buffer."""
+        found = self.buffers.get(old)
+        if found is None:
+            found = self.buffers[old] = f"m{self._reads}"
+            self._reads += 1
+        return found
+
+    def symbol(self, s: E.Sym) -> E.Sym:
+        """The symbol in place of one that a gather binds."""
+        found = self.symbols.get(s)
+        if found is None:
+            found = self.symbols[s] = E.sym(f"s{len(self.symbols)}", s.lo, s.hi, s.multiple, s.below)
+        assert isinstance(found, E.Sym)
+        return found
+
+    def value(self, root: Value) -> Value:
+        """`root` with the new names."""
+        done = self._done
+        for v in walk([root]):
+            if v in done:
+                continue
+            if isinstance(v, Load):
+                bound = tuple([(self.symbol(s), done[x]) for s, x in v.indirect])
+                at = E.substitute(v.index, self.symbols) if bound else v.index
+                done[v] = load(self.buffer(v.buffer), at, v.dtype, None if v.mask is None else done[v.mask], bound)
+            elif isinstance(v, Op):
+                done[v] = make_op(v.name, tuple([done[a] for a in v.args]), v.dtype)
+            else:
+                done[v] = v
+        return done[root]
+
+
 def free_axes(value: Value) -> frozenset[E.Sym]:
     """The loop variables that a value depends on (symbols bound by indirect loads are not free)."""
     free: set[E.Sym] = set()

@@ -179,7 +179,7 @@ class CompiledRegion:
         if site.code.co_flags & CO_GENERATOR_LIKE:  # the frame of a generator or coroutine cannot be re-entered
             site.skip = True
             return None
-        if thread_state.intercepting():
+        if thread_state.interceptors():
             return None
         if _stance.name == "eager_then_compile" and not site.looked_at and not site.attempts:
             site.look_at(slots)

@@ -434,7 +434,7 @@ def _compile(graph: Graph, kind: GraphKind, compile_graph: CompileGraph, options
         _AOT.log(f"{kind.value} graph: {calls} ops, {len(graph.placeholders)} inputs, {len(graph.outputs)} outputs")
     if not (graph.outputs or effects(graph)):
         return _nothing
-    if thread_state.autocast() is None:
+    if not thread_state.autocast_number():
         return _with_repro(compile_graph, graph, kind, options)
     return _outside_autocast(_outside_autocast(_with_repro)(compile_graph, graph, kind, options))
 

@@ -24,8 +24,8 @@ from fxir.expr import rules as E
 from inductor.artifact.format import PRELUDE_END, ArtifactPlan, SourceUnit
 from inductor.cpp.values import index_source, size_source
 from inductor.ir import definitions as ir
-from inductor.ir.inline import EXPENSIVE
 from inductor.ir.sizes import Size, is_symbolic, nominal, plain
+from inductor.ir.values import EXPENSIVE
 
 NAME: Final = "@NAME@"  # placeholder for the function's own name in a text that is added
 SIZES_IN: Final = "FJ_SIZES_IN"  # placeholder for a given `bufs`: the places are known only when all buffers are

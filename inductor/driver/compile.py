@@ -45,7 +45,6 @@ from inductor.cpp.vector_math import forms_used
 from inductor.driver import packs
 from inductor.driver.packs import Pack
 from inductor.ir import definitions as ir
-from inductor.ir.inline import FUSION, Refusal
 from inductor.ir.sizes import Size, at_least, fixed, is_symbolic, plain
 from inductor.loops import tree as loops
 from inductor.loops.refusal import Refusal as LoopRefusal
@@ -66,9 +65,11 @@ from inductor.plan.kernels import (
 )
 from inductor.plan.memory import lifetimes, plan_arena
 from inductor.plan.schedule import (
+    FUSION,
     SCHEDULE,
     LoopNest,
     Nest,
+    Refusal,
     Schedule,
     Single,
     Step,

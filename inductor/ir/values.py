@@ -35,6 +35,11 @@ ELEMENTARY: Final = frozenset(
 # word, a uint32, of the block of Philox4x32-10 whose counter has the uint32 halves (low, high); the word's number is a Const.
 SPECIAL: Final = frozenset("where cast check_index wrap_index philox".split())
 OPS: Final = ARITHMETIC | COMPARISONS | LOGIC | BITS | ROUNDING | ELEMENTARY | SPECIAL
+# operations that take much longer than an addition
+EXPENSIVE: Final = frozenset(
+    "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 hypot erf erfc erfinv "
+    "lgamma digamma pow philox div sqrt rsqrt fmod remainder floordiv".split()
+)
 
 
 class Value:
@@ -248,8 +253,10 @@ def walk(roots: Iterable[Value]) -> list[Value]:
 
 
 def cast(value: Value, to: dtype) -> Value:
-    """The value converted to a dtype, without a node if it has the dtype."""
-    return value if value.dtype is to else make_op("cast", (value,), to)
+    """The value converted to a dtype, without a node if it has the dtype. A constant is converted at once."""
+    if value.dtype is to:
+        return value
+    return const(value.value, to) if isinstance(value, Const) else make_op("cast", (value,), to)
 
 
 def expressions_in(values: Iterable[Value]) -> list[E.Expr]:

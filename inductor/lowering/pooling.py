@@ -17,7 +17,6 @@ from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, fixed, is_symbolic
 from inductor.lowering.builder import Builder, Point, layout_of
-from inductor.lowering.protocol import cast_value
 from inductor.lowering.rules import all_of, rule, where
 from inductor.lowering.window import Dim
 
@@ -99,7 +98,7 @@ def _avg_pool(b: Builder, spec: TensorSpec, x: ir.Ref, kernel: Any, stride: Any,
         count: Size | E.Expr = 1 if divisor_override is None else divisor_override
         for d, i in zip(dims, p[2:], strict=True) if divisor_override is None else ():
             count = E.mul(count, d.elements(i, count_include_pad))
-        divisor = ir.const(count, x.dtype) if isinstance(count, int) else cast_value(ir.index(count), x.dtype)
+        divisor = ir.const(count, x.dtype) if isinstance(count, int) else ir.cast(ir.index(count), x.dtype)
         return ir.make_op("div", (total, divisor), x.dtype)
 
     return b.pointwise(layout_of(spec), at)

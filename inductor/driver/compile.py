@@ -264,7 +264,7 @@ class _Compiler:
         names = {m.buffer.name for b in self.nests[i].bundles for m in b.members}
         for b in self.nests[i].bundles:
             for m in b.members:
-                names |= {v.buffer for v in ir.walk([m.value]) if isinstance(v, ir.Load)}
+                names |= {v.buffer for v in m.value.loads}
         return names - {n for n, size in self.local[i].items() if isinstance(size, int)}
 
     def _results(self, d: Any) -> list[str]:

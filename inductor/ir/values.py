@@ -350,7 +350,7 @@ def replace_loads(value: Value, replace: Callable[[Load], Value | None]) -> Valu
 class Renaming:
     """Names of one form for values that differ in names alone: buffers `m0`, `m1`, ... and symbols that gathers bind, `s0`, `s1`, ...
 
-    In the order of first use. buffers, symbols: the new ones by the old ones; a buffer may be given another name before.
+    In the order of first use. buffers, symbols: new names by old names; the caller may name a buffer before its first use.
     """
 
     def __init__(self) -> None:
@@ -368,7 +368,7 @@ class Renaming:
         return found
 
     def symbol(self, s: E.Sym) -> E.Sym:
-        """The symbol in place of one that a gather binds."""
+        """The symbol in place of a symbol that a gather binds."""
         found = self.symbols.get(s)
         if found is None:
             found = self.symbols[s] = E.sym(f"s{len(self.symbols)}", s.lo, s.hi, s.multiple, s.below)

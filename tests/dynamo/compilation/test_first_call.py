@@ -16,7 +16,7 @@ from pathlib import Path
 
 from eager.startup.places import ROOT
 
-# A reader who follows one call must be able to hold its way in mind. The numbers only go down.
+# Few files are enough to read for one call to be understood. The numbers only go down.
 FILES = 80
 SWITCHES = 1_500
 

@@ -23,9 +23,7 @@ from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from inductor.artifact.format import PRELUDE_END, ArtifactPlan, SourceUnit
 from inductor.cpp.values import index_source, size_source
-from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, is_symbolic, nominal, plain
-from inductor.ir.values import EXPENSIVE
 
 NAME: Final = "@NAME@"  # placeholder for the function's own name in a text that is added
 SIZES_IN: Final = "FJ_SIZES_IN"  # placeholder for a given `bufs`: the places are known only when all buffers are
@@ -37,9 +35,7 @@ LEAST_CHARS: Final = 48 << 10  # about 0.6 s of compiler: less does not pay for 
 MOST_CHARS: Final = 512 << 10  # about 6 s: far below the time limit of a compiler run
 _CALL: Final = re.compile(r"\bfj_(\w+)\(")
 _HEAD: Final = re.compile(r"^static (void \w+\([^{]*\)) \{$", re.MULTILINE)
-PLAIN_NS, EXPENSIVE_NS = 0.12, 0.8  # nanoseconds of one vectorised operation on one element
 FLOP_NS: Final = 0.01  # nanoseconds of a multiplication or addition in the core of a product, on one thread
-GATHER: Final = 6  # a load at a position that comes from memory, in loads at a known position
 
 
 
@@ -157,17 +153,6 @@ class Cost(NamedTuple):
         if isinstance(count, int) and self.is_fixed():
             return self.ns * count, 0
         return 0.0, self.picoseconds(count)
-
-
-def operations_ns(values: Iterable[ir.Value]) -> float:
-    """Nanoseconds to compute `values` once in a vectorised loop, loads included."""
-    found = 0.0
-    for v in ir.walk(values):
-        if isinstance(v, ir.Op):
-            found += EXPENSIVE_NS if v.name in EXPENSIVE else PLAIN_NS
-        elif isinstance(v, ir.Load):
-            found += PLAIN_NS * (GATHER if v.indirect else 1)
-    return found
 
 
 def launch(function: str, context: str, count: Size, each: Cost, parallel_ns: int) -> str:

@@ -232,7 +232,7 @@ Groups: TypeAlias = "dict[int, list[int]]"  # by storage: the inputs over it
 
 
 # -- tracing -----------------------------------------------------------------------------------------------------
-def _trace(gm: GraphModule, inputs: list[Tensor], decompositions: Decompositions, passes: Sequence[str]) -> _Program:
+def _trace(gm: GraphModule, inputs: list[Tensor], decompositions: Decompositions, passes: Sequence[str] = ()) -> _Program:
     """Trace in the simplest form first: tensors from outside as constants, memory shared by inputs ignored."""
     lifted: list[str] = []
     merged: Groups = {}

@@ -17,7 +17,6 @@ from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, fixed, is_symbolic
 from inductor.lowering.builder import Builder, Point, layout_of
-from inductor.lowering.protocol import cast_value
 from inductor.lowering.rules import all_of, rule, where
 from inductor.lowering.window import Dim
 
@@ -46,7 +45,7 @@ def _window(b: Builder, x: ir.Ref, dims: Sequence[Dim], p: Point) -> Iterator[tu
     for taps in product(*(range(len(d.taps)) for d in dims)):
         inside = all_of(*(c for d, i, t in zip(dims, p[2:], taps, strict=True) for c in d.inside(i, t)))
         at = [d.at(i, t) for d, i, t in zip(dims, p[2:], taps, strict=True)]
-        yield cast_value(b.load(x, (*p[:2], *at), inside), _wide(x.dtype)), inside, at
+        yield ir.cast(b.load(x, (*p[:2], *at), inside), _wide(x.dtype)), inside, at
 
 
 @rule("max_pool")
@@ -65,7 +64,7 @@ def _max_pool(b: Builder, specs: Sequence[TensorSpec], x: ir.Ref, kernel: Any, s
             v = v if inside is None else where(inside, v, lowest)
             best = v if best is None else ir.make_op("maximum", (best, v), wide)
         assert best is not None
-        return cast_value(best, x.dtype)
+        return ir.cast(best, x.dtype)
 
     def position(p: Point) -> ir.Value:
         best: ir.Value = lowest
@@ -106,7 +105,7 @@ def _avg_pool(b: Builder, spec: TensorSpec, x: ir.Ref, kernel: Any, stride: Any,
         count: Size | E.Expr = 1 if divisor_override is None else divisor_override
         for d, i in zip(dims, p[2:], strict=True) if divisor_override is None else ():
             count = E.mul(count, d.elements(i, count_include_pad))
-        divisor = ir.const(count, wide) if isinstance(count, int) else cast_value(ir.index(count), wide)
-        return cast_value(ir.make_op("div", (total, divisor), wide), x.dtype)
+        divisor = ir.const(count, wide) if isinstance(count, int) else ir.cast(ir.index(count), wide)
+        return ir.cast(ir.make_op("div", (total, divisor), wide), x.dtype)
 
     return b.pointwise(layout_of(spec), at)

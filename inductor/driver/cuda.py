@@ -33,6 +33,7 @@ from inductor.plan.gpu_schedule import schedule_gpu
 from inductor.plan.heuristics import schedule_product
 from inductor.plan.memory import lifetimes, plan_arena
 from inductor.plan.schedule import FUSION, SCHEDULE, Nest, Schedule, Single, schedule
+from inductor.plan.split_products import split_products
 from inductor.triton.kernel import CHECKS_POINTER, Options, TritonKernel
 from inductor.triton.loops import print_kernel
 from inductor.triton.values import Unprintable
@@ -132,7 +133,8 @@ def lower_to_cuda(graph: Graph, target: Target = SM_90, precision: str = "ieee")
 
     Raises: NeedsStatic if a stage needs a symbol as an int; Unprintable for a kernel without a Triton form.
     """
-    return _Planner(schedule(_with_casts(fuse_attention(lower(graph)))), target, Options(precision=precision)).plan()
+    program = split_products(_with_casts(fuse_attention(lower(graph))), target)
+    return _Planner(schedule(program), target, Options(precision=precision)).plan()
 
 
 def _with_casts(program: ir.Program) -> ir.Program:

@@ -43,6 +43,7 @@ SHARED_BLOCKS: Final = ((128, 256, 1.0), (256, 128, 1.0), (128, 128, 0.85), (64,
 LIGHT: Final = 4  # operations on each element of a block that leave registers for the largest blocks
 GROUP: Final = 8  # blocks of rows that programs of one block of columns share: their operands stay in the last cache
 PART: Final = 1 << 15  # elements of one part of a reduction of everything
+RESIDENT: Final = 4  # programs of a multiprocessor whose loads hide each other's latency
 FAR: Final = 16  # elements between two that are not in one cache line
 
 
@@ -286,7 +287,7 @@ def _split_few_rows(s: _Scheduler, row: str) -> bool:
     before = s.mark()
     axis = fuse_axes(s, [x.axis.name for x in chain_of(reduced[0])])
     elements = nominal(find_loop(s.kernel, axis).extent)
-    parts = min(s.target.cores // programs, elements // (s.choice.row // (s.choice.columns if is_column else 1)))
+    parts = min(RESIDENT * s.target.cores // programs, elements // (s.choice.row // (s.choice.columns if is_column else 1)))
     size = -(-elements // max(parts, 1))
     if parts < 2 or not s.attempt(Parts(axis, 1 << (size - 1).bit_length())):
         s.undo(before)

@@ -9,7 +9,7 @@ import contextlib
 import importlib
 import types
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
@@ -42,18 +42,13 @@ def _load() -> tuple[types.ModuleType | None, str]:
 class _Backend:
     """The functions with which the op table runs kernels on CUDA memory. See `memory.set_cuda_backend`."""
 
-    is_emulated = False
-
     def __init__(self, cupy: Any) -> None:
         self.xp = cupy
         self.is_emulated = settings.current().gpu.emulate
         self.peaks: dict[int, tuple[int, int]] = {}  # device -> peak bytes in use, peak bytes reserved
-        self.loop = loop_api.ArrayLoop(cupy, emulated.special_module() if self.is_emulated else importlib.import_module("cupyx.scipy.special"))
+        special = emulated.special_module() if self.is_emulated else importlib.import_module("cupyx.scipy.special")
+        self.loop = loop_api.ArrayLoop(cupy, special)
         _native.set_cuda_array_maker(self._array_of)
-
-    def enqueue(self, work: Callable[[], object], tensors: Sequence[Any]) -> None:
-        """Put work of the host into the queue of the current stream. tensors: whose memory it uses, kept until it has run."""
-        raise NotImplementedError("a real device runs kernels, not functions of the host")
 
     def empty(self, spec: TensorSpec) -> Any:
         index = spec.device.index or 0

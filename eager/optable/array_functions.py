@@ -47,7 +47,7 @@ def accumulate(xp: Any, name: str, x: Any, axis: int) -> Any:
 def reduce_xor(xp: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     """The exclusive or over axes: on CUDA by halves."""
     if xp is np:
-        return np.bitwise_xor.reduce(x, axis=axes, keepdims=keepdims)
+        return np.bitwise_xor.reduce(x, axis=axes, keepdims=keepdims)  # type: ignore[call-overload]
     for axis in axes:
         y = xp.moveaxis(x, axis, 0)
         while y.shape[0] > 1:

@@ -14,9 +14,8 @@ from eager.base import dtypes
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, ceildiv, plain
-from inductor.loops.combine import COMBINES
 from inductor.loops.dependence import Access, carried
-from inductor.loops.reductions import UNBOUNDED, most
+from inductor.loops.reductions import COMBINES, UNBOUNDED, most
 from inductor.loops.refusal import Refused
 from inductor.loops.tree import (
     Accumulate,

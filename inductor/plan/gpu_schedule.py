@@ -14,20 +14,23 @@ from fxir.expr import rules as E
 from inductor.base.target import SM_90, Target
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import nominal, product
+from inductor.loops.apply import Scheduler, fuse_axes, join_all, merge_axes, path_to
 from inductor.loops.reductions import most
 from inductor.loops.steps import Blocks, Expand, Localise, Mark, Partials, Parts, Reorder, Schedule, Split
 from inductor.loops.tiles import tiles_of
-from inductor.loops.tree import Accumulate, Contract, Kernel, Kind, Loop, Store, values_of, walk
-from inductor.plan.scheduler import (
-    Scheduler,
+from inductor.loops.tree import (
+    Accumulate,
+    Contract,
+    Kernel,
+    Kind,
+    Loop,
+    Store,
     chain_of,
     find_loop,
-    fuse_axes,
-    join_all,
     loop_made_of,
     loops_in,
-    merge_axes,
-    path_to,
+    values_of,
+    walk,
 )
 
 SQUARE: Final = 32  # rows and columns of a tile of two axes

@@ -22,8 +22,8 @@ from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import product
 from inductor.ir.values import at_point
-from inductor.loops.combine import COMBINES, folded
 from inductor.loops.dependence import accesses, carried
+from inductor.loops.reductions import COMBINES, folded, state_of
 from inductor.loops.refusal import Refused
 from inductor.loops.tiles import ATOMIC, ELEMENTS, TILE_KINDS, colliding, expressions_of, rank_of, tile_size, tiles_of
 from inductor.loops.tree import (
@@ -40,7 +40,6 @@ from inductor.loops.tree import (
     Statement,
     Store,
     roots_of,
-    state_of,
     substitute,
     walk,
 )

@@ -56,8 +56,9 @@ def report(out: TextIO, seconds: float, shard: tuple[int, int], only: list[str],
             failed += 1
             bad.add(check.op)
             print(f"{check.op}-{check.sample} {check.name}: {last_line(error)}", file=out, flush=True)
+    seconds = time.monotonic() - start
     print(f"# shard {shard[0]}/{shard[1]} on {eager.cuda.get_device_name()}: {passed} checks pass, {failed} fail; "
-          f"{len(done)} of {len(names)} ops done, {len(bad)} with a failure; {time.monotonic() - start:.1f} s", file=out, flush=True)  # fmt: skip
+          f"{len(done)} of {len(names)} ops done, {len(bad)} with a failure; {seconds:.1f} s", file=out, flush=True)  # fmt: skip
     return failed
 
 

@@ -19,10 +19,10 @@ from eager.cuda.emulated.ufuncs import UFUNCS
 
 _BASICS: Final = """array asarray ascontiguousarray asnumpy empty empty_like copyto where take reshape ravel matmul broadcast_arrays
 may_share_memory put_along_axis fill_diagonal get_default_memory_pool get_default_pinned_memory_pool""".split()
-_FROM_NUMPY: Final = """bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128 dtype nan inf pi
-newaxis finfo iinfo result_type can_cast promote_types broadcast_shapes""".split()
+_FROM_NUMPY: Final = """bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128 dtype nan inf
+pi newaxis finfo iinfo result_type can_cast promote_types broadcast_shapes""".split()
 
-assert methods.install
+methods.install()
 
 
 def cupy_module() -> types.ModuleType:

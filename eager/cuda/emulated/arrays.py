@@ -6,9 +6,8 @@ computation runs once more, on the present contents, and its values are dropped.
 """
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -19,6 +18,10 @@ SCALARS: Final = (bool, int, float, complex, np.generic)
 
 class ndarray:  # noqa: N801 - CuPy's name
     """An array on the emulated device. memptr: a `MemoryPointer`; strides: bytes. Its methods are those of `methods`."""
+
+    if TYPE_CHECKING:  # `methods` adds the rest
+
+        def __getattr__(self, name: str) -> Any: ...
 
     __array_priority__ = 100
     __hash__ = None  # type: ignore[assignment]
@@ -85,9 +88,6 @@ class ndarray:  # noqa: N801 - CuPy's name
 
     def __complex__(self) -> complex:
         return complex(self.get())
-
-    def __index__(self) -> int:
-        return int(self.get().__index__())
 
     def __repr__(self) -> str:
         return repr(self.get())
@@ -167,12 +167,18 @@ def launch(compute: Callable[..., Any], *args: Any, out: Any = None, **kwargs: A
             raise TypeError(f"Cannot cast from {outs[0].dtype} to {out.dtype} with casting rule 'same_kind'")
         outs = [out]
     if waits():
-        submit(lambda: [store(o, r) for o, r in zip(outs, call() if several else [call()], strict=True)])
+        submit(lambda: store_all(outs, call() if several else [call()]))
     elif out is not None:
         store(out, first)
     if out is not None:
         return out
     return type(first)(outs) if type(first) in (tuple, list) else type(first)(*outs) if several else outs[0]
+
+
+def store_all(targets: list[ndarray], values: Any) -> None:
+    """`store` of each."""
+    for target, v in zip(targets, values, strict=True):
+        store(target, v)
 
 
 def store(target: ndarray, values: Any) -> None:

@@ -12,7 +12,13 @@ from typing import Any, Final
 import numpy as np
 
 from eager.cuda.emulated import streams
-from eager.cuda.emulated.arrays import as_host, checked_dtype, copy_from_host, launch, ndarray, on_device, store, submit, view, waits
+from eager.cuda.emulated.arrays import (
+    as_host,
+    checked_dtype,
+    launch,
+    ndarray,
+    view,
+)
 from eager.cuda.emulated.ufuncs import BFLOAT16
 
 _REDUCTIONS = """
@@ -46,8 +52,6 @@ concatenate(tup, axis=0, out=None, *, dtype=None, casting='same_kind')
 stack(tup, axis=0, out=None, *, dtype=None, casting='same_kind')
 vstack(tup, *, dtype=None, casting='same_kind')
 hstack(tup, *, dtype=None, casting='same_kind')
-argsort(a, axis=-1, kind=None)
-sort(a, axis=-1, kind=None)
 lexsort(keys)
 partition(a, kth, axis=-1)
 argpartition(a, kth, axis=-1)
@@ -76,6 +80,11 @@ einsum(*operands, **kwargs)
 isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False)
 packbits(a, axis=None, bitorder='big')
 unpackbits(a, axis=None, bitorder='big')
+"""
+
+_SORTS = """
+argsort(a, axis=-1, kind=None)
+sort(a, axis=-1, kind=None)
 """
 
 _CREATION = """
@@ -117,9 +126,11 @@ diagonal(a, offset=0, axis1=0, axis2=1)
 """
 
 # Parameters that numpy calls otherwise.
-_RENAMED: Final = {"concatenate": {"tup": "arrays"}, "stack": {"tup": "arrays"}, "unravel_index": {"dims": "shape"}, "histogram": {"x": "a"}}
-_NO_HALF: Final = {"sort", "argsort", "partition", "argpartition", "lexsort", "unique", "searchsorted", "bincount", "histogram", "cumsum", "cumprod",
-                   "dot", "tensordot", "einsum", "inner", "vdot", "median"}  # fmt: skip
+_RENAMED: Final = {"concatenate": {"tup": "arrays"}, "stack": {"tup": "arrays"}, "unravel_index": {"dims": "shape"},
+                   "histogram": {"x": "a"}}  # fmt: skip
+# Without kernels for bfloat16.
+_NO_BFLOAT16: Final = frozenset("sort argsort partition argpartition lexsort unique searchsorted bincount histogram cumsum cumprod dot "
+                                "tensordot einsum inner vdot median".split())  # fmt: skip
 
 
 def signature_of(text: str) -> tuple[str, inspect.Signature]:
@@ -165,7 +176,7 @@ def _check_arrays(name: str, args: list[Any]) -> None:
     for a in first if isinstance(first, (list, tuple)) else [first]:
         if isinstance(a, np.ndarray):
             raise TypeError(f"Unsupported type {type(a)}")
-    if name in _NO_HALF and isinstance(first, ndarray) and first.dtype == BFLOAT16:
+    if name in _NO_BFLOAT16 and isinstance(first, ndarray) and first.dtype == BFLOAT16:
         raise TypeError(f"{name}: bfloat16 is not supported")
 
 
@@ -208,14 +219,15 @@ def _numpy(line: str) -> Callable[..., Any]:
     return getattr(np, line.split("(", 1)[0])  # type: ignore[no-any-return]
 
 
-def _ordered(line: str) -> Callable[..., Any]:
+def _stable(line: str) -> Callable[..., Any]:
     """`sort` and `argsort`, which are stable in CuPy."""
     fn = _numpy(line)
     return lambda a, axis=-1, kind=None: fn(a, axis=axis, kind="stable")
 
 
 FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
-    **dict(_function(line, _ordered(line) if line.startswith(("sort(", "argsort(")) else _numpy(line)) for line in _lines(_REDUCTIONS + _FUNCTIONS + _CREATION) if line),
+    **dict(_function(line, _numpy(line)) for line in _lines(_REDUCTIONS + _FUNCTIONS + _CREATION) if line),
+    **dict(_function(line, _stable(line)) for line in _lines(_SORTS)),
     **dict(_waiting(line, _numpy(line)) for line in _lines(_WAITING)),
     **dict(_view(line, _numpy(line)) for line in _lines(_VIEWS)),
 }

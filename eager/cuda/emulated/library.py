@@ -11,6 +11,7 @@ from eager import _native
 from eager.cuda.emulated.arrays import launch, ndarray
 from eager.cuda.emulated.functions import signature_of
 from eager.cuda.emulated.ufuncs import Ufunc
+from eager.optable import loop_api
 
 _LINALG: Final = """
 cholesky(a)
@@ -109,8 +110,6 @@ def _libm(name: str) -> Callable[[Any], Any]:
     """A function of the C library, or of eager's special functions, over host arrays."""
 
     def run(x: Any) -> Any:
-        from eager.optable import loop_api
-
         wide = np.asarray(x, np.float64)
         if name in ("digamma", "erfinv"):
             return getattr(loop_api.NUMPY, name)(wide)

@@ -68,7 +68,7 @@ def host_bytes(pointer: MemoryPointer, size: int) -> Any:
     """The memory as a host array of bytes. The array keeps the block of a pool from the system, but not from the pool."""
     if size == 0:
         return np.empty(0, np.uint8)
-    return np.frombuffer((ctypes.c_ubyte * size).from_address(pointer.ptr), np.uint8)
+    return np.ctypeslib.as_array((ctypes.c_ubyte * size).from_address(pointer.ptr))
 
 
 class MemoryPool:
@@ -148,7 +148,7 @@ class PinnedMemoryPointer:
         return int(self._bytes.nbytes)
 
     def __buffer__(self, flags: int) -> memoryview:
-        return memoryview(self._bytes)
+        return self._bytes.data
 
 
 class PinnedMemoryPool:

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -11,12 +10,12 @@ import numpy as np
 from eager.cuda.emulated import basics, streams
 from eager.cuda.emulated.arrays import as_host, checked_dtype, launch, ndarray, submit, view
 from eager.cuda.emulated.functions import FUNCTIONS
-from eager.cuda.emulated.ufuncs import BFLOAT16, UFUNCS
+from eager.cuda.emulated.ufuncs import UFUNCS
 
 
 def _is_basic(index: Any) -> bool:
     parts = index if isinstance(index, tuple) else (index,)
-    return all(p is None or p is Ellipsis or isinstance(p, slice) or (isinstance(p, (int, np.integer)) and not isinstance(p, (bool, np.bool_)))
+    return all(p is None or p is Ellipsis or isinstance(p, slice) or (isinstance(p, (int, np.integer)) and not isinstance(p, bool))
                for p in parts)  # fmt: skip
 
 
@@ -167,6 +166,10 @@ def _array_function(self: ndarray, func: Any, types: Any, args: Any, kwargs: Any
     return ours(*args, **kwargs)
 
 
+def _conj(self: ndarray) -> Any:
+    return self if self.dtype.kind != "c" else UFUNCS["conjugate"](self)
+
+
 def _operator(name: str, reflected: bool = False) -> Callable[..., Any]:
     ufunc = UFUNCS[name]
 
@@ -182,9 +185,22 @@ def _in_place(name: str) -> Callable[..., Any]:
     return lambda self, other: UFUNCS[name](self, other, out=self)
 
 
-_OPERATORS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "remainder",
-              "pow": "power", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift"}  # fmt: skip
+_OPERATORS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
+              "mod": "remainder", "pow": "power", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
+              "lshift": "left_shift", "rshift": "right_shift"}  # fmt: skip
 _COMPARISONS = {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal"}
+
+
+_LIKE_FUNCTIONS = """sum prod mean max min any all argmax argmin var std cumsum cumprod argsort argpartition searchsorted repeat nonzero
+diagonal trace dot swapaxes squeeze""".split()
+_MEMBERS: dict[str, Any] = {
+    "__getitem__": _getitem, "__setitem__": _setitem, "__array_ufunc__": _array_ufunc, "__array_function__": _array_function,
+    "__matmul__": lambda self, other: basics.matmul(self, other), "astype": _astype, "view": _view, "fill": _fill, "sort": _sort,
+    "real": _part("real"), "imag": _part("imag"), "transpose": _transpose, "reshape": _reshape, "ravel": basics.ravel, "clip": _clip,
+    "_scatter_op": _scatter_op, "take": basics.take, "conj": _conj, "conjugate": _conj, "T": property(_transpose),
+    "mT": property(lambda self: self.swapaxes(-1, -2)), "copy": lambda self, order="C": self.astype(self.dtype, order),
+    "flatten": lambda self, order="C": self.astype(self.dtype, order).reshape(-1),
+}  # fmt: skip
 
 
 def install() -> None:
@@ -197,19 +213,7 @@ def install() -> None:
         setattr(ndarray, f"__{short}__", _operator(name))
     for short, name in {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "invert"}.items():
         setattr(ndarray, f"__{short}__", functools.partialmethod(lambda self, ufunc: ufunc(self), UFUNCS[name]))
-    ndarray.__matmul__ = lambda self, other: basics.matmul(self, other)  # type: ignore[attr-defined]
-    for name in ("sum prod mean max min any all argmax argmin var std cumsum cumprod argsort argpartition searchsorted repeat nonzero "
-                 "diagonal trace dot swapaxes squeeze").split():  # fmt: skip
+    for name in _LIKE_FUNCTIONS:
         setattr(ndarray, name, _method(name))
-    ndarray.take, ndarray.copy = basics.take, lambda self, order="C": self.astype(self.dtype, order)  # type: ignore[attr-defined]
-    ndarray.flatten = lambda self, order="C": self.copy().reshape(-1)  # type: ignore[attr-defined]
-    ndarray.conj = ndarray.conjugate = lambda self: self if self.dtype.kind != "c" else UFUNCS["conjugate"](self)  # type: ignore[attr-defined]
-    for name, fn in {"__getitem__": _getitem, "__setitem__": _setitem, "__array_ufunc__": _array_ufunc, "__array_function__": _array_function,
-                     "astype": _astype, "view": _view, "fill": _fill, "real": _part("real"), "imag": _part("imag"), "sort": _sort,
-                     "transpose": _transpose, "reshape": _reshape, "ravel": basics.ravel, "clip": _clip, "_scatter_op": _scatter_op,
-                     "T": property(_transpose), "mT": property(lambda self: self.swapaxes(-1, -2))}.items():  # fmt: skip
-        setattr(ndarray, name, fn)
-
-
-install()
-__all__ = ["BFLOAT16", "install", "operator"]
+    for name, member in _MEMBERS.items():
+        setattr(ndarray, name, member)

@@ -76,9 +76,10 @@ def _properties(device: int) -> dict[str, Any]:
 def _runtime() -> types.ModuleType:
     made = types.ModuleType("cupy.cuda.runtime")
     made.__dict__.update(
-        CUDARuntimeError=CUDARuntimeError, getDeviceCount=lambda: 1, getDevice=lambda: 0, setDevice=lambda device: Device(device) and None,
-        getDeviceProperties=_properties, memGetInfo=mem_get_info, deviceSynchronize=streams.synchronize_device, driverGetVersion=lambda: 13000,
-        runtimeGetVersion=lambda: 13000, streamCaptureModeGlobal=0, streamCaptureModeThreadLocal=1, streamCaptureModeRelaxed=2,
+        CUDARuntimeError=CUDARuntimeError, getDeviceCount=lambda: 1, getDevice=lambda: 0, setDevice=Device,
+        getDeviceProperties=_properties, memGetInfo=mem_get_info, deviceSynchronize=streams.synchronize_device,
+        driverGetVersion=lambda: 13000, runtimeGetVersion=lambda: 13000,
+        streamCaptureModeGlobal=0, streamCaptureModeThreadLocal=1, streamCaptureModeRelaxed=2,
     )  # fmt: skip
     return made
 
@@ -94,6 +95,5 @@ def cuda_module() -> types.ModuleType:
         get_current_stream=streams.get_current_stream, get_elapsed_time=streams.get_elapsed_time, alloc=memory.pool.malloc,
         UnownedMemory=memory.UnownedMemory, MemoryPointer=memory.MemoryPointer, MemoryPool=memory.MemoryPool,
         alloc_pinned_memory=memory.pinned_pool.malloc, PinnedMemoryPointer=memory.PinnedMemoryPointer, is_available=lambda: True,
-        ndarray=ndarray,
     )  # fmt: skip
     return made

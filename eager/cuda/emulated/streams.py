@@ -10,11 +10,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from eager.cuda.emulated.errors import CUDARuntimeError
 
 Work = Callable[[], object]
+_PROHIBITED: Final = "operation not permitted when stream is capturing"
 
 _all: list[Stream] = []  # every stream but the default one, which may have work
 _error: list[BaseException] = []  # of work that failed, until the next synchronisation
@@ -44,14 +45,14 @@ class Stream:
     ptds: ClassVar[Stream]
     _next = 0x1000
 
-    def __init__(self, null: bool = False, non_blocking: bool = False, ptds: bool = False, priority: int = 0, *, _is_default: bool = False) -> None:
+    def __init__(self, null: bool = False, non_blocking: bool = False, ptds: bool = False, priority: int = 0) -> None:
         self.device_id = 0
         self.non_blocking, self.priority = non_blocking, priority
         self._queue: deque[Work] = deque()
         self._done = 0  # pieces of work that ran
         self._recording: list[Work] | None = None
         self._broken = False  # something prohibited happened during the capture
-        self._is_default = _is_default or null
+        self._is_default = null
         self.ptr = 0 if self._is_default else Stream._next
         Stream._next += 0 if self._is_default else 0x10
         if not self._is_default:
@@ -97,7 +98,7 @@ class Stream:
     def _check_no_capture(self, call: str) -> None:
         if self._recording is not None:
             self._broken = True
-            raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported", f"operation not permitted when stream is capturing: {call}")
+            raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported", f"{_PROHIBITED}: {call}")
 
     def record(self, event: Event | None = None) -> Event:
         """Mark the end of the queue with an event."""
@@ -115,7 +116,7 @@ class Stream:
     def begin_capture(self, mode: Any = None) -> None:
         """Record further work into a graph. Raises: CUDARuntimeError on the default stream."""
         if self._is_default:
-            raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported", "operation not permitted when stream is capturing: the legacy stream")
+            raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported", f"{_PROHIBITED}: the legacy stream")
         if self._recording is not None:
             raise CUDARuntimeError("cudaErrorIllegalState", "the operation cannot be performed in the present state")
         self._recording, self._broken = [], False
@@ -179,8 +180,8 @@ def synchronize_device() -> None:
     """Run the work of all streams. Raises: CUDARuntimeError during a capture, and the asynchronous error."""
     if is_capturing_globally():
         invalidate_captures()
-        raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported", "operation not permitted when stream is capturing: cudaDeviceSynchronize")
-    for stream in list(_all):
+        raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported", f"{_PROHIBITED}: cudaDeviceSynchronize")
+    for stream in _all:
         stream.run_queue()
     raise_error()
 
@@ -260,5 +261,5 @@ def get_elapsed_time(start_event: Event, end_event: Event) -> float:
     return (end_event._time - start_event._time) * 1e3
 
 
-Stream.null = Stream(_is_default=True)
+Stream.null = Stream(null=True)
 Stream.ptds = Stream.null

@@ -115,7 +115,8 @@ class Ufunc:
             raise TypeError(f"No matching signature found for cupy_{self.name}")
         arrays = [a.dtype for a in operands if hasattr(a, "dtype")]
         weak = [not hasattr(a, "dtype") for a in operands]
-        by_arrays = bool(arrays) and max(map(_kind_of, arrays)) >= max([_score(a) for a, w in zip(operands, weak, strict=True) if w], default=-1)
+        numbers = [_score(a) for a, w in zip(operands, weak, strict=True) if w]
+        by_arrays = bool(arrays) and max(map(_kind_of, arrays)) >= max(numbers, default=-1)
         for left, right in self._loops:
             ins = _dtypes(left)
             if all(_number_fits(a, d) if w and by_arrays else np.can_cast(np.asarray(a).dtype if w else a.dtype, d)

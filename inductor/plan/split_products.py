@@ -69,9 +69,9 @@ def _split(b: ir.Buffer, d: ir.Contraction, counts: Sequence[int]) -> tuple[ir.B
         if n != 1:
             inner = ir.reduced_axis(k, sizes[k])
             mapping[ir.reduced_axis(k, n)] = E.add(E.mul(ir.axis(cut.index(k), counts[k]), sizes[k]), inner) if k in cut else inner
-    roles = (*("batch" for _ in cut), *d.roles)
+    lead: list[ir.Role] = ["batch" for _ in cut]
     of = d.a.dtype
-    made = ir.Contraction(ranges, sizes, roles, at_point(d.a, mapping), at_point(d.b, mapping))
+    made = ir.Contraction(ranges, sizes, (*lead, *d.roles), at_point(d.a, mapping), at_point(d.b, mapping))
     name = f"{b.name}_parts"
     parts = replace(b, name=name, layout=ir.row_major(ranges, of), definition=made)
     point = (*(ir.reduced_axis(j, counts[k]) for j, k in enumerate(cut)), *(ir.axis(k, n) for k, n in enumerate(d.ranges)))

@@ -61,7 +61,7 @@ def _tuple(y: Any) -> tuple[Any, ...]:
 
 def _network(group: str, name: str, make: Callable[[], nn.Module], *inputs: tuple[tuple[int, ...], Any], of: Any = _F32,
              training: bool = False) -> Program:  # fmt: skip
-    """A module, whose parameters and buffers are inputs after those of the call."""
+    """A module, whose parameters and buffers are inputs after the inputs of the call."""
     module = make().train(training)
     state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
     names = list(state)

@@ -65,7 +65,7 @@ def _kernel(made: _Blocked, memory: Mapping[str, dtype]) -> Kernel:
 
 
 def narrow_of(d: ir.Attention) -> dtype:
-    """The dtype that products multiply: of the inputs, if all of them have one dtype of 16 bits, else that of arithmetic."""
+    """The dtype that products multiply: of the inputs, if all of them have one dtype of 16 bits, else the dtype of arithmetic."""
     values = (d.q, d.k, d.v, *(d.given[:1] if d.given else ()))
     found = {_source(_unscaled(v)[0]) for v in values}
     (of,) = found if len(found) == 1 else (None,)

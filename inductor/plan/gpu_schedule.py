@@ -128,7 +128,7 @@ def sizes_of(x: Contract) -> tuple[int, int, int]:
 
 
 def block_of(target: Target, x: Contract) -> tuple[int, int, int]:
-    """Rows, columns and depth of a block: of the sizes that registers hold, the one whose programs take the least time together."""
+    """Rows, columns and depth of the block whose programs take the least time together."""
     rows, columns, depth = sizes_of(x)
     groups = nominal(product(n for _, n in x.axes.batch))
     itemsize = itemsize_of(x)

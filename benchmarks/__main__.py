@@ -31,7 +31,7 @@ def _parser() -> argparse.ArgumentParser:
         "--rounds", type=int, default=15
     )
     code = command("triton", "the machine code of Triton kernels for GPUs: registers, spills, widest access, matrix instructions")
-    code.add_argument("-k", metavar="TEXT", dest="text", help="only the programs whose name contains TEXT, or those of that group")
+    code.add_argument("-k", metavar="TEXT", dest="text", help="only the programs whose name contains TEXT, or the programs of that group")
     code.add_argument("--sm", type=int, nargs="+", default=list(triton.TARGETS), choices=list(triton.TARGETS), help="targets")
     device = command("gpu", "programs on a CUDA device beside torch eager and torch.compile", peer=True)
     device.add_argument("-k", metavar="TEXT", dest="text", help="only the rows whose name contains TEXT, or the rows of that group")

@@ -16,6 +16,7 @@ from eager.base.spec import TensorSpec, fake
 from eager.nn import functional as F
 from fxir.ir.graph import Graph
 from fxir.trace.trace import trace
+from inductor.driver.backend import KEPT
 
 __all__ = ["PROGRAMS", "Program"]
 
@@ -39,9 +40,9 @@ class Program:
         """The functional graph on CUDA tensors."""
         inputs = [_cuda(shape, of) for shape, of in self.of]
         if not self.wrt:
-            return trace(lambda *xs: _tuple(self.fn(*xs)), inputs)
+            return trace(lambda *xs: _tuple(self.fn(*xs)), inputs, KEPT)
         y = self.fn(*(fake(TensorSpec.contiguous(shape, of)) for shape, of in self.of))
-        return trace(self._with_gradients, [*inputs, _cuda(tuple(y.shape), y.dtype)])
+        return trace(self._with_gradients, [*inputs, _cuda(tuple(y.shape), y.dtype)], KEPT)
 
     def _with_gradients(self, *given: Any) -> tuple[Any, ...]:
         *xs, g = given
@@ -60,7 +61,7 @@ def _tuple(y: Any) -> tuple[Any, ...]:
 
 def _network(group: str, name: str, make: Callable[[], nn.Module], *inputs: tuple[tuple[int, ...], Any], of: Any = _F32,
              training: bool = False) -> Program:  # fmt: skip
-    """A module, whose parameters and buffers are inputs after those of the call."""
+    """A module, whose parameters and buffers are inputs after the inputs of the call."""
     module = make().train(training)
     state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
     names = list(state)

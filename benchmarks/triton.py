@@ -28,7 +28,7 @@ _MATRIX: Final = ("HGMMA", "HMMA", "IMMA", "DMMA")
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """The machine code of one kernel of a program. capability: 90 for sm_90. error: why there is none, else "".
+    """The machine code of one kernel of a program. capability: 90 for sm_90. error: the reason if it did not compile, else "".
 
     spilled_bytes: of a thread, out of registers. width: bits of the widest load or store of global memory; 0 without one. matrix: the
     matrix unit's instruction, "" without one. is_dot: whether the kernel multiplies tiles of 16-bit numbers. is_copied: whether loads

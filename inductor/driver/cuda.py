@@ -33,6 +33,7 @@ from inductor.plan.gpu_schedule import schedule_gpu
 from inductor.plan.heuristics import schedule_product
 from inductor.plan.memory import lifetimes, plan_arena
 from inductor.plan.schedule import FUSION, SCHEDULE, Nest, Schedule, Single, schedule
+from inductor.plan.split_products import split_products
 from inductor.triton.kernel import CHECKS_POINTER, Options, TritonKernel
 from inductor.triton.loops import print_kernel
 from inductor.triton.values import Unprintable
@@ -132,7 +133,8 @@ def lower_to_cuda(graph: Graph, target: Target = SM_90, precision: str = "ieee")
 
     Raises: NeedsStatic if a stage needs a symbol as an int; Unprintable for a kernel without a Triton form.
     """
-    return _Planner(_sink_products(schedule(_with_casts(fuse_attention(lower(graph))))), target, Options(precision=precision)).plan()
+    program = split_products(_with_casts(fuse_attention(lower(graph))), target)
+    return _Planner(_sink_products(schedule(program)), target, Options(precision=precision)).plan()
 
 
 def _sink_products(made: Schedule) -> Schedule:
@@ -221,8 +223,9 @@ class _Planner:
                 steps += self._product(i, member)
                 continue
             if member is not None and isinstance(member.definition, ir.Attention):
-                for kernel in schedule_attention(_members(step), self.dtypes, self.target):
-                    steps += self._launches([m for m in _members(step) if m.name in kernel.dtypes], kernel)
+                for kernel, tiling in schedule_attention(_members(step), self.dtypes, self.target):
+                    options = replace(self.options, num_warps=tiling.warps, num_stages=tiling.stages)
+                    steps += self._launches([m for m in _members(step) if m.name in kernel.dtypes], kernel, (), options)
                 continue
             if member is not None and isinstance(member.definition, ir.Extern):
                 if member.definition.call not in calls:
@@ -280,13 +283,13 @@ class _Planner:
         leaving = {r.buffer for r in self.program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in self.program.writes}
         return name in leaving
 
-    def _launches(self, members: Sequence[ir.Buffer], loops: Kernel, done: LoopSchedule = ()) -> list[Step]:
+    def _launches(self, members: Sequence[ir.Buffer], loops: Kernel, done: LoopSchedule = (), options: Options | None = None) -> list[Step]:
         """The launches of a kernel, and the copy of the memory that a scatter takes over. done: the steps that made the loops."""
         kernel, schedule_steps = schedule_gpu(loops, self.target)
         scattered = [(m.definition.target, m.name) for m in members if isinstance(m.definition, ir.Scatter)]
         before: list[Step] = [Copy(self._holder(target), self._holder(n)) for target, n in scattered if target not in self.taken]
         title = "; ".join(f"{m.name}: {m.source.title or 'copy'}" for m in members)
-        printed = print_kernel(kernel, "kernel", self.options)
+        printed = print_kernel(kernel, "kernel", options or self.options)
         for n in kernel.temporary:
             self.sizes[n] = self.program.buffers[n].layout.nbytes
         for x in printed.scratch:

@@ -45,17 +45,15 @@ class Sizes(NamedTuple):
     keys: int
 
 
-def build(buffers: Sequence[ir.Buffer], memory: Mapping[str, dtype], sizes: Sizes) -> tuple[Kernel, ...]:
-    """The kernels that compute `buffers`, results of one call of attention. memory: dtypes of the buffers that they read."""
-    if attention_of(buffers[0]).given is None:
-        return (_kernel(_Forward(buffers, sizes), memory),)
-    for_keys = Sizes(sizes.keys, sizes.queries)  # a program has as many keys as other programs have queries
-    of_queries = [b for b in buffers if attention_of(b).result == "gq"]
-    of_keys = [b for b in buffers if attention_of(b).result != "gq"]
-    made: list[_Blocked] = [_GradientOfQueries(of_queries, sizes)] if of_queries else []
-    if of_keys:
-        made.append(_GradientsOfKeys(of_keys, for_keys))
-    return tuple(_kernel(x, memory) for x in made)
+def build(buffers: Sequence[ir.Buffer], memory: Mapping[str, dtype], sizes: Sizes) -> Kernel:
+    """The kernel that computes `buffers`: results of one call of attention, its gradient "gq", or its gradients "gk" and "gv".
+
+    memory: dtypes of the buffers that they read.
+    """
+    d = attention_of(buffers[0])
+    if d.given is None:
+        return _kernel(_Forward(buffers, sizes), memory)
+    return _kernel((_GradientOfQueries if d.result == "gq" else _GradientsOfKeys)(buffers, sizes), memory)
 
 
 def _kernel(made: _Blocked, memory: Mapping[str, dtype]) -> Kernel:
@@ -67,7 +65,7 @@ def _kernel(made: _Blocked, memory: Mapping[str, dtype]) -> Kernel:
 
 
 def narrow_of(d: ir.Attention) -> dtype:
-    """The dtype that products multiply: of the inputs, if all of them have one dtype of 16 bits, else that of arithmetic."""
+    """The dtype that products multiply: of the inputs, if all of them have one dtype of 16 bits, else the dtype of arithmetic."""
     values = (d.q, d.k, d.v, *(d.given[:1] if d.given else ()))
     found = {_source(_unscaled(v)[0]) for v in values}
     (of,) = found if len(found) == 1 else (None,)
@@ -209,7 +207,8 @@ class _Blocked(Loops):
         s = self.value_at(self.d.score, ir.PRODUCT, score, query, key)
         slope = self.value_at(given.slope, ir.PRODUCT, score, query, key)
         weight = operation("exp", operation("sub", s, lse))
-        seen = _all([*self.bounds(query, None), *([self.visible(query, key)] if is_edge else [])])
+        visible = self.visible(query, key) if is_edge else None
+        seen = _all([*self.bounds(query, None), *([] if visible is None else [visible])])
         weight = weight if seen is None else select(seen, weight, self.number(0))
         change = operation("sub", self.value_at(self.d.weight, ir.WEIGHT, cotangent, query, key), delta)
         used = self.value_at(self.d.weight, ir.WEIGHT, weight, query, key)
@@ -422,7 +421,7 @@ class _GradientsOfKeys(_Blocked):
             return self.queries_of_block(first, is_edge, k, v, {name: t for name, (t, _) in sums.items()})
 
         sums = {name: (t, c) for name, t, c in (("gk", gk, depth), ("gv", gv, width)) if name in self.results}
-        begin = [self.cells(n, c, lambda j, e, t=t: (Store(t.place(j, e), self.number(0)),)) for t, c in sums.values()]
+        begin = [self.cells(n, c, self.zero_of(t)) for t, c in sums.values()]
         end = [self.cells(n, c, result(name, t)) for name, (t, c) in sums.items()]
         body = (
             *self.cells(n, depth, lambda j, c: (Store(k.place(j, c), self.narrowed(self.read(self.d.k, key=key(j), depth=c))),)),
@@ -432,6 +431,9 @@ class _GradientsOfKeys(_Blocked):
             *(s for block in end for s in block),
         )
         return allocated([t.local for t in (k, v, *(t for t, _ in sums.values()))], body)
+
+    def zero_of(self, tile: Tile) -> Callable[[E.Expr, E.Expr], Block]:
+        return lambda j, c: (Store(tile.place(j, c), self.number(0)),)
 
     def each_query_block(self, body: Callable[[E.Expr, bool], Block]) -> Block:
         """body(first query, whether some query of the block may not see some key) for the blocks of which some query sees some key."""
@@ -471,9 +473,9 @@ class _GradientsOfKeys(_Blocked):
             return E.add(first, i)
 
         def change(j: E.Expr, i: E.Expr) -> Block:
-            numbers = [ir.cast(self.read(x, query=query(i)), self.of) for x in (given.lse, given.delta)]
+            lse, delta = (ir.cast(self.read(x, query=query(i)), self.of) for x in (given.lse, given.delta))
             weight, changed = self.weight_and_change(query(i), E.add(self.first_key, j), scores.load(j, i), cotangents.load(j, i),
-                                                     *numbers, is_edge)  # fmt: skip
+                                                     lse, delta, is_edge)  # fmt: skip
             return (Store(weights.place(j, i), self.narrowed(weight)), Store(changes.place(j, i), self.narrowed(changed)))
 
         body: Block = (

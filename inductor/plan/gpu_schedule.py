@@ -46,6 +46,7 @@ SHARED_BLOCKS: Final = ((128, 256, 1.0), (256, 128, 1.0), (128, 128, 0.85), (64,
 LIGHT: Final = 4  # operations on each element of a block that leave registers for the largest blocks
 GROUP: Final = 8  # blocks of rows that programs of one block of columns share: their operands stay in the last cache
 PART: Final = 1 << 15  # elements of one part of a reduction of everything
+RESIDENT: Final = 4  # programs of a multiprocessor whose loads hide each other's latency
 FAR: Final = 16  # elements between two that are not in one cache line
 
 
@@ -127,7 +128,7 @@ def sizes_of(x: Contract) -> tuple[int, int, int]:
 
 
 def block_of(target: Target, x: Contract) -> tuple[int, int, int]:
-    """Rows, columns and depth of a block: of the sizes that registers hold, the one whose programs take the least time together."""
+    """Rows, columns and depth of the block whose programs take the least time together."""
     rows, columns, depth = sizes_of(x)
     groups = nominal(product(n for _, n in x.axes.batch))
     itemsize = itemsize_of(x)
@@ -289,7 +290,7 @@ def _split_few_rows(s: _Scheduler, row: str) -> bool:
     before = s.mark()
     axis = fuse_axes(s, [x.axis.name for x in chain_of(reduced[0])])
     elements = nominal(find_loop(s.kernel, axis).extent)
-    parts = min(s.target.cores // programs, elements // (s.choice.row // (s.choice.columns if is_column else 1)))
+    parts = min(RESIDENT * s.target.cores // programs, elements // (s.choice.row // (s.choice.columns if is_column else 1)))
     size = -(-elements // max(parts, 1))
     if parts < 2 or not s.attempt(Parts(axis, 1 << (size - 1).bit_length())):
         s.undo(before)

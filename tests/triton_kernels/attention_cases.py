@@ -9,11 +9,12 @@ import numpy as np
 import eager as torch
 from eager.nn import functional as F
 from fxir.trace.trace import trace
+from inductor.base.target import SM_90
 from inductor.driver.backend import KEPT
 from inductor.ir import definitions as ir
-from inductor.loops import tile_attention
 from inductor.loops.tree import Kernel
 from inductor.lowering import lower
+from inductor.plan.gpu_attention import Tiling, Tilings, schedule_attention
 from inductor.plan.schedule import Single, schedule
 from tests.triton_kernels.graphs import on_cuda
 
@@ -72,15 +73,20 @@ def function_of(case: Case, with_cotangent: bool) -> Callable[..., tuple[Any, ..
     return gradients if with_cotangent else lambda *xs: (attend(*xs),)
 
 
+def tilings_of(case: Case) -> Tilings:
+    """The tilings of a case, in which every kernel has several blocks."""
+    return Tilings(*(Tiling(*case.blocks, 4, 2),) * 3)
+
+
 def kernels_of(case: Case, inputs: list[torch.Tensor], with_cotangent: bool) -> list[tuple[Kernel, dict[str, int]]]:
     """The kernels of every call of attention, in blocks of the case, and the elements of the buffers of each."""
     program = schedule(lower(trace(function_of(case, with_cotangent), [on_cuda(t) for t in inputs], KEPT)))
     buffers = program.program.buffers
     types = {n: b.layout.dtype for n, b in buffers.items()}
-    found = []
-    for step in program.steps:
-        if isinstance(step, Single) and isinstance(step.member.definition, ir.Attention):
-            memory = {n: types[n] for b in step.members for n in b.reads}
-            for kernel in tile_attention.build(step.members, memory, tile_attention.Sizes(*case.blocks)):
-                found.append((kernel, {n: int(buffers[n].layout.nbytes) // types[n].itemsize for n in kernel.dtypes}))
-    return found
+    made = [
+        kernel
+        for step in program.steps
+        if isinstance(step, Single) and isinstance(step.member.definition, ir.Attention)
+        for kernel, _ in schedule_attention(step.members, types, SM_90, tilings_of(case))
+    ]
+    return [(k, {n: int(buffers[n].layout.nbytes) // types[n].itemsize for n in k.dtypes}) for k in made]

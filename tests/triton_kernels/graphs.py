@@ -20,12 +20,22 @@ def _normal(*shape: int) -> torch.Tensor:
     return torch.randn(*shape)
 
 
+def _whole(*shape: int) -> torch.Tensor:
+    """Small whole numbers: their sums are exact in any order."""
+    return torch.randint(-4, 5, shape).float()
+
+
 def _positions(n: int, below: int) -> torch.Tensor:
     return torch.arange(n) * 7 % below
 
 
 def _added(g: torch.Tensor, i: torch.Tensor) -> tuple[torch.Tensor]:
     return (torch.zeros(50, g.shape[1], device=g.device).index_add(0, i, g),)
+
+
+def _filter_gradient(x: torch.Tensor, w: torch.Tensor, g: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    w = w.detach().requires_grad_()
+    return tuple(torch.autograd.grad(F.conv2d(x, w, None, 1, 1), [w], g))
 
 
 # name -> (the graph, inputs for the interpreter, inputs for the compiler); the same inputs twice where one size is enough
@@ -65,6 +75,11 @@ GRAPHS: Final[dict[str, tuple[Callable[..., object], Callable[[], Inputs], Calla
                               lambda: (_normal(2048, 1024).bfloat16(), _normal(4096, 1024).bfloat16(), _normal(4096).bfloat16())),
     "batched product": (lambda x, y: (x @ y * 0.5,), lambda: (_normal(3, 20, 17), _normal(3, 17, 30)),
                         lambda: (_normal(12, 256, 64), _normal(12, 64, 256))),
+    "deep product": (lambda x, y: (x.t() @ y * 2,), lambda: (_whole(2048, 33), _whole(2048, 20)),
+                     lambda: (_normal(32768, 256).bfloat16(), _normal(32768, 256).bfloat16())),
+    "gradient of a filter": (_filter_gradient, lambda: (_whole(2, 16, 34, 34), _whole(20, 16, 3, 3), _whole(2, 20, 34, 34)),
+                             lambda: (_normal(32, 64, 28, 28).bfloat16(), _normal(64, 64, 3, 3).bfloat16(),
+                                      _normal(32, 64, 28, 28).bfloat16())),
     "product with one row": (lambda x, w: (x @ w,), lambda: (_normal(1, 40), _normal(40, 50)),
                              lambda: (_normal(1, 1024), _normal(1024, 4096))),
     "integers": (lambda x: (x // 3, x % -7, x << 3), lambda: (_positions(100, 64) - 30,), lambda: (_positions(4096, 64),)),

@@ -1,6 +1,6 @@
 """Checks that run in Triton's interpreter, as a separate program: TRITON_INTERPRET=1 must be set before triton is imported.
 
-    TRITON_INTERPRET=1 python -m tests.triton_kernels.interpreted law|contractions|ops|graphs [cases]
+    TRITON_INTERPRET=1 python -m tests.triton_kernels.interpreted law|contractions|ops|graphs|attention [cases]
 
 Prints one JSON line: for each check its failures as texts, and counts.
 """
@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from hypothesis import HealthCheck, given, settings
@@ -29,6 +30,7 @@ from eager.optable.table import OPS
 from fxir.expr import rules as E
 from fxir.expr.printing import to_python
 from fxir.trace.trace import trace
+from inductor.driver.backend import KEPT
 from inductor.driver.cuda import Call, lower_to_cuda
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size
@@ -42,6 +44,7 @@ from inductor.triton.values import Unprintable
 from tests.inductor.loop_programs import F32, Program, programs
 from tests.ops.conftest import TOLERANCE
 from tests.triton_kernels import interpreter, run_plan
+from tests.triton_kernels.attention_cases import CASES, Case, function_of, inputs_of, kernels_of, tilings_of
 from tests.triton_kernels.graphs import GRAPHS, on_cuda
 
 IS_SEARCH = "FRAMEJIT_TEST_LOOP_CASES" in os.environ  # new cases in every run; else the same cases
@@ -237,6 +240,47 @@ def graphs(cases: int) -> dict[str, Any]:
     return {"failures": failures, "cases": len(GRAPHS)}
 
 
+def attention(cases: int) -> dict[str, Any]:
+    """Attention in small blocks: printed kernels give what the loops give; plans give what eager code gives, and its gradients."""
+    failures, counts = [], Counter()
+    for name, case in CASES.items():
+        for of in (torch.float32, torch.bfloat16):
+            try:
+                _attend(case, of)
+                counts["cases"] += 1
+                if of is torch.float32 and (name in ("one block", "causal, more keys than queries") or cases > 1):
+                    _attend_by_loops(case)
+                    counts["by loops"] += 1
+            except Exception:
+                failures.append(f"{name}, {of.name}: {traceback.format_exc()[-3000:]}")
+    return {"failures": failures, **counts}
+
+
+def _attend(case: Case, of: dtype) -> None:
+    """A plan of attention and its gradients against eager code in float32. Rounding may double its errors of 16 bits, not more."""
+    inputs, fn = inputs_of(case, of, True), function_of(case, True)
+    with patch("inductor.plan.gpu_attention.tilings_of", lambda d, target: tilings_of(case)):
+        plan = lower_to_cuda(trace(fn, [on_cuda(t) for t in inputs], KEPT))
+    assert not any(isinstance(step, Call) for step in plan.steps)
+    exact = fn(*(t.float() if t.dtype.is_floating_point else t for t in inputs))
+    for a, e, r in zip(run_plan.run(plan, inputs), fn(*inputs), exact, strict=True):
+        wanted, own = r.numpy(), np.abs(e.float().numpy() - r.numpy()).max()
+        error = np.abs(np.asarray(a, np.float32) - wanted).max()
+        assert error <= (1e-5 if of is torch.float32 else 4 * own + 1e-3), f"error {error}; of eager code {own}"
+
+
+def _attend_by_loops(case: Case) -> None:
+    """Every kernel of attention and its gradients on random memory."""
+    for kernel, sizes in kernels_of(case, inputs_of(case, torch.float32, True), True):
+        rng = np.random.default_rng(5)
+        expected = {n: rng.standard_normal(sizes[n]).astype(of.numpy) for n, of in kernel.dtypes.items()}
+        found = {n: a.copy() for n, a in expected.items()}
+        interpret(kernel, expected, {}, 0)
+        interpreter.run(print_kernel(kernel, "kernel"), found, {})
+        for n, a in expected.items():
+            assert np.allclose(a, found[n], 1e-4, 1e-4 * np.abs(a).max()), f"{n} differs as printed\n{kernel}"
+
+
 def _failing_check() -> list[str]:
     fn, table = GRAPHS["gather"][0], torch.zeros(7, 3)
     plan = lower_to_cuda(trace(fn, [on_cuda(table), on_cuda(torch.tensor([2, 9]))]))
@@ -256,7 +300,7 @@ def _caught(check: Any) -> list[str]:
 
 
 def main() -> None:
-    check = {"law": law, "contractions": contractions, "ops": ops, "graphs": graphs}[sys.argv[1]]
+    check = {"law": law, "contractions": contractions, "ops": ops, "graphs": graphs, "attention": attention}[sys.argv[1]]
     print(json.dumps(check(int(sys.argv[2]) if len(sys.argv) > 2 else 1)))
 
 

@@ -6,11 +6,14 @@ from eager.nn import functional as F
 from eager.optable.samples import samples_of
 from eager.optable.table import OPS
 from fxir.expr import rules as E
+from fxir.trace.trace import trace
+from inductor.driver.backend import KEPT
 from inductor.driver.cuda import Call, Copy, Launch, lower_to_cuda
 from inductor.triton.values import Unprintable
 from tests.inductor.helpers_symbolic import symbolic_graph
 
-from .graphs import GRAPHS, plan_of
+from .attention_cases import Case, function_of, inputs_of
+from .graphs import GRAPHS, on_cuda, plan_of
 
 
 def test_a_plan_prints_its_launches_memory_and_sources():
@@ -78,3 +81,20 @@ def test_a_recurrent_layer_is_refused_with_the_reason():
     assert [x, *rest] == [*tensors, *others]
     with pytest.raises(Unprintable, match="is a recurrence: each step needs the whole state of the step before"):
         plan_of(lambda *xs: OPS["lstm_layer"](*xs, *others), tuple(tensors))
+
+
+def test_attention_and_its_gradients_hold_no_scores_in_memory():
+    case = Case((4, 4), (512, 512, 64, 64), True)
+    graph = trace(function_of(case, True), [on_cuda(t) for t in inputs_of(case, torch.bfloat16, True)], KEPT)
+    plan = lower_to_cuda(graph)
+    kernels = [k for k in plan.kernels if "tl.dot" in k.source]
+    assert [k.source.count("tl.dot") for k in kernels] == [4, 6, 8]  # in whole blocks and in blocks at the edge
+    assert all(n.nbytes <= 2 * 4 * 512 * 64 * 4 for n in plan.memory.values())
+
+
+def test_attention_that_a_program_writes_out_is_one_kernel():
+    def fn(q, k, v):
+        return (torch.softmax(q @ k.transpose(-1, -2) * 0.125, -1) @ v,)
+
+    (kernel,) = plan_of(fn, tuple(torch.zeros(2, 4, 256, 64) for _ in range(3))).kernels
+    assert kernel.source.count("tl.dot") == 2

@@ -70,6 +70,18 @@ def test_a_linear_layer_is_one_kernel_of_products_of_tiles():
     assert "input_precision='ieee'" in kernel.source and kernel.num_stages == 3
 
 
+@pytest.mark.parametrize("name", ["deep product", "gradient of a filter"])
+def test_a_deep_product_with_few_blocks_is_added_up_in_parts(name):
+    fn, _, large = GRAPHS[name]
+    parts, *rest = plan_of(fn, large()).kernels
+    assert parts.source.count("tl.dot") == 1 and 64 <= parts.grid <= 132
+    assert rest and not any("tl.dot" in k.source for k in rest)
+
+
+def test_a_product_with_enough_blocks_is_whole():
+    assert len(sources("half precision linear")) == 1
+
+
 def test_a_product_with_one_row_is_a_reduction():
     assert "tl.dot" not in sources("product with one row")[0]
 

@@ -12,10 +12,15 @@ import pytest
 
 pytest.importorskip("triton", reason="the gpu extra (triton) is not installed")
 
+import eager as torch  # noqa: E402
+from fxir.trace.trace import trace  # noqa: E402
 from inductor.base.target import SM_80, SM_90  # noqa: E402
+from inductor.driver.backend import KEPT  # noqa: E402
+from inductor.driver.cuda import lower_to_cuda  # noqa: E402
 from inductor.triton.compile import compile_kernel, instructions, resources  # noqa: E402
 
-from .graphs import GRAPHS, plan_of  # noqa: E402
+from .attention_cases import Case, function_of, inputs_of  # noqa: E402
+from .graphs import GRAPHS, on_cuda, plan_of  # noqa: E402
 
 pytestmark = pytest.mark.gpu
 CASES = os.environ.get("FRAMEJIT_TEST_LOOP_CASES", "")
@@ -55,6 +60,28 @@ def test_every_op_with_loops_gives_what_its_eager_kernel_gives():
 def test_typical_graphs_give_what_eager_code_gives():
     found = interpreted("graphs", "1")
     assert not found["failures"], "\n".join(found["failures"])
+
+
+def test_attention_gives_what_its_loops_and_eager_code_give():
+    found = interpreted("attention", "2" if CASES else "1")
+    assert not found["failures"], "\n".join(found["failures"])
+    assert found["cases"] >= 20 and found["by loops"] >= 2
+
+
+@pytest.mark.parametrize("capability", TARGETS)
+@pytest.mark.parametrize("depth", [64, 128])
+def test_attention_runs_on_the_matrix_unit_and_spills_nothing(depth, capability):
+    case = Case((4, 2), (1024, 1024, depth, depth), True)
+    graph = trace(function_of(case, True), [on_cuda(t) for t in inputs_of(case, torch.bfloat16, True)], KEPT)
+    kernels = [k for k in lower_to_cuda(graph, TARGETS[capability]).kernels if "tl.dot" in k.source]
+    assert len(kernels) == 3  # the result, the gradient of queries, the gradients of keys and values
+    for kernel in kernels:
+        cubin = compile_kernel(kernel, capability)
+        found, used = instructions(cubin), resources(cubin)
+        assert used.spilled_bytes == 0, f"{used}\n{kernel.source}"
+        assert cubin.shared_bytes <= TARGETS[capability].shared_bytes
+        unit = "HGMMA" if capability == 90 else "HMMA"
+        assert any(i.startswith(unit) for i in found), f"no {unit}: {sorted(set(found))}"
 
 
 @pytest.mark.parametrize("name", GRAPHS)

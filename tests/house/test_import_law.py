@@ -24,7 +24,7 @@ MAY_IMPORT = {
 FORBIDDEN = {"torch", "sympy", "jax", "tensorflow", "functorch", "torchvision"}
 
 # Imports inside functions: (importing package, imported package) -> the reason.
-LAZY = {("eager", "cupy"): "the gpu extra, only when a CUDA tensor is made", ("eager", "cupyx"): "the gpu extra"}
+LAZY: dict[tuple[str, str], str] = {}
 
 # Imports by name at run time: (importer, the argument of import_module) -> the reason.
 BY_NAME = {

@@ -142,7 +142,7 @@ def signature_of(text: str) -> tuple[str, inspect.Signature]:
 
 
 def _bound(name: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Arguments for numpy's function: those that were given, in its terms."""
+    """The given arguments, positional and by name."""
     try:
         given = signature.bind(*args, **kwargs)
     except TypeError as error:

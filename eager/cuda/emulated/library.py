@@ -72,7 +72,7 @@ def _matrices(line: str) -> tuple[str, Callable[..., Any]]:
 
 
 def _failed(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Each matrix by itself; nan where there is no result."""
+    """Each matrix separately; nan for a matrix that has no result."""
     a = args[0]
     if a.ndim == 2:
         like = fn(np.eye(*a.shape, dtype=a.dtype), *args[1:], **kwargs)

@@ -13,12 +13,12 @@ import numpy as np
 from eager.cuda.emulated import streams
 from eager.cuda.emulated.errors import CUDARuntimeError, OutOfMemoryError
 
-DEVICE_BYTES = 8 << 30  # what the emulated device reports as its memory
+DEVICE_BYTES = 8 << 30  # the memory that the emulated device reports
 _GRANULE = 512  # bytes: CuPy's pool rounds requests up to it
 
 
 class UnownedMemory:
-    """Memory that somebody else owns. ptr: an address; owner: an object that keeps the memory alive."""
+    """Memory that `owner` owns. ptr: an address; owner: an object that keeps the memory alive."""
 
     def __init__(self, ptr: int, size: int, owner: object, device_id: int = -1) -> None:
         self.ptr, self.size, self._owner = int(ptr), int(size), owner
@@ -121,7 +121,7 @@ class MemoryPool:
         return sum(map(len, self._free.values()))
 
     def free_all_blocks(self, stream: Any = None) -> None:
-        """Return the blocks that nobody uses to the system. Work that is queued on them ends first: `cudaFree` waits for it."""
+        """Return the free blocks to the system. Work that is queued on them ends first: `cudaFree` waits for it."""
         if self._free:
             streams.synchronize_device()
         self._total -= sum(size * len(blocks) for size, blocks in self._free.items())

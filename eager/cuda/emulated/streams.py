@@ -1,7 +1,7 @@
 """Streams, events and graphs of the emulated device: closures in queues.
 
 Work on the default stream runs when it is submitted, after the work of blocking streams. Work on any other stream waits in
-its queue until somebody waits for it: a program that does not synchronise where it must reads old values. An exception in
+its queue until the host waits for it: a program that does not synchronise where it must reads old values. An exception in
 queued work is an asynchronous error: it appears at the next synchronisation.
 """
 from __future__ import annotations

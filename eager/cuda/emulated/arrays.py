@@ -32,7 +32,7 @@ class ndarray:  # noqa: N801 - CuPy's name
         if strides is None:
             strides = tuple(s * d.itemsize for s in np.empty(shape, np.uint8, order).strides)  # type: ignore[call-overload]
         span = 0 if 0 in shape else d.itemsize + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
-        self.data = memptr if memptr is not None else memory.pool.malloc(span)
+        self.data = memptr if memptr is not None else memory.alloc(span)
         self._host: Any = np.ndarray(shape, d, memory.host_bytes(self.data, span), 0, strides) if span else np.empty(shape, d)
         self.base: Any = None
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
-from benchmarks import dynamic, eager, guards, harness, kernels, models, overhead, triton
+from benchmarks import dynamic, eager, gpu, gpu_rows, guards, harness, kernels, models, overhead, triton
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -32,6 +33,13 @@ def _parser() -> argparse.ArgumentParser:
     code = command("triton", "the machine code of Triton kernels for GPUs: registers, spills, widest access, matrix instructions")
     code.add_argument("-k", metavar="TEXT", dest="text", help="only the programs whose name contains TEXT, or those of that group")
     code.add_argument("--sm", type=int, nargs="+", default=list(triton.TARGETS), choices=list(triton.TARGETS), help="targets")
+    device = command("gpu", "programs on a CUDA device beside torch eager and torch.compile", peer=True)
+    device.add_argument("-k", metavar="TEXT", dest="text", help="only the rows whose name contains TEXT, or the rows of that group")
+    device.add_argument("--seconds", type=float, default=400, help="no row begins after this time")
+    device.add_argument("--scale", type=int, default=1, help="divisor of the sizes, for a rehearsal on the emulated device")
+    modes = ["default", "reduce-overhead", "max-autotune-no-cudagraphs"]
+    device.add_argument("--modes", nargs="+", default=modes, choices=modes, help="modes of compile that are measured")
+    device.add_argument("--out", type=Path, metavar="FOLDER", help="a folder for gpu.json, written after each row, and logs")
     for name, text in (
         ("kernels", "graphs of a few ops beside torch.compile, and numpy's copy of the same bytes"),
         ("models", "networks beside torch's best mode, ONNX Runtime and OpenVINO; time and memory"),
@@ -58,6 +66,11 @@ def main() -> int:
         networks = models.measured(**options)
         harness.show(args.name, models.table(networks), networks, conditions, args.json)
         return 0 if not any(row.misses for row in networks) else 1
+    if args.name == "gpu":
+        given = {"text": args.text, "seconds": args.seconds, "scale": args.scale, "out": args.out, "modes": args.modes}
+        programs = gpu.measured(python=sys.executable, torch_at=torch_at, rows=gpu_rows.ROWS, **given)
+        harness.show(args.name, gpu.table(programs), programs, conditions, args.json)
+        return 0 if not any(m.errors for m in programs) else 1
     if args.name == "triton":
         codes = triton.measured(args.text, args.sm)
         harness.show(args.name, triton.table(codes), codes, conditions, args.json)

@@ -149,7 +149,7 @@ class Bert(nn.Module):
         self.words = words
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        x = self.tokens(tokens) + self.positions(torch.arange(tokens.shape[1])) + self.segment
+        x = self.tokens(tokens) + self.positions(torch.arange(tokens.shape[1], device=tokens.device)) + self.segment
         x = self.blocks(self.norm(x))
         return F.linear(x, self.tokens.weight) if self.words else x
 
@@ -164,7 +164,7 @@ class GPT2(nn.Module):
         self.norm = nn.LayerNorm(768)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        x = self.tokens(tokens) + self.positions(torch.arange(tokens.shape[1]))
+        x = self.tokens(tokens) + self.positions(torch.arange(tokens.shape[1], device=tokens.device))
         return F.linear(self.norm(self.blocks(x)), self.tokens.weight)
 
 

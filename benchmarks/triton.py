@@ -30,8 +30,9 @@ _MATRIX: Final = ("HGMMA", "HMMA", "IMMA", "DMMA")
 class Code:
     """The machine code of one kernel of a program. capability: 90 for sm_90. error: why there is none, else "".
 
-    local_bytes: of spilled registers. width: bits of the widest load or store of global memory; 0 without one. matrix: the matrix
-    unit's instruction, "" without one. is_dot: whether the kernel multiplies tiles. is_copied: whether loads run ahead of products.
+    spilled_bytes: of a thread, out of registers. width: bits of the widest load or store of global memory; 0 without one. matrix: the
+    matrix unit's instruction, "" without one. is_dot: whether the kernel multiplies tiles of 16-bit numbers. is_copied: whether loads
+    run ahead of products.
     """
 
     group: str
@@ -41,7 +42,7 @@ class Code:
     capability: int
     error: str = ""
     registers: int = 0
-    local_bytes: int = 0
+    spilled_bytes: int = 0
     shared_bytes: int = 0
     width: int = 0
     matrix: str = ""
@@ -55,8 +56,8 @@ class Code:
     def faults(self) -> list[str]:
         """The requirements that the code misses."""
         found = [self.error] if self.error else []
-        if self.local_bytes:
-            found.append(f"spills {self.local_bytes} bytes")
+        if self.spilled_bytes:
+            found.append(f"spills {self.spilled_bytes} bytes")
         if self.shared_bytes > TARGETS[self.capability].shared_bytes:
             found.append("too much shared memory")
         if self.is_dot and not self.matrix and not self.error:
@@ -79,22 +80,22 @@ def measured(text: str | None = None, capabilities: Sequence[int] = tuple(TARGET
         for capability in capabilities:
             code = Code(program.group, program.name, "", "", capability)
             try:
-                jobs += _kernels(code, lower_to_cuda(program.graph(), TARGETS[capability]))
+                jobs += _kernels(code, any(of.itemsize == 2 for _, of in program.of), lower_to_cuda(program.graph(), TARGETS[capability]))
             except Exception as error:  # noqa: BLE001 - a program without a plan is a line of the table
                 found.append(_failed(code, error))
     with multiprocessing.get_context("fork").Pool(workers or os.cpu_count()) as pool:
         return [*found, *pool.imap(_compiled, jobs)]
 
 
-def _kernels(code: Code, plan: CudaPlan) -> Iterable[tuple[Code, TritonKernel]]:
+def _kernels(code: Code, is_half: bool, plan: CudaPlan) -> Iterable[tuple[Code, TritonKernel]]:
     titles = {s.kernel: s.title for s in plan.steps if isinstance(s, Launch)}
     for number, kernel in enumerate(plan.kernels):
-        yield _named(code, kernel, titles[number]), kernel
+        yield _named(code, kernel, titles[number], is_half), kernel
 
 
-def _named(code: Code, kernel: TritonKernel, title: str) -> Code:
-    return Code(code.group, code.program, kernel.name, title, code.capability, is_dot="tl.dot" in kernel.source, tile=kernel.tile,
-                num_warps=kernel.num_warps, num_stages=kernel.num_stages)  # fmt: skip
+def _named(code: Code, kernel: TritonKernel, title: str, is_half: bool) -> Code:
+    return Code(code.group, code.program, kernel.name, title, code.capability, is_dot=is_half and "tl.dot" in kernel.source,
+                tile=kernel.tile, num_warps=kernel.num_warps, num_stages=kernel.num_stages)  # fmt: skip
 
 
 def _failed(code: Code, error: Exception) -> Code:
@@ -110,7 +111,7 @@ def _compiled(job: tuple[Code, TritonKernel]) -> Code:
     except Exception as error:  # noqa: BLE001 - a kernel that does not compile is a line of the table
         return _failed(code, error)
     matrix = next((word for word in _MATRIX if any(i.startswith(word) for i in found)), "")
-    return Code(code.group, code.program, code.kernel, code.title, code.capability, "", used.registers, used.local_bytes,
+    return Code(code.group, code.program, code.kernel, code.title, code.capability, "", used.registers, used.spilled_bytes,
                 cubin.shared_bytes, widest(found), matrix, code.is_dot, any(i.startswith(("LDGSTS", "UTMALDG")) for i in found),
                 kernel.tile, kernel.num_warps, kernel.num_stages)  # fmt: skip
 
@@ -133,7 +134,7 @@ def table(rows: Sequence[Code]) -> Table:
     for r in rows:
         faults = f"[red]{'; '.join(r.faults)}[/red]" if r.faults else ""
         matrix = f"{r.matrix}{', copies ahead' if r.matrix and r.is_copied else ''}"
-        made.add_row(f"{r.group}: {r.program}", r.kernel, str(r.capability), str(r.registers), str(r.local_bytes), str(r.shared_bytes),
+        made.add_row(f"{r.group}: {r.program}", r.kernel, str(r.capability), str(r.registers), str(r.spilled_bytes), str(r.shared_bytes),
                      str(r.width), matrix, str(r.tile), str(r.num_warps), str(r.num_stages), faults)  # fmt: skip
     return made
 

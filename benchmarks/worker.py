@@ -209,7 +209,7 @@ def alias(library: str) -> None:
             sys.modules[f"eager{name}"] = importlib.import_module(f"{library}{name}")
 
 
-def _answers() -> TextIO:
+def answers() -> TextIO:
     """Standard output for answers alone: prints of the libraries go to standard error."""
     kept = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -218,7 +218,7 @@ def _answers() -> TextIO:
 
 def main() -> None:
     """Serve until the input ends."""
-    out = _answers()
+    out = answers()
     worker = Worker(sys.argv[1], int(sys.argv[2]))
     for line in sys.stdin:
         try:

@@ -25,7 +25,7 @@ from dynamo.values.objects import UserObject
 from dynamo.values.protocols import Machine, Value
 from dynamo.values.sequences import ListValue, TupleValue
 from dynamo.values.symbolic import SymbolicValue
-from dynamo.values.trees import map_tree, to_host, walk_tree
+from dynamo.values.trees import map_tree, to_host
 from dynamo.values.writer import Writer
 from eager import Tensor, func
 from eager import _native as eager_native
@@ -33,7 +33,7 @@ from eager.base.spec import spec_of
 from eager.nn import Module
 from eager.nn.utils import stateless
 from fxir.ir.graph_module import GraphModule
-from fxir.ir.node import Node, NodeInfo
+from fxir.ir.node import Node, NodeInfo, walk_tree
 from fxir.symbols.shapes import plain
 
 _FACTORIES: Final = (func.grad, func.grad_and_value, func.vmap, func.jacrev, func.jacfwd, func.hessian)
@@ -95,12 +95,12 @@ class Transformed:
             outputs = body.gm(*walk_tree((inner, named), Tensor), *(captured[i] for i in body.captured))
             return map_tree(body.result, _Slot, lambda s: outputs[s.index])
 
-        return list(walk_tree(self.make(function)(*args, **kwargs), (Tensor, types.FunctionType)))
+        return walk_tree(self.make(function)(*args, **kwargs), (Tensor, types.FunctionType))
 
 
 def call_result(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
     """A node's target: a call of a function that a transform returned."""
-    return list(walk_tree(fn(*args, **kwargs), (Tensor, types.FunctionType)))
+    return walk_tree(fn(*args, **kwargs), (Tensor, types.FunctionType))
 
 
 # --- values --------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
-"""Code objects as uniform instructions: names, merged arguments, jump targets, handlers, liveness.
+"""Code objects as uniform instructions: names, merged arguments, jump targets, handlers, liveness, places in the source.
 
-Owns the decoding, and the differences between interpreter versions as data (`Version`). Does not know captured values.
-Instruction indices, not byte offsets, are the executor's program counter; offsets serve re-entry.
+Owns the decoding, the table of a code object's places, and the differences between interpreter versions as data (`Version`). Does not
+know captured values. Instruction indices, not byte offsets, are the executor's program counter; offsets serve re-entry.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
-from typing import Final
+from typing import Any, Final
 
 from bytecode import ConcreteBytecode
 
@@ -262,3 +262,47 @@ def _liveness(decoded: Decoded) -> list[int]:
 def decode(code: CodeType) -> Decoded:
     """Decode `code` once. Equal code objects (not only identical ones) share the result."""
     return Decoded(code)
+
+
+# -- places in the user's source -----------------------------------------------------------------------------------------
+_LONG_LOCATION: Final = 14  # CPython's Objects/locations.md
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """The instruction of the user's code at which a frame was."""
+
+    code: CodeType
+    globals: dict[str, Any]
+    offset: int
+
+    @property
+    def position(self) -> tuple[int, int, int, int]:
+        """(line, last line, column, last column); a column is -1 where the code object has no columns."""
+        for i, (line, end, column, end_column) in enumerate(self.code.co_positions()):
+            if i == self.offset // 2:
+                line = self.code.co_firstlineno if line is None else line
+                return line, end or line, -1 if column is None else column, -1 if end_column is None else end_column
+        return self.code.co_firstlineno, self.code.co_firstlineno, -1, -1
+
+
+def _varint(value: int) -> Iterator[int]:
+    while value >= 64:
+        yield 0x40 | (value & 63)
+        value >>= 6
+    yield value
+
+
+@lru_cache(maxsize=1024)  # a deep recursion has many entries at one position
+def location_table(units: int, first: int, position: tuple[int, int, int, int]) -> bytes:
+    """The co_linetable of a code object of `units` code units and first line `first`, all at one position."""
+    line, end, column, end_column = position
+    delta = line - first
+    table = bytearray()
+    while units > 0:
+        n = min(units, 8)
+        table.append(0x80 | (_LONG_LOCATION << 3) | (n - 1))
+        table += bytes(_varint((-delta << 1 | 1) if delta < 0 else delta << 1))
+        table += bytes([*_varint(end - line), *_varint(column + 1), *_varint(end_column + 1)])
+        units, delta = units - n, 0
+    return bytes(table)

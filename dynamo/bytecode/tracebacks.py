@@ -1,44 +1,25 @@
 """Tracebacks that read as in eager: of exceptions that captured code raises, and of exceptions that cross generated code.
 
 A generated function replaces several frames of the user, one inlined in another. Each of its instructions carries a mark: the number
-of frames that a traceback through the instruction shows. Owns the traceback entries of frames that never ran, and their places in
-the user's source. Must not know captured values.
+of frames that a traceback through the instruction shows. Owns the traceback entries of frames that never ran. Must not
+know captured values.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import CellType, CodeType, FrameType, FunctionType, MappingProxyType, TracebackType
+from types import CellType, FrameType, FunctionType, MappingProxyType, TracebackType
 from typing import Any, Final
 
+from dynamo.bytecode.decode import Place, location_table
 from dynamo.report.errors import Steering
 from eager import _native as eager_native
 from eager.base.tracebacks import OURS, owner_of
 
 GENERATED: Final = "__framejit_generated__"  # a global of every generated function: its `Generated`
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
-_LONG_LOCATION: Final = 14  # CPython's Objects/locations.md
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Place:
-    """The instruction of the user's code at which a frame was."""
-
-    code: CodeType
-    globals: dict[str, Any]
-    offset: int
-
-    @property
-    def position(self) -> tuple[int, int, int, int]:
-        """(line, last line, column, last column); a column is -1 where the code object has no columns."""
-        for i, (line, end, column, end_column) in enumerate(self.code.co_positions()):
-            if i == self.offset // 2:
-                line = self.code.co_firstlineno if line is None else line
-                return line, end or line, -1 if column is None else column, -1 if end_column is None else end_column
-        return self.code.co_firstlineno, self.code.co_firstlineno, -1, -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,28 +56,6 @@ def _variables(found: Mapping[str, Any], held: tuple[tuple[str, str], ...]) -> d
             with contextlib.suppress(ValueError):  # the cell is empty
                 variables[name] = value.cell_contents
     return variables
-
-
-def _varint(value: int) -> Iterator[int]:
-    while value >= 64:
-        yield 0x40 | (value & 63)
-        value >>= 6
-    yield value
-
-
-@functools.lru_cache(maxsize=1024)  # a deep recursion has many entries at one position
-def location_table(units: int, first: int, position: tuple[int, int, int, int]) -> bytes:
-    """The co_linetable of a code object of `units` code units and first line `first`, all at one position."""
-    line, end, column, end_column = position
-    delta = line - first
-    table = bytearray()
-    while units > 0:
-        n = min(units, 8)
-        table.append(0x80 | (_LONG_LOCATION << 3) | (n - 1))
-        table += bytes(_varint((-delta << 1 | 1) if delta < 0 else delta << 1))
-        table += bytes([*_varint(end - line), *_varint(column + 1), *_varint(end_column + 1)])
-        units, delta = units - n, 0
-    return bytes(table)
 
 
 def _never_run() -> Iterator[None]:

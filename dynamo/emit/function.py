@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Final
 
-from dynamo.bytecode.tracebacks import GENERATED, Generated, location_table
+from dynamo.bytecode.decode import location_table
+from dynamo.bytecode.tracebacks import GENERATED, Generated
 from dynamo.emit.break_writer import BreakWriter
 from dynamo.emit.plan import Compiler
 from dynamo.emit.runtime import HELPERS

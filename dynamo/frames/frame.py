@@ -12,8 +12,7 @@ import sys
 from types import CodeType
 from typing import Any, Final, NoReturn, Protocol
 
-from dynamo.bytecode.decode import CO_GENERATOR_LIKE, Decoded, Handler, Instruction, decode
-from dynamo.bytecode.tracebacks import Place
+from dynamo.bytecode.decode import CO_GENERATOR_LIKE, Decoded, Handler, Instruction, Place, decode
 from dynamo.frames.handlers import HANDLERS, Return, Yield
 from dynamo.python.exceptions import Exceptions
 from dynamo.python.finalizers import drops_iterator, return_is_visible

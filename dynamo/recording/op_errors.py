@@ -11,10 +11,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import eager
-from dynamo.values.trees import map_tree, walk_tree
+from dynamo.values.trees import map_tree
 from eager import Tensor
 from eager.base.symint import SymInt
 from eager.tape.node import attach, meta_of
+from fxir.ir.node import walk_tree
 
 _MOST: Final = 1 << 24  # the most elements that are allocated for this check
 

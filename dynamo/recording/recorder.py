@@ -29,7 +29,6 @@ from dynamo.values.protocols import DataDependence, Machine, NotConstant, Raised
 from dynamo.values.sequences import ListValue, RangeValue, SliceValue, TupleValue
 from dynamo.values.symbolic import SymbolicValue
 from dynamo.values.tensor import TensorValue
-from dynamo.values.trees import walk_tree
 from dynamo.world.array_memory import share_memory
 from dynamo.world.wrap import is_named_tuple, refuse_fakes
 from eager import Tensor
@@ -43,7 +42,7 @@ from eager.optable.registry import Kind
 from eager.optable.table import Op
 from eager.tape.inplace import check_may_write
 from eager.tape.node import attach
-from fxir.ir.node import Node, NodeInfo
+from fxir.ir.node import Node, NodeInfo, walk_tree
 from fxir.symbols.shapes import plain
 
 
@@ -307,7 +306,7 @@ class Recorder:
         both = [self._argument(a) for a in args]
         named = {k: self._argument(v) for k, v in kwargs.items()}
         given = [f for _, f in both], {k: f for k, (_, f) in named.items()}
-        used = list(walk_tree(given, Tensor))
+        used = walk_tree(given, Tensor)
         before = [t._version for t in used]
         self.mode.effectful = self.mode.made = self.mode.fallible = False
         try:
@@ -322,7 +321,7 @@ class Recorder:
             # The number may cause the error: record the call with fixed numbers, and see whether it still raises.
             plainly = [self._fixed(a) for a in args]
             return self._record(op, target, plainly, {k: self._fixed(v) for k, v in kwargs.items()}, run)
-        outputs = list(walk_tree(result, Tensor))
+        outputs = walk_tree(result, Tensor)
         if not any(map(_is_inexact, used)) and (not used or any(map(_is_inexact, outputs))):
             self.depend_on_defaults()
         written = [t for t, v in zip(used, before, strict=True) if t._version != v]
@@ -539,7 +538,7 @@ class Recorder:
 
     def _part(self, item: Any, node: Node, key: Any) -> Value:
         """The value at an index or key of the result of a node."""
-        if isinstance(item, Tensor | tuple | list | dict) and any(True for _ in walk_tree(item, Tensor)):
+        if isinstance(item, Tensor | tuple | list | dict) and walk_tree(item, Tensor):
             return self._result(item, self.cap.graphs.graph.call_function(operator.getitem, (node, key)))
         return Constant(item) if type(item) in CONSTANT_TYPES else self.cap.world.wrap_static(item)
 

@@ -10,7 +10,7 @@ import types
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dynamo.bytecode.tracebacks import Place
+from dynamo.bytecode.decode import Place
 from dynamo.guards.sources import Source, type_attribute
 from dynamo.policy.callees import name_of
 from dynamo.report import causes

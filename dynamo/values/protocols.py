@@ -12,8 +12,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Final, NoReturn, Protocol, Self
 
-from dynamo.bytecode.decode import Decoded, Instruction
-from dynamo.bytecode.tracebacks import Place
+from dynamo.bytecode.decode import Decoded, Instruction, Place
 from dynamo.guards.program import GuardSet
 from dynamo.guards.sources import Source
 from dynamo.policy.dynamic_sizes import Dynamic

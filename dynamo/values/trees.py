@@ -1,7 +1,7 @@
 """Trees: nested containers of captured values, and of host objects.
 
-Owns the conversion of captured values to host objects, and the walk and map of trees. A tree of host objects consists
-of tuples, lists, dicts (their values) and slices; all other objects are its leaves.
+Owns the conversion of captured values to host objects, and the map of trees. A tree of host objects consists of tuples, lists, dicts
+(their values) and slices; all other objects are its leaves. `fxir.ir.node.walk_tree` walks it.
 """
 
 from __future__ import annotations
@@ -53,20 +53,6 @@ def walk_values(cap: Machine, value: Value) -> Iterator[Value]:
             yield from walk_values(cap, item)
     else:
         yield value
-
-
-def walk_tree(tree: Any, kind: Any) -> Iterator[Any]:
-    """The leaves of a tree of host objects that are instances of `kind`, in order."""
-    if isinstance(tree, kind):
-        yield tree
-    elif isinstance(tree, tuple | list):
-        for item in tree:
-            yield from walk_tree(item, kind)
-    elif isinstance(tree, dict):
-        for item in tree.values():
-            yield from walk_tree(item, kind)
-    elif isinstance(tree, slice):
-        yield from walk_tree((tree.start, tree.stop, tree.step), kind)
 
 
 def map_tree(tree: Any, kind: Any, fn: Callable[[Any], Any]) -> Any:

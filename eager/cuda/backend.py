@@ -10,7 +10,7 @@ import ctypes
 import importlib
 import types
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
@@ -74,8 +74,6 @@ class _Block:
 class _Backend:
     """The functions with which the op table runs kernels on CUDA memory. See `memory.set_cuda_backend`."""
 
-    is_emulated = False
-
     def __init__(self, cupy: Any) -> None:
         self.xp = cupy
         self.is_emulated = settings.current().gpu.emulate
@@ -85,10 +83,6 @@ class _Backend:
         special = emulated.special_module() if self.is_emulated else importlib.import_module("cupyx.scipy.special")
         self.loop = loop_api.ArrayLoop(cupy, special)
         _native.set_cuda_array_maker(self._array_of)
-
-    def enqueue(self, work: Callable[[], object], tensors: Sequence[Any]) -> None:
-        """Put work of the host into the queue of the current stream. tensors: whose memory it uses, kept until it has run."""
-        raise NotImplementedError("a real device runs kernels, not functions of the host")
 
     def linalg_errors(self) -> Any:
         """A context in which failures of linear algebra raise numpy's LinAlgError."""

@@ -88,23 +88,28 @@ def map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
 
 def walk_nodes(arg: Argument) -> list[Node]:
     """The Nodes inside `arg`, in order, repeats included."""
-    found: list[Node] = []
-    _collect_nodes(arg, found)
+    return walk_tree(arg, Node)
+
+
+def walk_tree(tree: Any, kind: Any) -> list[Any]:
+    """The instances of `kind` (a class, or a tuple of classes) in nested tuples, lists, dicts (their values) and slices, in order."""
+    found: list[Any] = []
+    _collect(tree, kind, found)
     return found
 
 
-def _collect_nodes(arg: Argument, found: list[Node]) -> None:
-    if isinstance(arg, Node):
-        found.append(arg)
-    elif isinstance(arg, tuple | list):
-        for a in arg:
-            _collect_nodes(a, found)
-    elif isinstance(arg, dict):
-        for a in arg.values():
-            _collect_nodes(a, found)
-    elif isinstance(arg, slice):
-        for a in (arg.start, arg.stop, arg.step):
-            _collect_nodes(a, found)
+def _collect(tree: Any, kind: Any, found: list[Any]) -> None:
+    if isinstance(tree, kind):
+        found.append(tree)
+    elif isinstance(tree, tuple | list):
+        for a in tree:
+            _collect(a, kind, found)
+    elif isinstance(tree, dict):
+        for a in tree.values():
+            _collect(a, kind, found)
+    elif isinstance(tree, slice):
+        for a in (tree.start, tree.stop, tree.step):
+            _collect(a, kind, found)
 
 
 # -- names ---------------------------------------------------------------------------------------------------------

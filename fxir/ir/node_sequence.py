@@ -103,6 +103,11 @@ class GraphSignature:
     parameters: tuple[int, ...] = ()
     may_write: bool = False
 
+    @property
+    def unwritten(self) -> set[int]:
+        """The placeholders that are the same in most calls: parameters that the graph does not write."""
+        return set(self.parameters).difference(self.mutated_inputs)
+
 
 class NodeSequence:
     """An ordered list of Nodes. Every node reads only nodes before it; a finished sequence ends in one output node.

@@ -29,7 +29,7 @@ from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, ceildiv, plain, product
 from inductor.loops.apply import ROW_BYTES
 from inductor.loops.build import expanded
-from inductor.loops.combine import COMBINES, folded
+from inductor.loops.reductions import COMBINES, folded, state_of
 from inductor.loops.tree import (
     REMEMBERED,
     Accumulate,
@@ -45,7 +45,6 @@ from inductor.loops.tree import (
     Store,
     places_of,
     roots_of,
-    state_of,
     values_of,
     walk,
 )

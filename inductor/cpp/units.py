@@ -29,6 +29,7 @@ _SYMBOL: Final = re.compile(r"\bn(\d+)\b")  # names as in `inductor.lowering`; g
 _COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 LEAST_CHARS: Final = 48 << 10  # about 0.6 s of compiler: less does not pay for another run, which reads the prelude again
 MOST_CHARS: Final = 512 << 10  # about 6 s: far below the time limit of a compiler run
+_CALL: Final = re.compile(r"\bfj_(\w+)\(")
 _HEAD: Final = re.compile(r"^static (void \w+\([^{]*\)) \{$", re.MULTILINE)
 
 
@@ -74,6 +75,11 @@ def declared(lines: Iterable[str]) -> list[str]:
     """Declarations of the graph's symbols that `lines` name. They read `SIZES`, which needs `bufs`."""
     numbers = {int(k) for line in lines for k in _SYMBOL.findall(_COMMENT.sub("", line))}
     return [f"const i64 n{k} = {SIZES}[{k}];" for k in sorted(numbers)]
+
+
+def operations_called(text: str) -> frozenset[str]:
+    """The operations of the prelude, `fj_<name>`, that `text` calls itself."""
+    return frozenset(_CALL.findall(text))
 
 
 # -- sizes ---------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Final
 
 from inductor.cpp import random_bits
+from inductor.cpp.units import operations_called
 
 # Operations of one argument that libm computes, by the same names. Some have vector forms in libmvec.
 LIBM: Final = (
@@ -29,7 +30,6 @@ _FORMS: Final = {
     "b": (16, "__SSE2__", "b"),
 }
 _TYPES: Final = (("f32", 4, "f"), ("f64", 8, ""))
-_CALL: Final = re.compile(r"\bfj_(\w+)\(")
 _FUNCTION: Final = re.compile(r"^FI \w+ fj_(\w+)\(", re.MULTILINE)
 
 _HEAD: Final = "".join(
@@ -49,11 +49,11 @@ def declaration(t: str, symbol: str, arity: int) -> str:
     return f'__attribute__((simd("notinbranch"))) {t} fjv_{symbol}({", ".join([t] * arity)}) noexcept;'
 
 
-def _used(text: str, prelude: str) -> frozenset[str]:
-    """The operations `fj_<name>` that a unit's own text calls, directly or through functions of the prelude."""
+def _used(called: frozenset[str], prelude: str) -> frozenset[str]:
+    """The operations `fj_<name>` that are called, and the operations that functions of the prelude call for them."""
     inner = _calls_of(prelude)
     found: set[str] = set()
-    left = set(_CALL.findall(text))
+    left = set(called)
     while left:
         name = left.pop()
         found.add(name)
@@ -68,7 +68,7 @@ def _calls_of(prelude: str) -> dict[str, frozenset[str]]:
     starts = [*_FUNCTION.finditer(prelude)]
     for k, m in enumerate(starts):
         end = starts[k + 1].start() if k + 1 < len(starts) else len(prelude)
-        found[m[1]] = found.get(m[1], frozenset()) | frozenset(_CALL.findall(prelude[m.end() : end]))
+        found[m[1]] = found.get(m[1], frozenset()) | operations_called(prelude[m.end() : end])
     return found
 
 
@@ -116,9 +116,10 @@ def _parameters(t: str, arity: int) -> str:
     return ", ".join(f"{t} {x}" for x in "xy"[:arity])
 
 
-def forms_used(text: str, head: str, vector_functions: tuple[str, ...] | frozenset[str]) -> str:
-    """The definitions that a unit needs after its own `text`, which follows the prelude `head`."""
-    names = _used(text, head)
+@lru_cache(maxsize=64)  # the kernels of a process call few sets of operations
+def forms_used(called: frozenset[str], head: str, vector_functions: tuple[str, ...] | frozenset[str]) -> str:
+    """The definitions that a unit needs after its own text, which calls the operations `called`, behind the prelude `head`."""
+    names = _used(called, head)
     functions = {op: (op, 1) for op in LIBM} | {op: (op, 2) for op in LIBM_BINARY}
     words = [w for w in range(random_bits.WORDS) if f"philox_{w}" in names]
     functions_text = _definitions({op: f for op, f in functions.items() if op in names}, frozenset(vector_functions))

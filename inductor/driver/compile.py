@@ -16,7 +16,7 @@ from eager.base.dtypes import dtype
 from fxir.base.options import GraphKind
 from fxir.expr import rules as E
 from fxir.ir.fingerprint import canonical_symbols
-from fxir.ir.graph import Graph
+from fxir.ir.graph import Graph, GraphSignature
 from fxir.symbols.shapes import NeedsStatic
 from inductor.artifact import format as A
 from inductor.base.request import Request
@@ -27,7 +27,18 @@ from inductor.cpp.gemm_core import block_core
 from inductor.cpp.kernel import Kernel, Place
 from inductor.cpp.loops import print_kernel
 from inductor.cpp.prelude import prelude
-from inductor.cpp.units import NAME, SIZES, SIZES_IN, Functions, Sizes, arguments, comment, declared, spread
+from inductor.cpp.units import (
+    NAME,
+    SIZES,
+    SIZES_IN,
+    Functions,
+    Sizes,
+    arguments,
+    comment,
+    declared,
+    operations_called,
+    spread,
+)
 from inductor.cpp.values import size_source
 from inductor.cpp.vector_math import forms_used
 from inductor.driver import packs
@@ -77,13 +88,22 @@ def compile_graph(graph: Graph, kind: GraphKind, request: Request) -> A.Compiled
     Raises: NeedsStatic if a stage needs a symbol of the graph as an int.
     """
     try:
-        program = fuse_attention(lower(graph))
-        weights = packs.weights_of(program, graph.signature) if request.packing else ()
+        program = lower(graph)
+        if ir.Contraction in program.kinds:
+            program = fuse_attention(program)
+        weights = _weights(program, graph.signature) if request.packing else ()
         return _Compiler(schedule(program, weights), request, weights).build()
     except NeedsStatic as refusal:
         known = {name: s for s, name in canonical_symbols(graph).items()}
         symbols = [known[s] for s in refusal.symbols if s in known]
         raise NeedsStatic(symbols or known.values(), refusal.why) from None
+
+
+def _weights(program: ir.Program, signature: GraphSignature | None) -> frozenset[str]:
+    """The tensors that are the same in most calls: parameters and buffers of modules that the graph does not write, and constants."""
+    kept = signature.unwritten if signature is not None else ()
+    inputs = [program.inputs[i] for i in kept if program.inputs[i] in program.buffers]
+    return frozenset((*inputs, *(n for n, _ in program.constants)))
 
 
 @dataclass(slots=True)
@@ -540,7 +560,7 @@ class _Compiler:
             texts.append(self.sizes.function(plan.derived))
         kept = [self._pack_text(k, p, plan.packed_buffer(k)) for k, p in enumerate(self.packs.values())]
         calls = "".join(kept) + codes_segments(codes, checked)
-        return spread(head, texts, calls, compile_workers(), lambda text: forms_used(text, start, vector_functions))
+        return spread(head, texts, calls, compile_workers(), lambda text: forms_used(operations_called(text), start, vector_functions))
 
 
 def _returned(program: ir.Program) -> list[str]:

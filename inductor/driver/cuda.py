@@ -27,11 +27,13 @@ from inductor.loops.steps import Schedule as LoopSchedule
 from inductor.loops.steps import to_text
 from inductor.loops.tree import Kernel
 from inductor.lowering import lower
+from inductor.plan.attention import fuse_attention
+from inductor.plan.gpu_attention import schedule_attention
 from inductor.plan.gpu_schedule import schedule_gpu
 from inductor.plan.heuristics import schedule_product
 from inductor.plan.memory import lifetimes, plan_arena
 from inductor.plan.schedule import FUSION, SCHEDULE, Nest, Schedule, Single, schedule
-from inductor.triton.kernel import CHECKS_POINTER, TritonKernel
+from inductor.triton.kernel import CHECKS_POINTER, Options, TritonKernel
 from inductor.triton.loops import print_kernel
 from inductor.triton.values import Unprintable
 
@@ -125,12 +127,12 @@ class CudaPlan:
                 return f"{step.target} = {step.source}"
 
 
-def lower_to_cuda(graph: Graph, target: Target = SM_90) -> CudaPlan:
-    """The plan of `graph`, whose tensors are on one CUDA device; fake tensors suffice.
+def lower_to_cuda(graph: Graph, target: Target = SM_90, precision: str = "ieee") -> CudaPlan:
+    """The plan of `graph`, whose tensors are on one CUDA device; fake tensors suffice. precision: of products, as in `Options`.
 
     Raises: NeedsStatic if a stage needs a symbol as an int; Unprintable for a kernel without a Triton form.
     """
-    return _Planner(schedule(_with_casts(lower(graph))), target).plan()
+    return _Planner(schedule(_with_casts(fuse_attention(lower(graph)))), target, Options(precision=precision)).plan()
 
 
 def _with_casts(program: ir.Program) -> ir.Program:
@@ -152,8 +154,8 @@ def _with_casts(program: ir.Program) -> ir.Program:
 
 
 class _Planner:
-    def __init__(self, made: Schedule, target: Target) -> None:
-        self.made, self.program, self.target = made, made.program, target
+    def __init__(self, made: Schedule, target: Target, options: Options) -> None:
+        self.made, self.program, self.target, self.options = made, made.program, target, options
         self.dtypes = {n: b.layout.dtype for n, b in self.program.buffers.items()}
         self.kernels: dict[tuple[object, ...], tuple[int, TritonKernel]] = {}
         self.sizes: dict[str, Size] = {}  # bytes of scratch, by name
@@ -203,6 +205,10 @@ class _Planner:
                 continue
             if member is not None and isinstance(member.definition, ir.Contraction):
                 steps += self._product(i, member)
+                continue
+            if member is not None and isinstance(member.definition, ir.Attention):
+                for kernel in schedule_attention(_members(step), self.dtypes, self.target):
+                    steps += self._launches([m for m in _members(step) if m.name in kernel.dtypes], kernel)
                 continue
             if member is not None and isinstance(member.definition, ir.Extern):
                 if member.definition.call not in calls:
@@ -266,7 +272,7 @@ class _Planner:
         scattered = [(m.definition.target, m.name) for m in members if isinstance(m.definition, ir.Scatter)]
         before: list[Step] = [Copy(self._holder(target), self._holder(n)) for target, n in scattered if target not in self.taken]
         title = "; ".join(f"{m.name}: {m.source.title or 'copy'}" for m in members)
-        printed = print_kernel(kernel, "kernel")
+        printed = print_kernel(kernel, "kernel", self.options)
         for n in kernel.temporary:
             self.sizes[n] = self.program.buffers[n].layout.nbytes
         for x in printed.scratch:
@@ -325,7 +331,7 @@ class _Planner:
 
 
 def _members(step: Nest | Single) -> list[ir.Buffer]:
-    return [step.member] if isinstance(step, Single) else list(step.members)
+    return list(step.members)
 
 
 def _touched(step: Step) -> set[str]:

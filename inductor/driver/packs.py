@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from fxir.ir.graph import GraphSignature
 from inductor.artifact import format as A
 from inductor.cpp.gemm_problem import pack_function
 from inductor.ir import definitions as ir
 
-__all__ = ["Pack", "entries", "function_of", "weights_of"]
+__all__ = ["Pack", "entries", "function_of"]
 
 
 class Pack(NamedTuple):
@@ -24,13 +23,6 @@ class Pack(NamedTuple):
     step: int
     weight: str = ""
     symbol: str = ""
-
-
-def weights_of(program: ir.Program, signature: GraphSignature | None) -> frozenset[str]:
-    """The tensors that are the same in most calls: parameters and buffers of modules that the graph does not write, and constants."""
-    kept = set(signature.parameters) - set(signature.mutated_inputs) if signature is not None else ()
-    inputs = (program.inputs[i] for i in kept if program.inputs[i] in program.buffers)
-    return frozenset((*inputs, *(n for n, _ in program.constants)))
 
 
 def entries(program: ir.Program, weights: Collection[str], plan: A.ArtifactPlan) -> tuple[int, ...]:

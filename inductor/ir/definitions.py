@@ -551,6 +551,11 @@ class Program:
     symbols: tuple[tuple[E.Sym, SymbolSource], ...] = ()
     early_checks: tuple[str, ...] = ()
 
+    @property
+    def kinds(self) -> set[type]:
+        """The kinds of its definitions: a pass over definitions of a kind that a program lacks is not run."""
+        return {type(b.definition) for b in self.buffers.values()}
+
     def __str__(self) -> str:
         return print_program(self)
 

@@ -2,11 +2,15 @@
 
 Each step is a pure function from a kernel to a new kernel or to a `Refusal` that names the reason. The guard that a step adds
 for the tail of a loop is a statement like any other, so every result prints, runs in the interpreter and takes further steps.
+
+A `Scheduler` is a kernel with the steps so far, for rules that try steps one by one: `inductor.plan.heuristics` for CPUs and
+`inductor.plan.gpu_schedule` for GPUs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from eager.base import dtypes
@@ -16,12 +20,11 @@ from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, ceildiv, plain
 from inductor.loops.blocks import in_blocks
 from inductor.loops.cached_reads import cache_read
-from inductor.loops.combine import COMBINES
 from inductor.loops.contractions import expand, follow, share
 from inductor.loops.dependence import Access, accesses, carried, conflicts, private_part, separates
 from inductor.loops.narrow import narrow
 from inductor.loops.parts import in_parts
-from inductor.loops.reductions import in_columns, in_lanes, in_stages
+from inductor.loops.reductions import COMBINES, in_columns, in_lanes, in_stages
 from inductor.loops.refusal import Refusal, Refused
 from inductor.loops.scans import in_scan_stages
 from inductor.loops.steps import (
@@ -61,17 +64,22 @@ from inductor.loops.tree import (
     Place,
     Statement,
     allocated,
+    find_loop,
+    loops_in,
     loops_of,
+    places_of,
     raised,
     rename,
     rename_memory,
     repeat,
     replace_statement,
     substitute,
+    values_of,
     walk,
     with_body,
 )
 
+MAX_JOINS = 64  # loops at the root of one kernel
 MAX_UNROLLED = 64  # iterations
 MAX_LOCAL = 1 << 16  # elements of a local that grows by a distributed loop
 ROW_BYTES = 24 << 10  # most bytes of a local that holds one iteration's part of a buffer: it should stay in the nearest cache
@@ -492,3 +500,97 @@ def _part(name: str, of: dtype, n: E.Expr, start: E.Expr) -> Local:
     if isinstance(n, E.Int):
         raise Refused(f"the part of {name} in one iteration has {n} elements; allowed: up to {ROW_BYTES // of.itemsize}")
     return Local(name, n, of, "stack", Place(name, start))
+
+
+# -- step by step ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Scheduler:
+    """A kernel and the steps that made it."""
+
+    kernel: Kernel
+    steps: list[Step]
+
+    def attempt(self, step: Step) -> bool:
+        """Perform a step if it is legal."""
+        found = apply(self.kernel, (step,))
+        if isinstance(found, Refusal):
+            return False
+        self.kernel = found
+        self.steps.append(step)
+        return True
+
+    def attempt_all(self, *steps: Step) -> bool:
+        """Perform several steps, if all of them are legal."""
+        before = self.mark()
+        if all(map(self.attempt, steps)):
+            return True
+        self.undo(before)
+        return False
+
+    def mark(self) -> tuple[Kernel, int]:
+        """The present state, for `undo`."""
+        return self.kernel, len(self.steps)
+
+    def undo(self, mark: tuple[Kernel, int]) -> None:
+        """Return to an earlier state."""
+        self.kernel, count = mark
+        del self.steps[count:]
+
+
+def join_all(s: Scheduler) -> None:
+    """Join neighbours at the root and then, level by level, the loops inside of them."""
+    blocks = [s.kernel.body]
+    while blocks:
+        block = blocks.pop()
+        names = [x.axis.name for x in loops_in(block)][:MAX_JOINS]
+        kept = names[:1]
+        for name in names[1:]:
+            if not s.attempt(Join(kept[-1], name)):
+                kept.append(name)
+        blocks += [find_loop(s.kernel, name).body for name in kept]
+
+
+def fuse_axes(s: Scheduler, axes: list[str]) -> str:
+    """One loop of the outer loops `axes`; its name."""
+    name = axes[0]
+    for other in axes[1:]:
+        if not s.attempt(FuseAxes(name, other)):
+            break
+        name = f"{name}.{other}"
+    return name
+
+
+def merge_axes(s: Scheduler, axes: list[str]) -> None:
+    """Make one loop of two neighbours where no index becomes harder to compute, from the inside out."""
+    for k in range(len(axes) - 2, -1, -1):
+        before = s.mark()
+        if not s.attempt(FuseAxes(axes[k], axes[k + 1])):
+            continue
+        if hardness(s.kernel.body) > hardness(before[0].body):
+            s.undo(before)
+        else:
+            axes[k] = f"{axes[k]}.{axes[k + 1]}"
+
+
+def path_to(s: Scheduler, buffer: str, row: str) -> list[str]:
+    """The loops from `row` inwards that each hold all uses of a buffer."""
+    path, body = [row], find_loop(s.kernel, row).body if row else s.kernel.body
+    while True:
+        users = [x for x in loops_in(body) if uses_of((x,), buffer)]
+        if len(users) != 1 or uses_of(body, buffer) != uses_of((users[0],), buffer):
+            return path
+        path.append(users[0].axis.name)
+        body = users[0].body
+
+
+def uses_of(block: Block, buffer: str) -> int:
+    """The number of accesses of a block to a buffer."""
+    return sum(a.place.name == buffer for a in accesses(block))
+
+
+def hardness(block: Block) -> int:
+    """The number of divisions and remainders in all index expressions, counted in each statement."""
+    statements = walk(block)
+    return ir.divisions([e for s in statements for e in (*(p.index for p in places_of(s)), *ir.expressions_in(values_of(s)))])

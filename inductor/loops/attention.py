@@ -63,7 +63,7 @@ class Blocks(NamedTuple):
 
 def build(buffers: Sequence[ir.Buffer], memory: Mapping[str, dtype], blocks: Blocks) -> Kernel:
     """The loops that compute `buffers`, results of one call of attention. memory: dtypes of the buffers that they read."""
-    made = _Gradients(buffers, blocks) if _attention(buffers[0]).given else _Forward(buffers, blocks)
+    made = _Gradients(buffers, blocks) if attention_of(buffers[0]).given else _Forward(buffers, blocks)
     body = made.body()
     locals_ = {s.local.name for s in walk(body) if isinstance(s, Allocate)}
     reads = dict.fromkeys(x.buffer for s in walk(body) for v in values_of(s) for x in ir.loads_in(v))
@@ -71,28 +71,28 @@ def build(buffers: Sequence[ir.Buffer], memory: Mapping[str, dtype], blocks: Blo
     return Kernel(body, {n: types[n] for n in (*(b.name for b in buffers), *reads) if n not in locals_})
 
 
-def _attention(b: ir.Buffer) -> ir.Attention:
+def attention_of(b: ir.Buffer) -> ir.Attention:
     assert isinstance(b.definition, ir.Attention)
     return b.definition
 
 
-def _op(name: str, *args: ir.Value) -> ir.Value:
+def operation(name: str, *args: ir.Value) -> ir.Value:
     return ir.make_op(name, args, args[-1].dtype)
 
 
-def _compare(name: str, a: E.IntLike, b: E.IntLike) -> ir.Value:
+def compare(name: str, a: E.IntLike, b: E.IntLike) -> ir.Value:
     return ir.make_op(name, (ir.index(a), ir.index(b)), dtypes.bool_)
 
 
-def _where(condition: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
+def select(condition: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
     return ir.make_op("where", (condition, a, b), a.dtype)
 
 
-def _role(axis: E.Expr, extent: Size) -> Role:
+def role_of(axis: E.Expr, extent: Size) -> Role:
     return ((axis, extent),) if isinstance(axis, E.Sym) else ()
 
 
-class _Tile(NamedTuple):
+class Tile(NamedTuple):
     """A row-major local matrix."""
 
     local: Local
@@ -124,12 +124,12 @@ class _Keys(NamedTuple):
     is_edge: ir.Value | None
 
 
-class _Loops:
+class Loops:
     """Names, axes and tiles of one call, for results and gradients."""
 
     def __init__(self, buffers: Sequence[ir.Buffer], blocks: Blocks) -> None:
-        self.d = _attention(buffers[0])
-        self.results = {_attention(b).result: b for b in buffers}
+        self.d = attention_of(buffers[0])
+        self.results = {attention_of(b).result: b for b in buffers}
         self.blocks, self.of = blocks, self.d.q.dtype
         self.queries, self.keys, self.depth, self.width = self.d.sizes
         self.query_blocks = ceildiv(self.queries, blocks.queries)
@@ -143,14 +143,14 @@ class _Loops:
         axis = ir.counter(f"{self.d.call}_{name}{next(self.numbers)}", extent)
         return repeat(axis, extent, kind, body(axis))
 
-    def tile(self, name: str, rows: Size, columns: Size = 1) -> _Tile:
+    def tile(self, name: str, rows: Size, columns: Size = 1) -> Tile:
         size = plain(E.mul(rows, columns))
-        return _Tile(Local(f"{self.d.call}_{name}{next(self.numbers)}", size, self.of, "stack"), columns)
+        return Tile(Local(f"{self.d.call}_{name}{next(self.numbers)}", size, self.of, "stack"), columns)
 
     def number(self, value: float) -> ir.Value:
         return ir.const(value, self.of)
 
-    def fill(self, tile: _Tile, rows: Size, value: Callable[[E.Expr, E.Expr], ir.Value], first: E.IntLike = 0) -> Block:
+    def fill(self, tile: Tile, rows: Size, value: Callable[[E.Expr, E.Expr], ir.Value], first: E.IntLike = 0) -> Block:
         """Rows of a tile from `first` on: value(row counted from there, column)."""
 
         def row(i: E.Expr) -> Block:
@@ -210,7 +210,7 @@ class _Loops:
 
             filled = fill(_STRIP)
             if number != _STRIP:  # a loop of known length is one vector
-                whole = _compare("ge", number, _STRIP)
+                whole = compare("ge", number, _STRIP)
                 filled = (Guard(whole, filled), Guard(ir.make_op("logical_not", (whole,), dtypes.bool_), fill(number)))
             return allocated([t.local for t in (*tiles, *lines)], (*filled, *self.loop(number, row)))
 
@@ -250,7 +250,7 @@ class _Loops:
         def one(block: E.Expr) -> Block:
             first = E.mul(block, size)
             number = _block(size, end, first)
-            edge = None if seen is None else _compare("lt", self.seen(self.first), E.add(first, number))
+            edge = None if seen is None else compare("lt", self.seen(self.first), E.add(first, number))
             return body(_Keys(first, number, edge))
 
         return self.loop(ceildiv(end, size), one, name="keys")
@@ -259,7 +259,7 @@ class _Loops:
         assert self.d.seen is not None
         return E.substitute(self.d.seen, {self.d.query: query}) if isinstance(self.d.query, E.Sym) else self.d.seen
 
-    def block_of_queries(self, name: str, value: ir.Value, columns: Size, **axis: str) -> tuple[_Tile, Block]:
+    def block_of_queries(self, name: str, value: ir.Value, columns: Size, **axis: str) -> tuple[Tile, Block]:
         """The queries of the block as rows of a tile, zeros after the last query. axis: the name of the column's axis."""
         tile = self.tile(name, self.blocks.queries, columns)
         (role,) = axis.values()
@@ -283,13 +283,13 @@ class _Loops:
         tile = self.tile("rows", self.blocks.keys, columns)
         return _Operand(tile.load, self.fill(tile, keys.number, lambda i, c: ir.cast(at(i, c), self.of)), (tile.local,))
 
-    def product(self, into: _Tile, rows: Size, columns: Size, depth: Size, a: Callable[[E.Expr, E.Expr], ir.Value],
+    def product(self, into: Tile, rows: Size, columns: Size, depth: Size, a: Callable[[E.Expr, E.Expr], ir.Value],
                 b: Callable[[E.Expr, E.Expr], ir.Value], add_to: Callable[[E.Expr, E.Expr], Place] | None = None) -> Block:  # fmt: skip
         """into[i, j] = sum over r of a(i, r) * b(r, j); then it is added to the place add_to(i, j)."""
         i, j, r = (ir.counter(f"{self.d.call}_c{next(self.numbers)}", n) for n in (rows, columns, depth))
         body: Block = () if add_to is None else (Accumulate((add_to(i, j),), "sum", (into.load(i, j),)),)
         name = f"{self.d.call}_product{next(self.numbers)}"
-        axes = Axes((), _role(i, rows), _role(j, columns), _role(r, depth))
+        axes = Axes((), role_of(i, rows), role_of(j, columns), role_of(r, depth))
         return (Contract(name, into.place(i, j), axes, a(i, r), b(r, j), body),)
 
     def result(self, name: str, *point: E.IntLike) -> Place:
@@ -324,7 +324,7 @@ def _is_near(v: ir.Value, row: E.Expr, column: E.Expr, of: dtype) -> bool:
     return apart < _SET_BYTES // 2 or min(apart % _SET_BYTES, -apart % _SET_BYTES) >= _LINE_BYTES
 
 
-class _Forward(_Loops):
+class _Forward(Loops):
     """The result, and the logarithm of the sum of exponentials for each query."""
 
     def body(self) -> Block:
@@ -358,7 +358,7 @@ class _Forward(_Loops):
                 *self.loop(b.queries // b.lanes, lambda c: self.softmax(scores, k, c, top, total, factor)),
             )
             if has_y:
-                scale = self.fill(total_y, b.queries, lambda i, e: _op("mul", total_y.load(i, e), factor.load(i, 0)))
+                scale = self.fill(total_y, b.queries, lambda i, e: operation("mul", total_y.load(i, e), factor.load(i, 0)))
                 add = self.product(part, b.queries, self.width, k.number, lambda i, r: scores.load(r, i), right.at, total_y.place)
                 body = (*body, *self.weighted(scores, k), *scale, *right.fill, *add)
             return allocated((*left.local, *right.local), body)
@@ -367,7 +367,7 @@ class _Forward(_Loops):
         body = (*fill_q, *begin, *zero, *self.key_blocks(keys), *self.end(total_y, top, total))
         return allocated([t.local for t in (q, scores, total_y, part, top, total, factor)], body)
 
-    def scored(self, scores: _Tile, k: _Keys) -> Block:
+    def scored(self, scores: Tile, k: _Keys) -> Block:
         """Products become scores in place where a score reads memory, and scores that a query does not see become -inf."""
         reads = self.reads_by_query(self.d.score)
         hides = k.is_edge is not None
@@ -376,13 +376,13 @@ class _Forward(_Loops):
             query, key = E.add(self.first, i), E.add(k.first, j)
             s = scores.load(j, i)
             s = self.over(self.d.score, ir.PRODUCT, s, query, key, staged) if reads else s
-            return (Store(scores.place(j, i), _where(_compare("lt", key, self.seen(query)), s, self.number(-math.inf)) if hides else s),)
+            return (Store(scores.place(j, i), select(compare("lt", key, self.seen(query)), s, self.number(-math.inf)) if hides else s),)
 
         if reads:
             return self.elements(k, self.valid, (self.d.score,), one)
         return () if k.is_edge is None else (Guard(k.is_edge, self.elements(k, self.blocks.queries, (), one)),)
 
-    def score(self, scores: _Tile, j: E.Expr, i: E.Expr, k: _Keys) -> ir.Value:
+    def score(self, scores: Tile, j: E.Expr, i: E.Expr, k: _Keys) -> ir.Value:
         """An element of the tile as a score, unless `scored` stores scores."""
         s = scores.load(j, i)
         if self.reads_by_query(self.d.score):
@@ -392,7 +392,7 @@ class _Forward(_Loops):
     def weight(self, x: ir.Value, j: E.Expr, i: E.Expr, k: _Keys, staged: Staged | None = None) -> ir.Value:
         return self.over(self.d.weight, ir.WEIGHT, x, E.add(self.first, i), E.add(k.first, j), staged)
 
-    def weighted(self, scores: _Tile, k: _Keys) -> Block:
+    def weighted(self, scores: Tile, k: _Keys) -> Block:
         """Exponentials become weights in place, where a weight reads memory at the query."""
         if not self.reads_by_query(self.d.weight):
             return ()
@@ -402,7 +402,7 @@ class _Forward(_Loops):
 
         return self.elements(k, self.valid, (self.d.weight,), one)
 
-    def softmax(self, scores: _Tile, k: _Keys, c: E.Expr, top: _Tile, total: _Tile, factor: _Tile) -> Block:
+    def softmax(self, scores: Tile, k: _Keys, c: E.Expr, top: Tile, total: Tile, factor: Tile) -> Block:
         """Scores of one vector of queries become exponentials relative to the new maximum; the running values are updated."""
         n, chunk = self.blocks.lanes, self.blocks.chunk
         first = E.mul(c, n)
@@ -415,20 +415,20 @@ class _Forward(_Loops):
             # A nan is not larger, but its exponential is nan.
             def one(lane: E.Expr, i: E.Expr) -> Block:
                 s, old = self.score(scores, j, i, k), peak.load(lane, 0)
-                return (Store(peak.place(lane, 0), _where(ir.make_op("gt", (s, old), dtypes.bool_), s, old)),)
+                return (Store(peak.place(lane, 0), select(ir.make_op("gt", (s, old), dtypes.bool_), s, old)),)
 
             return lanes(one)
 
         def renew(lane: E.Expr, i: E.Expr) -> Block:
             new, low = peak.load(lane, 0), self.number(-math.inf)
-            base = _where(ir.make_op("eq", (new, low), dtypes.bool_), self.number(0), new)  # -inf - -inf would be nan
-            scale = _op("exp", _op("sub", top.load(i, 0), base))
+            base = select(ir.make_op("eq", (new, low), dtypes.bool_), self.number(0), new)  # -inf - -inf would be nan
+            scale = operation("exp", operation("sub", top.load(i, 0), base))
             return (Store(shift.place(lane, 0), base), Store(factor.place(i, 0), scale), Store(top.place(i, 0), new),
-                    Store(total.place(i, 0), _op("mul", total.load(i, 0), factor.load(i, 0))))  # fmt: skip
+                    Store(total.place(i, 0), operation("mul", total.load(i, 0), factor.load(i, 0))))  # fmt: skip
 
         def exponential(j: E.Expr) -> Block:
             def one(lane: E.Expr, i: E.Expr) -> Block:
-                x = _op("exp", _op("sub", self.score(scores, j, i, k), shift.load(lane, 0)))
+                x = operation("exp", operation("sub", self.score(scores, j, i, k), shift.load(lane, 0)))
                 weighted = x if self.reads_by_query(self.d.weight) else self.weight(x, j, i, k)
                 return (Accumulate((part.place(lane, 0),), "sum", (x,)), Store(scores.place(j, i), weighted))
 
@@ -445,27 +445,31 @@ class _Forward(_Loops):
         body = (*begin, *self.loop(k.number, larger), *lanes(renew), *self.loop(ceildiv(k.number, chunk), chunks))
         return allocated([t.local for t in (peak, shift, part)], body)
 
-    def end(self, total_y: _Tile, top: _Tile, total: _Tile) -> Block:
+    def end(self, total_y: Tile, top: Tile, total: Tile) -> Block:
         """The results of the block's queries."""
 
         def row(i: E.Expr) -> Block:
             query = E.add(self.first, i)
             sum_, low = total.load(i, 0), self.number(-math.inf)
             is_empty = ir.make_op("eq", (sum_, self.number(0)), dtypes.bool_)
-            safe = _where(is_empty, self.number(1), sum_)
+            safe = select(is_empty, self.number(1), sum_)
             divisor = safe if self.d.empty == 0 else sum_
             found: Block = ()
             if "y" in self.results:
-                found += self.loop(self.width, lambda e: (self.store("y", _op("div", total_y.load(i, e), divisor), query, e),), "vector")
+
+                def column(e: E.Expr) -> Block:
+                    return (self.store("y", operation("div", total_y.load(i, e), divisor), query, e),)
+
+                found += self.loop(self.width, column, "vector")
             if "lse" in self.results:
-                peak = _where(ir.make_op("eq", (top.load(i, 0), low), dtypes.bool_), self.number(0), top.load(i, 0))
-                found += (self.store("lse", _op("add", _op("log", safe), peak), query, 0),)
+                peak = select(ir.make_op("eq", (top.load(i, 0), low), dtypes.bool_), self.number(0), top.load(i, 0))
+                found += (self.store("lse", operation("add", operation("log", safe), peak), query, 0),)
             return found
 
         return self.loop(self.valid, row)
 
 
-class _Gradients(_Loops):
+class _Gradients(Loops):
     """The gradients of q, k and v: weights are computed again from `lse`, block by block."""
 
     def body(self) -> Block:
@@ -527,7 +531,7 @@ class _Gradients(_Loops):
         body = (*fill_q, *fill_g, *fill_lse, *fill_delta, *begin, *self.key_blocks(keys), *end)
         return allocated([t.local for t in (q, g, lse, delta, p, ds, gq, *parts)], body)
 
-    def of_queries(self, name: str, value: ir.Value, rest: float) -> tuple[_Tile, Block]:
+    def of_queries(self, name: str, value: ir.Value, rest: float) -> tuple[Tile, Block]:
         """A number for each query of the block; `rest` after the last query."""
         tile = self.tile(name, self.blocks.queries)
         fill = self.loop(self.valid, lambda i: (Store(tile.place(i, 0), ir.cast(self.at(value, E.add(self.first, i)), self.of)),), "vector")
@@ -536,7 +540,7 @@ class _Gradients(_Loops):
             fill += self.loop(left, lambda i: (Store(tile.place(E.add(self.valid, i), 0), self.number(rest)),), "vector")
         return tile, fill
 
-    def weigh(self, p: _Tile, ds: _Tile, lse: _Tile, delta: _Tile, k: _Keys) -> Block:
+    def weigh(self, p: Tile, ds: Tile, lse: Tile, delta: Tile, k: _Keys) -> Block:
         """Products become weights, and cotangents of weights become cotangents of the products."""
         given = self.d.given
         assert given is not None
@@ -546,11 +550,11 @@ class _Gradients(_Loops):
             query, key = E.add(self.first, i), E.add(k.first, j)
             score = self.over(self.d.score, ir.PRODUCT, p.load(j, i), query, key, staged)
             slope = self.over(given.slope, ir.PRODUCT, p.load(j, i), query, key, staged)
-            weight = _op("exp", _op("sub", score, lse.load(i, 0)))
+            weight = operation("exp", operation("sub", score, lse.load(i, 0)))
             if hides:
-                weight = _where(_compare("lt", key, self.seen(query)), weight, self.number(0))
+                weight = select(compare("lt", key, self.seen(query)), weight, self.number(0))
             cotangent = self.over(self.d.weight, ir.WEIGHT, ds.load(j, i), query, key, staged)
-            change = _op("mul", _op("mul", weight, _op("sub", cotangent, delta.load(i, 0))), slope)
+            change = operation("mul", operation("mul", weight, operation("sub", cotangent, delta.load(i, 0))), slope)
             used = self.over(self.d.weight, ir.WEIGHT, weight, query, key, staged)
             return (Store(ds.place(j, i), change), Store(p.place(j, i), used))
 
@@ -570,4 +574,4 @@ class _Gradients(_Loops):
         return (Guard(k.is_edge, whole(True)), Guard(ir.make_op("logical_not", (k.is_edge,), dtypes.bool_), whole(False)))
 
 
-__all__ = ["Blocks", "build"]
+__all__ = ["Blocks", "Loops", "Tile", "attention_of", "build", "compare", "operation", "role_of", "select"]

@@ -14,7 +14,7 @@ from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, plain, product
 from inductor.ir.values import at_point
-from inductor.loops.combine import COMBINES, lift
+from inductor.loops.reductions import COMBINES, lift
 from inductor.loops.tree import (
     Accumulate,
     Allocate,

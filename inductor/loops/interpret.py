@@ -19,7 +19,7 @@ from eager.optable.random import philox
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size
-from inductor.loops.combine import COMBINES, folded
+from inductor.loops.reductions import COMBINES, folded, state_of
 from inductor.loops.tree import (
     UNORDERED,
     Accumulate,
@@ -33,7 +33,6 @@ from inductor.loops.tree import (
     Place,
     Statement,
     Store,
-    state_of,
 )
 
 _NUMPY: Final = ArrayLoop(np)

@@ -12,8 +12,7 @@ from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, ceildiv, plain, product
-from inductor.loops.combine import COMBINES
-from inductor.loops.reductions import opened
+from inductor.loops.reductions import COMBINES, opened
 from inductor.loops.refusal import Refused
 from inductor.loops.tiles import fixed_accumulations
 from inductor.loops.tree import (

@@ -12,9 +12,8 @@ from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, ceildiv, plain, product
-from inductor.loops.combine import COMBINES
 from inductor.loops.dependence import accesses, conflicts, separates
-from inductor.loops.reductions import inside, nest_around
+from inductor.loops.reductions import COMBINES, inside, nest_around
 from inductor.loops.refusal import Refused
 from inductor.loops.tree import (
     Accumulate,

@@ -7,16 +7,15 @@ iterations of such a loop is a tile in registers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeAlias
 
 from eager.base import dtypes
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
-from inductor.ir.sizes import Size, ceildiv
-from inductor.loops.combine import COMBINES
+from inductor.ir.sizes import Size, ceildiv, plain
 from inductor.loops.dependence import Access, carried
-from inductor.loops.reductions import UNBOUNDED, most
+from inductor.loops.reductions import COMBINES, UNBOUNDED, most
 from inductor.loops.refusal import Refused
 from inductor.loops.tree import (
     Accumulate,
@@ -45,7 +44,7 @@ from inductor.loops.tree import (
 TILE_KINDS: Final = frozenset({"lanes", "scan"})
 MOST_LANES: Final = 1 << 16  # elements along one axis of a tile
 MOST_ELEMENTS: Final = 16  # of a local array whose elements are separate values
-ELEMENTS: Final = -1  # in `tiles_of`: an array whose elements are separate values
+ELEMENTS: Final = ()  # in `tiles_of`: an array whose elements are separate values
 # dtypes that a GPU adds to memory in one step, which no other program can interrupt
 ATOMIC: Final = frozenset((dtypes.int32, dtypes.int64, dtypes.uint32, dtypes.uint64, dtypes.float16, dtypes.float32, dtypes.float64))
 
@@ -234,49 +233,86 @@ def _join(s: Accumulate, tile: list[Local], lane: E.Expr) -> Accumulate:
 
 
 # -- which local arrays are tiles ----------------------------------------------------------------------------------
-def tiles_of(body: Block) -> dict[str, int | None]:
-    """The axis of the tiles that each local array runs along; `ELEMENTS` if its few elements are separate; None for other arrays.
+Along: TypeAlias = tuple[tuple[int, int], ...]  # (number of an axis, elements along it)
+_Axes: TypeAlias = tuple[tuple[E.Sym, int, Size], ...]  # counters of axes of tiles, the number of the axis, and the extent
 
-    An array runs along an axis if every access is at the counter of a loop over that axis, whose tiles have the array's size.
+
+def tiles_of(body: Block) -> dict[str, Along | None]:
+    """The axes of the tiles that each local array runs along; `ELEMENTS` if its few elements are separate; None for other arrays.
+
+    An array runs along an axis if every access is at the counter of a loop over that axis, whose tiles have the array's size. It runs
+    along two if every access is at the row-major position of two such counters.
     """
     arrays = {s.local.name: s.local for s in walk(body) if isinstance(s, Allocate) and s.local.size != 1 and s.local.space != "shared"}
-    axes: dict[str, set[int | None]] = {name: set() for name in arrays}
-    for name, index, loops in _uses(body, ()):
+    axes: dict[str, set[Along | None]] = {name: set() for name in arrays}
+    for name, index, around in _uses(body, ()):
         if name in arrays:
-            axes[name].add(_axis(arrays[name], index, loops))
-    out: dict[str, int | None] = {}
+            axes[name].add(_along(arrays[name], index, around))
+    out: dict[str, Along | None] = {}
     for name, found in axes.items():
         out[name] = next(iter(found)) if len(found) == 1 else None if found else ELEMENTS
     return out
 
 
-def _axis(local: Local, index: E.Expr, loops: tuple[Loop, ...]) -> int | None:
-    if isinstance(index, E.Int) and isinstance(local.size, int) and local.size <= MOST_ELEMENTS:
+def _along(local: Local, index: E.Expr, around: _Axes) -> Along | None:
+    size = local.size
+    if not isinstance(size, int):
+        return None
+    if isinstance(index, E.Int) and size <= MOST_ELEMENTS:
         return ELEMENTS
-    for k, loop in enumerate(loops):
-        if loop.axis is index and isinstance(local.size, int) and tile_size(loop.extent) == tile_size(local.size):
-            return k
-    return None
+    for axis, k, extent in around:
+        if axis is index and tile_size(extent) == tile_size(size):
+            return ((k, tile_size(size)),)
+    found = E.strides_of(index, [axis for axis, _, _ in around])
+    if found is None or found[1] is not E.as_expr(0):
+        return None
+    steps = [(plain(found[0][axis]), k, extent) for axis, k, extent in around if found[0][axis] is not E.as_expr(0)]
+    if len(steps) != 2:
+        return None
+    (row, first, rows), (one, second, columns) = sorted(steps, key=lambda x: x[0] == 1)
+    fits = one == 1 and row == columns and all(isinstance(n, int) and tile_size(n) == n for n in (rows, columns))
+    if not fits or plain(E.mul(rows, columns)) != size or first >= second:
+        return None
+    return ((first, tile_size(rows)), (second, tile_size(columns)))
 
 
-def _uses(block: Block, loops: tuple[Loop, ...]) -> Iterator[tuple[str, E.Expr, tuple[Loop, ...]]]:
-    """(name, position, loops over tile axes around it) of every access."""
+def _uses(block: Block, around: _Axes) -> Iterator[tuple[str, E.Expr, _Axes]]:
+    """(name, position, axes of tiles around it) of every access."""
     for s in block:
         match s:
             case Loop():
-                yield from _uses(s.body, (*loops, s) if s.kind in TILE_KINDS else loops)
+                here = len(dict.fromkeys(k for _, k, _ in around))
+                yield from _uses(s.body, (*around, (s.axis, here, s.extent)) if s.kind in TILE_KINDS else around)
             case Guard() | Allocate():
-                yield from _uses(s.body, loops)
+                yield from _uses(s.body, around)
+            case Contract():
+                yield from _uses_of_product(s, around)
             case _:
-                yield from _uses(body_of(s), loops)  # of a contraction
-                for p in places_of(s):
-                    yield p.name, p.index, loops
-                for v in values_of(s):
-                    for x in ir.loads_in(v):
-                        yield x.buffer, x.index, loops
+                yield from _accesses(places_of(s), values_of(s), around)
                 if isinstance(s, Fold):
                     for part in s.parts:
-                        yield part.name, ir.counter("any", part.size), loops
+                        yield part.name, ir.counter("any", part.size), around
+
+
+def _uses_of_product(s: Contract, around: _Axes) -> Iterator[tuple[str, E.Expr, _Axes]]:
+    """Uses of a contraction in blocks: the rows of the left operand and of the result are axis 0, their columns are axis 1."""
+    rows, columns, depth = ([(x, n) for x, n in role] for role in (s.axes.rows, s.axes.columns, s.axes.depth[-1:]))
+
+    def axes(first: list[tuple[E.Sym, Size]], second: list[tuple[E.Sym, Size]]) -> _Axes:
+        return (*around, *((x, 0, n) for x, n in first), *((x, 1, n) for x, n in second))
+
+    yield from _uses(s.body, axes(rows, columns))
+    yield from _accesses((s.place,), (), axes(rows, columns))
+    yield from _accesses((), (s.a,), axes(rows, depth))
+    yield from _accesses((), (s.b,), axes(depth, columns))
+
+
+def _accesses(places: Sequence[Place], values: Sequence[ir.Value], around: _Axes) -> Iterator[tuple[str, E.Expr, _Axes]]:
+    for p in places:
+        yield p.name, p.index, around
+    for v in values:
+        for x in ir.loads_in(v):
+            yield x.buffer, x.index, around
 
 
 __all__ = [

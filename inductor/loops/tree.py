@@ -7,7 +7,7 @@ Statements compute values of `inductor.ir.definitions`; a load of a local is an 
     Guard(condition, body)                   runs the body where the condition holds: the tail of a split loop
     Allocate(local, body)                    gives the body private, uninitialised memory
     Store(place, value)                      place = value
-    Accumulate(places, combine, values)      places = combine(places, values), see `inductor.loops.combine`
+    Accumulate(places, combine, values)      places = combine(places, values), see `inductor.loops.reductions`
     Fold(places, combine, parts)             places = combine(places, every element of the locals `parts`)
     Contract(name, place, axes, a, b, body)  place = the sum over the depth of a * b, for every batch, row and column; then the body
 
@@ -29,7 +29,6 @@ from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size
 from inductor.ir.values import at_point, replace_loads
-from inductor.loops.combine import COMBINES
 
 REMEMBERED: Final = 2048  # statements or blocks whose facts are kept
 Kind: TypeAlias = Literal["serial", "parallel", "vector", "unrolled", "grid", "lanes", "scan"]
@@ -123,7 +122,7 @@ class Accumulate(_Computing):
 class Fold(_Computing):
     """places = combine(places, element k of each of the parts), for every k.
 
-    combine "compensated": the one place is a wide sum, and the parts are totals and carries of sums (see `inductor.loops.combine`).
+    combine "compensated": the one place is a wide sum, and the parts are totals and carries of sums (see `inductor.loops.reductions`).
     dtype: of the places.
     """
 
@@ -302,6 +301,30 @@ def loops_of(block: Block) -> dict[str, Loop]:
     return {s.axis.name: s for s in walk(block) if isinstance(s, Loop)}
 
 
+def find_loop(kernel: Kernel, name: str) -> Loop:
+    """The loop over the axis `name`, which exists."""
+    return loops_of(kernel.body)[name]
+
+
+def loop_made_of(kernel: Kernel, name: str) -> Loop:
+    """The loop `name`, or the loop that was made of it and others."""
+    parts = set(name.split("."))
+    return next(x for x in loops_of(kernel.body).values() if parts <= set(x.axis.name.split(".")))
+
+
+def loops_in(block: Block) -> list[Loop]:
+    """The loops of a block, apart from the locals around them."""
+    return [x for s in block for x in (loops_in(s.body) if isinstance(s, Allocate) else [s]) if isinstance(x, Loop)]
+
+
+def chain_of(loop: Loop) -> list[Loop]:
+    """The loop and the loops that are each the whole body of the one before."""
+    chain = [loop]
+    while len(chain[-1].body) == 1 and isinstance(chain[-1].body[0], Loop):
+        chain.append(chain[-1].body[0])
+    return chain
+
+
 def axes_of(s: Statement) -> Role:
     """The axes that `s` itself runs through, with their extents."""
     if isinstance(s, Loop):
@@ -312,12 +335,6 @@ def axes_of(s: Statement) -> Role:
 # (statement) -> the places that it writes itself, and the values that it computes itself: stored values, operands and gathered positions.
 places_of: Final[Callable[[Statement], tuple[Place, ...]]] = attrgetter("writes")
 values_of: Final[Callable[[Statement], tuple[ir.Value, ...]]] = attrgetter("computes")
-
-
-def state_of(s: Accumulate) -> tuple[ir.Value, ...]:
-    """The state in the places of an accumulation, as values."""
-    components = COMBINES[s.combine].components(s.values[0].dtype)
-    return tuple(ir.load(p.name, p.index, t, None, p.indirect) for p, t in zip(s.places, components, strict=True))
 
 
 def rewrite(block: Block, change: Callable[[Statement], Block | None]) -> Block:

@@ -89,17 +89,20 @@ def _attention_backward(b: Builder, specs: tuple[TensorSpec, ...], g: ir.Ref, q:
     lead, of = y.shape[:-2], wide(q.dtype)
     axes = Axes(lead, sizes)
     score = axes.score(b, mask, scale, of)
-    if y.dtype is not of:  # the sum of g * y would carry the rounding of y
+    is_gpu = specs[0].device.type == "cuda"
+    if y.dtype is not of and not is_gpu:  # the sum of g * y would carry the rounding of y; a GPU rounds all operands of products so
         (y,) = axes.define(b, {"y": ir.row_major(y.shape, of)}, (q, k, v), score, is_causal)
 
     def terms(p: Point, r: Point) -> ir.Value:
         at = (*p[:-1], r[0])
-        return ir.make_op("mul", (cast_value(b.load(g, at), of), b.load(y, at)), of)
+        return ir.make_op("mul", (cast_value(b.load(g, at), of), cast_value(b.load(y, at), of)), of)
 
     delta = b.reduction(ir.row_major((*lead, sizes[0], 1), of), (sizes[3],), "sum", terms)
     given = ir.Cotangents(axes.row(b, g, (axes.query, axes.width)), axes.row(b, lse, (axes.query, 0)),
                           axes.row(b, delta, (axes.query, 0)), ir.const(scale, of))  # fmt: skip
     layouts = {n: ir.row_major((*lead, *s.shape[-2:]), of) for n, s in zip(("gq", "gk", "gv"), specs, strict=True)}
+    if is_gpu:  # a program adds up whole gradients before it stores them
+        layouts = {n: layout_of(s) if tuple(s.shape[:-2]) == tuple(lead) else layouts[n] for n, s in zip(layouts, specs, strict=True)}
     found = axes.define(b, layouts, (q, k, v), score, is_causal, given)
     return tuple([_of_operand(b, x, layout_of(s)) for x, s in zip(found, specs, strict=True)])
 

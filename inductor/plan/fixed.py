@@ -16,8 +16,6 @@ def fixed_buffers(program: ir.Program, weights: Collection[str]) -> Mapping[str,
     Results of the graph are not among them, since a caller may keep them, and neither are values that may fail a check, or values that
     an eager kernel reads: they must be tensors.
     """
-    if not weights:
-        return {}
     results = {r.buffer for r in program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in program.writes}
     results |= {n for b in program.buffers.values() if isinstance(b.definition, ir.Extern) for n in b.reads}
     sources = {n: frozenset((n,)) for n in weights}

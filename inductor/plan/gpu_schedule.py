@@ -8,38 +8,63 @@ no rule can spread stays a loop of one program, so the result is always legal.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from fxir.expr import rules as E
 from inductor.base.target import SM_90, Target
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import nominal, product
+from inductor.loops.apply import Scheduler, fuse_axes, join_all, merge_axes, path_to
 from inductor.loops.reductions import most
 from inductor.loops.steps import Blocks, Expand, Localise, Mark, Partials, Parts, Reorder, Schedule, Split
 from inductor.loops.tiles import tiles_of
-from inductor.loops.tree import Accumulate, Contract, Kernel, Kind, Loop, Store, values_of, walk
-from inductor.plan.scheduler import (
-    Scheduler,
+from inductor.loops.tree import (
+    Accumulate,
+    Contract,
+    Kernel,
+    Kind,
+    Loop,
+    Store,
     chain_of,
     find_loop,
-    fuse_axes,
-    join_all,
     loop_made_of,
     loops_in,
-    merge_axes,
-    path_to,
+    values_of,
+    walk,
 )
 
-BLOCK: Final = 1024  # elements of a tile of pointwise loops
 SQUARE: Final = 32  # rows and columns of a tile of two axes
-ROW: Final = 4096  # most elements of a reduced row that a program holds at once
-REDUCED: Final = 2048  # elements of the partial results of a longer row
-COLUMNS: Final = 32  # rows of a program whose elements lie side by side in memory: a cache line of float32
 LEAST_PRODUCT: Final = 16  # rows, columns and depth of a product of tiles
 MATRIX_BYTES: Final = 4  # of the widest number that tiles are multiplied in
 DEPTH_BYTES: Final = 128  # of a row of a block of an operand
+THIN: Final = 32  # rows or columns of a block whose products take less time than its loads
+THIN_DEPTH_BYTES: Final = 512  # of a row of such a block
+# Blocks of products of 16-bit numbers (rows, columns, speed of a multiprocessor relative to the first) on a unit that multiplies tiles in
+# shared memory. Larger blocks read their operands less often.
+SHARED_BLOCKS: Final = ((128, 256, 1.0), (256, 128, 1.0), (128, 128, 0.85), (64, 256, 0.75), (256, 64, 0.75), (64, 128, 0.6),
+                        (128, 64, 0.6), (64, 64, 0.4))  # fmt: skip
+LIGHT: Final = 4  # operations on each element of a block that leave registers for the largest blocks
+GROUP: Final = 8  # blocks of rows that programs of one block of columns share: their operands stay in the last cache
 PART: Final = 1 << 15  # elements of one part of a reduction of everything
 FAR: Final = 16  # elements between two that are not in one cache line
+
+
+class Choice(NamedTuple):
+    """Sizes of tiles, of which the default fits most kernels.
+
+    block: elements of a tile of pointwise loops. row: most elements of a reduced row that a program holds at once. reduced: elements of
+    the partial results of a longer row. columns: rows of a program whose elements lie side by side in memory, by default a cache
+    line of float32. product: rows, columns and depth of a block of a product; (0, 0, 0): chosen by its sizes.
+    """
+
+    block: int = 1024
+    row: int = 4096
+    reduced: int = 2048
+    columns: int = 32
+    product: tuple[int, int, int] = (0, 0, 0)
+
+
+DEFAULT: Final = Choice()
 
 
 @dataclass(slots=True)
@@ -48,13 +73,19 @@ class _Scheduler(Scheduler):
 
     target: Target = SM_90
     kept: frozenset[str] = frozenset()
+    choice: Choice = DEFAULT
 
 
-def schedule_gpu(kernel: Kernel, target: Target = SM_90) -> tuple[Kernel, Schedule]:
-    """The plain loops of a kernel as programs over tiles. Temporary buffers become registers where a tile holds them."""
+def schedule_gpu(kernel: Kernel, target: Target = SM_90, choice: Choice = DEFAULT) -> tuple[Kernel, Schedule]:
+    """The plain loops of a kernel as programs over tiles. Temporary buffers become registers where a tile holds them.
+
+    Loops that are programs over tiles already stay.
+    """
+    if kernel.body and all(isinstance(x, Loop) and x.kind == "grid" for x in kernel.body):
+        return kernel, ()
     kept: frozenset[str] = frozenset()
     while True:
-        s = _Scheduler(kernel, [], target, kept)
+        s = _Scheduler(kernel, [], target, kept, choice)
         _products(s)
         join_all(s)
         if len([x for x in s.kernel.body if isinstance(x, Loop)]) != 1:
@@ -72,27 +103,63 @@ def schedule_gpu(kernel: Kernel, target: Target = SM_90) -> tuple[Kernel, Schedu
 def _products(s: _Scheduler) -> None:
     """Contractions in blocks; those with few rows or columns, and of float64, as reductions."""
     for x in [x for x in s.kernel.body if isinstance(x, Contract)]:
-        name = x.name
-        rows, columns, depth = (nominal(product(n for _, n in role)) for role in (x.axes.rows, x.axes.columns, x.axes.depth))
-        groups = nominal(product(n for _, n in x.axes.batch))
-        size = _block_of_product(s.target, x.a, groups, rows, columns)
-        deep = max(LEAST_PRODUCT, min(DEPTH_BYTES // _itemsize(x.a), 1 << max(depth - 1, 1).bit_length()))
-        if min(rows, columns) < LEAST_PRODUCT or x.a.dtype.itemsize > MATRIX_BYTES or not s.attempt(Blocks(name, *size, deep)):
-            s.attempt(Expand(name))
+        rows, columns, _ = sizes_of(x)
+        size = s.choice.product if 0 not in s.choice.product else block_of(s.target, x)
+        if min(rows, columns) < LEAST_PRODUCT or x.a.dtype.itemsize > MATRIX_BYTES or not s.attempt(Blocks(x.name, *size)):
+            s.attempt(Expand(x.name))
+        else:
+            _grouped(s, f"{x.name}_m_o", f"{x.name}_n_o")
 
 
-def _block_of_product(target: Target, operand: ir.Value, groups: int, rows: int, columns: int) -> tuple[int, int]:
+def _grouped(s: _Scheduler, rows: str, columns: str) -> None:
+    """Neighbouring programs share a few blocks of rows and of columns, where the blocks of rows divide into groups."""
+    found = {x.axis.name: x for x in walk(s.kernel.body) if isinstance(x, Loop)}
+    count = found[rows].extent if rows in found and columns in found else 1
+    group = next((k for k in range(GROUP, 1, -1) if isinstance(count, int) and count % k == 0 and count > k), 1)
+    if group > 1:
+        s.attempt_all(Split(rows, group), Reorder(f"{rows}_i", columns))
+
+
+def sizes_of(x: Contract) -> tuple[int, int, int]:
+    """Rows, columns and depth of a contraction; the likely ones of symbolic sizes."""
+    rows, columns, depth = (nominal(product(n for _, n in role)) for role in (x.axes.rows, x.axes.columns, x.axes.depth))
+    return rows, columns, depth
+
+
+def block_of(target: Target, x: Contract) -> tuple[int, int, int]:
+    """Rows, columns and depth of a block: of the sizes that registers hold, the one whose programs take the least time together."""
+    rows, columns, depth = sizes_of(x)
+    groups = nominal(product(n for _, n in x.axes.batch))
+    itemsize = itemsize_of(x)
+    m, n = _most_product(target, itemsize, groups, rows, columns)
+    if min(m, n) >= THIN and itemsize == 2 and target.matrix_unit == "wgmma" and min(rows, columns) > THIN:
+        operations = sum(isinstance(v, ir.Op) and v.name != "cast" for v in ir.walk([v for y in walk(x.body) for v in values_of(y)]))
+        largest = SHARED_BLOCKS[0][0] * SHARED_BLOCKS[0][1]
+        blocks = [(m, n) for m, n, _ in SHARED_BLOCKS if operations <= LIGHT or m * n < largest]
+        m, n = min(blocks, key=lambda b: _time(target, b, groups, rows, columns))
+    wide = THIN_DEPTH_BYTES if min(m, n) < THIN else DEPTH_BYTES
+    return m, n, max(LEAST_PRODUCT, min(wide // itemsize, 1 << max(depth - 1, 1).bit_length()))
+
+
+def _time(target: Target, block: tuple[int, int], groups: int, rows: int, columns: int) -> float:
+    """Time of a product in blocks, relative to other blocks: rounds of one program a multiprocessor."""
+    speed = next(speed for m, n, speed in SHARED_BLOCKS if (m, n) == block)
+    programs = groups * -(-rows // block[0]) * -(-columns // block[1])
+    return -(-programs // target.cores) * block[0] * block[1] / speed
+
+
+def _most_product(target: Target, itemsize: int, groups: int, rows: int, columns: int) -> tuple[int, int]:
     """Rows and columns of a block: as many as registers hold, fewer where the programs would be too few for the target."""
-    most_elements = 128 if _itemsize(operand) == 2 and target.matrix_unit else 64
+    most_elements = 128 if itemsize == 2 and target.matrix_unit else 64
     m, n = (max(LEAST_PRODUCT, min(most_elements, 1 << (k - 1).bit_length())) for k in (rows, columns))
     while max(m, n) > 2 * LEAST_PRODUCT and groups * -(-rows // m) * -(-columns // n) < target.cores:
         m, n = (m // 2, n) if m >= n else (m, n // 2)
     return m, n
 
 
-def _itemsize(operand: ir.Value) -> int:
-    """Bytes of an element in memory of an operand of a contraction."""
-    return max((x.dtype.itemsize for x in ir.loads_in(operand)), default=4)
+def itemsize_of(x: Contract) -> int:
+    """Bytes of an element in memory of the operands of a contraction."""
+    return max((load.dtype.itemsize for v in (x.a, x.b) for load in ir.loads_in(v)), default=4)
 
 
 def _root(s: _Scheduler, name: str) -> None:
@@ -124,7 +191,7 @@ def _pointwise(s: _Scheduler, axes: list[str]) -> None:
     if whole != ".".join(names):
         _over_programs(s, chain_of(find_loop(s.kernel, whole)))
         return
-    _blocks(s, whole, _block(s, whole, BLOCK))
+    _blocks(s, whole, _block(s, whole, s.choice.block))
 
 
 def _square(s: _Scheduler, names: list[str]) -> None:
@@ -146,7 +213,7 @@ def _square(s: _Scheduler, names: list[str]) -> None:
 
 def _over_programs(s: _Scheduler, chain: list[Loop]) -> None:
     """The innermost of several axes in blocks, the others over the grid."""
-    _blocks(s, chain[-1].axis.name, _block(s, chain[-1].axis.name, BLOCK), is_grid=False)
+    _blocks(s, chain[-1].axis.name, _block(s, chain[-1].axis.name, s.choice.block), is_grid=False)
     for x in chain[:-1]:
         s.attempt(Mark(x.axis.name, "grid"))
 
@@ -199,9 +266,9 @@ def _rows(s: _Scheduler, axes: list[str]) -> None:
     inside = [x.axis.name for x in loops_in(find_loop(s.kernel, row).body)]
     widths = [_inner(s, name, row) for name in inside]
     width = max(widths, default=1)
-    rows = 1 if width == 0 else max(1, BLOCK // width)
+    rows = 1 if width == 0 else max(1, s.choice.block // width)
     if rows > 1 and _is_column(find_loop(s.kernel, row)):
-        rows = max(rows, COLUMNS)
+        rows = max(rows, s.choice.columns)
     count = nominal(find_loop(s.kernel, row).extent)
     while rows > 1 and count < rows * s.target.cores and not _is_column(find_loop(s.kernel, row)):
         rows //= 2
@@ -218,11 +285,11 @@ def _split_few_rows(s: _Scheduler, row: str) -> bool:
     if len(reduced) != 1:
         return False
     is_column = _is_column(loop)
-    programs = -(-nominal(loop.extent) // (COLUMNS if is_column else 1))
+    programs = -(-nominal(loop.extent) // (s.choice.columns if is_column else 1))
     before = s.mark()
     axis = fuse_axes(s, [x.axis.name for x in chain_of(reduced[0])])
     elements = nominal(find_loop(s.kernel, axis).extent)
-    parts = min(s.target.cores // programs, elements // (ROW // (COLUMNS if is_column else 1)))
+    parts = min(s.target.cores // programs, elements // (s.choice.row // (s.choice.columns if is_column else 1)))
     size = -(-elements // max(parts, 1))
     if parts < 2 or not s.attempt(Parts(axis, 1 << (size - 1).bit_length())):
         s.undo(before)
@@ -238,7 +305,7 @@ def _part_rows(s: _Scheduler, part: str, row: str) -> None:
     is_column = _is_column(find_loop(s.kernel, row))
     _inner(s, inside, row)
     outer = row
-    if is_column and s.attempt(Split(row, COLUMNS)):
+    if is_column and s.attempt(Split(row, s.choice.columns)):
         s.attempt(Mark(f"{row}_i", "lanes"))
         outer = f"{row}_o"
     s.attempt(Mark(part, "grid"))
@@ -256,19 +323,19 @@ def _inner(s: _Scheduler, name: str, row: str) -> int:
     if any(isinstance(x, Loop) for x in walk(loop.body)):  # a kept axis around other reductions
         widths = [_inner(s, x.axis.name, row) for x in loops_in(loop.body)]
         if 0 not in widths:
-            _blocks(s, name, max(1, BLOCK // max(widths)), is_grid=False)
+            _blocks(s, name, max(1, s.choice.block // max(widths)), is_grid=False)
         return 0
     is_scan = _is_running(loop)
     kind: Kind = "scan" if is_scan else "lanes"
     is_column = _is_column(find_loop(s.kernel, row))
-    limit = min(ROW, BLOCK) if is_scan else ROW // (COLUMNS if is_column else 1)
+    limit = min(s.choice.row, s.choice.block) if is_scan else s.choice.row // (s.choice.columns if is_column else 1)
     width = most(loop.extent)
     if width <= limit and s.attempt(Mark(name, kind)):
         return 1 << max(width - 1, 0).bit_length()
-    columns = REDUCED // COLUMNS if is_column else REDUCED
+    columns = s.choice.reduced // s.choice.columns if is_column else s.choice.reduced
     if not is_scan and any(isinstance(x, Accumulate) for x in walk(loop.body)) and s.attempt(Partials(name, columns)):
         return columns
-    block = BLOCK if is_scan or columns == REDUCED else columns
+    block = s.choice.block if is_scan or columns == s.choice.reduced else columns
     if s.attempt(Split(name, block)) and s.attempt(Mark(f"{name}_i", kind)):
         return block
     return 1
@@ -315,7 +382,7 @@ def _scatter(s: _Scheduler, axes: list[str]) -> None:
         return
     s.undo(before)
     last = axes[-1]
-    split = s.attempt(Split(last, BLOCK))
+    split = s.attempt(Split(last, s.choice.block))
     inner = f"{last}_i" if split else last
     if not s.attempt(Mark(inner, "lanes")):
         s.undo(before)
@@ -326,7 +393,7 @@ def _scatter(s: _Scheduler, axes: list[str]) -> None:
 
 def _spread(s: _Scheduler, axis: str) -> bool:
     """One axis in blocks over the grid, if its iterations have no order."""
-    size = _block(s, axis, BLOCK)
+    size = _block(s, axis, s.choice.block)
     split = s.attempt(Split(axis, size))
     if not s.attempt(Mark(f"{axis}_i" if split else axis, "lanes")):
         return False

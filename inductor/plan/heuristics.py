@@ -16,7 +16,7 @@ from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, ceildiv, nominal, product
 from inductor.loops import attention
-from inductor.loops.apply import Refusal, apply
+from inductor.loops.apply import Refusal, Scheduler, apply, fuse_axes, join_all, merge_axes, path_to
 from inductor.loops.build import build
 from inductor.loops.narrow import comparison
 from inductor.loops.reductions import most
@@ -45,22 +45,15 @@ from inductor.loops.tree import (
     Kernel,
     Loop,
     Store,
+    chain_of,
+    find_loop,
+    loop_made_of,
+    loops_in,
     loops_of,
     values_of,
     walk,
 )
 from inductor.plan.schedule import Nest
-from inductor.plan.scheduler import (
-    Scheduler,
-    chain_of,
-    find_loop,
-    fuse_axes,
-    join_all,
-    loop_made_of,
-    loops_in,
-    merge_axes,
-    path_to,
-)
 
 LANE_BYTES: Final = 64  # bytes of the running results of a reduction, side by side: at least one vector
 FEWEST_LANES: Final = 4

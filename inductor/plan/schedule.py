@@ -96,9 +96,11 @@ def schedule(program: ir.Program, weights: Collection[str] = ()) -> Schedule:
 
     weights: the inputs and constants whose values seldom change between calls.
     """
-    program, refusals = inline(program, fixed_buffers(program, weights))
-    program = _drop_unread(prepare_updates(program))
-    fixed = fixed_buffers(program, weights)
+    program, refusals = inline(program, fixed_buffers(program, weights) if weights else ())
+    if program.writes or ir.Scatter in program.kinds:
+        program = prepare_updates(program)
+    program = _drop_unread(program)
+    fixed = fixed_buffers(program, weights) if weights else {}
     steps: list[Step] = []
     home: dict[str, int] = {}  # buffer -> position of the step that makes it
     readers: dict[str, int] = {}  # input or buffer -> the last nest that reads it

@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
-from eager.cuda import backend as cuda
+from eager.cuda.emulated import streams
 from fxir.expr import nodes as E
 from inductor.artifact.format import CHECKS_BUFFER, ArtifactPlan, BufferCopy, BufferView, KernelLaunch, Size, Spec
 from inductor.runtime.interpreter import run_kernel
@@ -33,7 +33,7 @@ def bind(step: KernelLaunch | BufferCopy, plan: ArtifactPlan, checks: int) -> Bo
                     for (buffer, _), dtype in zip(step.buffers, kernel.dtypes, strict=True)]  # fmt: skip
         values = given[len(views) :]
         work = (kernel.name, kernel.source, pointers, [_value(n, values) for n in sizes], _value(grid, values))
-        cuda.backend().enqueue(lambda: run_kernel(*work), given[: len(views)])
+        _enqueue(lambda: run_kernel(*work), given)
 
     return run, views, tuple(ints.found)
 
@@ -45,9 +45,14 @@ def _bind_copy(step: BufferCopy, plan: ArtifactPlan) -> Bound:
 
     def run(target: Any, source: Any, *values: int) -> None:
         work = (target.data_ptr(), source.data_ptr(), _value(nbytes, values))
-        cuda.backend().enqueue(lambda: ctypes.memmove(*work), (target, source))
+        _enqueue(lambda: ctypes.memmove(*work), (target, source))
 
     return run, views, tuple(ints.found)
+
+
+def _enqueue(work: Callable[[], object], used: tuple[Any, ...]) -> None:
+    """Run the work in the order of the current stream. used: tensors whose memory lives until then."""
+    streams.get_current_stream().enqueue(lambda: (used, work()))
 
 
 def _bytes(device: str) -> Spec:

@@ -1,4 +1,4 @@
-"""Merges of states of reductions, printed from the same data as every target's (`inductor.loops.combine`)."""
+"""Merges of states of reductions, printed from the same data as every target's (`inductor.loops.reductions`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from eager.base.dtypes import dtype
 from inductor.ir import definitions as ir
-from inductor.loops.combine import COMBINES
+from inductor.loops.reductions import COMBINES
 from inductor.triton.values import literal, operation
 
 

@@ -34,11 +34,19 @@ class Cubin:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """The resources of machine code: registers a thread, bytes of stack and of spilled local memory."""
+    """The resources of machine code: registers a thread, and bytes of a thread's stack and of other local memory.
+
+    The assembler spills registers to the stack. Some functions (sin, cos and tan of large arguments) have arrays there too.
+    """
 
     registers: int
     stack_bytes: int
     local_bytes: int
+
+    @property
+    def spilled_bytes(self) -> int:
+        """Bytes of a thread that are not in registers."""
+        return self.stack_bytes + self.local_bytes
 
 
 def prepare() -> None:
@@ -88,7 +96,7 @@ def _dump(cubin: Cubin, tool: str, *options: str) -> str:
 def instructions(cubin: Cubin) -> list[str]:
     """The instructions of the machine code, by their full names, such as `LDG.E.128`."""
     text = _dump(cubin, "cuobjdump", "-sass")
-    return re.findall(r"^\s+/\*[0-9a-f]{4}\*/\s+(?:@!?U?P\w+ )?([A-Z][\w.]*)", text, re.MULTILINE)
+    return re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+ )?([A-Z][\w.]*)", text, re.MULTILINE)
 
 
 def resources(cubin: Cubin) -> Resources:

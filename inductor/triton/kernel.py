@@ -13,6 +13,19 @@ CHECKS_POINTER: Final = "checks"
 
 
 @dataclass(frozen=True, slots=True)
+class Options:
+    """Launch parameters that do not follow from the loops; 0 means: chosen from the size of the tiles.
+
+    num_stages: blocks of the operands of a product that are loaded ahead, plus one. precision: of products of float32, "ieee" or
+    "tf32" (10 bits of the operands' mantissas).
+    """
+
+    num_warps: int = 0
+    num_stages: int = 0
+    precision: str = "ieee"
+
+
+@dataclass(frozen=True, slots=True)
 class TritonKernel:
     """Source of one kernel and its launch parameters.
 

@@ -22,8 +22,8 @@ from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import product
 from inductor.ir.values import at_point
-from inductor.loops.combine import COMBINES, folded
 from inductor.loops.dependence import accesses, carried
+from inductor.loops.reductions import COMBINES, folded, state_of
 from inductor.loops.refusal import Refused
 from inductor.loops.tiles import ATOMIC, ELEMENTS, TILE_KINDS, colliding, expressions_of, rank_of, tile_size, tiles_of
 from inductor.loops.tree import (
@@ -40,22 +40,22 @@ from inductor.loops.tree import (
     Statement,
     Store,
     roots_of,
-    state_of,
     substitute,
     walk,
 )
 from inductor.triton.combines import Combines
 from inductor.triton.emitter import Emitter, Opened, Scope, Variable, written_in
 from inductor.triton.helpers import HEADER, helpers
-from inductor.triton.kernel import CHECKS_POINTER, Launches, Scratch, TritonKernel
+from inductor.triton.kernel import CHECKS_POINTER, Launches, Options, Scratch, TritonKernel
 from inductor.triton.tiles import Known, Mask, Shape, all_of, broadcast, reach, spread, warps
 from inductor.triton.values import Unprintable, literal, type_of
 
 DOT_STAGES: Final = 3  # blocks of the operands of a product that are loaded ahead
 NARROW: Final = 1 << 31  # below this, positions are int32
+_BY_RULE: Final = Options()
 
 
-def print_kernel(kernel: Kernel, name: str) -> Launches:
+def print_kernel(kernel: Kernel, name: str, options: Options = _BY_RULE) -> Launches:
     """The kernels that run a loop tree, in order. Raises: Unprintable."""
     statements, shared = roots_of(kernel.body)
     memory = {**kernel.dtypes, **{x.name: x.dtype for x in shared}}
@@ -64,7 +64,7 @@ def print_kernel(kernel: Kernel, name: str) -> Launches:
         own = name if len(statements) == 1 else f"{name}_{k}"
         try:
             elsewhere = {a.place.name for other in statements if other is not s for a in accesses((other,))}
-            printed.append(_Function(memory, s, kernel.temporary - elsewhere).kernel(own))
+            printed.append(_Function(memory, s, kernel.temporary - elsewhere, options).kernel(own))
         except Refused as refused:
             raise Unprintable(f"triton: {own}: {refused}") from None
     return Launches(tuple(printed), tuple(Scratch(x.name, x.size, x.dtype) for x in shared))
@@ -73,8 +73,8 @@ def print_kernel(kernel: Kernel, name: str) -> Launches:
 class _Function:
     """Prints one statement at the root. private: memory that nothing outside of it reads."""
 
-    def __init__(self, memory: Mapping[str, dtype], root: Statement, private: frozenset[str]) -> None:
-        self.root, self.private = root, private
+    def __init__(self, memory: Mapping[str, dtype], root: Statement, private: frozenset[str], options: Options) -> None:
+        self.root, self.private, self.options = root, private, options
         is_narrow = all(reach(e) < NARROW for e in expressions_of((root,)))
         self.out = Emitter(memory, written_in((root,)), rank_of((root,)), is_narrow)
         self.tiles = tiles_of((root,))
@@ -96,9 +96,11 @@ class _Function:
         written = {*self.out.scopes[0].written, *checks}
         types = tuple(dtypes.int64 if n == CHECKS_POINTER else self.out.memory[n] for n in pointers)
         grid = product(s.extent for s in self.grid)
-        outputs, stages = tuple(n for n in pointers if n in written), DOT_STAGES if self.has_dot else 1
-        return TritonKernel(name, before, parameters, body, pointers, outputs, tuple(self.out.sizes), types, grid,
-                            warps(self.out.tile, self.has_dot), self.out.tile, stages)  # fmt: skip
+        outputs = tuple(n for n in pointers if n in written)
+        num_warps = self.options.num_warps or warps(self.out.tile, self.has_dot)
+        stages = (self.options.num_stages or DOT_STAGES) if self.has_dot else 1
+        return TritonKernel(name, before, parameters, body, pointers, outputs, tuple(self.out.sizes), types, grid, num_warps,
+                            self.out.tile, stages)  # fmt: skip
 
     def _program_ids(self) -> list[str]:
         """The counters of the grid loops from the one program id, the innermost loop fastest."""
@@ -221,7 +223,7 @@ class _Function:
             assert isinstance(local.size, int)
             names = [self.out.name("l") for _ in range(local.size)]
         elif local.size != 1:
-            shape = tuple(tile_size(local.size) if d == along else n for d, n in enumerate(outer))
+            shape = tuple(dict(along or ()).get(d, n) for d, n in enumerate(outer))
         self.out.use(math.prod(shape))
         for name in names:
             self.out.line(f"{name} = tl.full({list(shape)}, 0, {type_of(local.dtype)})")
@@ -449,7 +451,7 @@ class _Function:
             scope.masks = (*outer, *own)
             self.out.use(math.prod(tile))
             names.append(self.out.hold(spread(self.out.value(value), tile, of)))
-        self.out.line(f"{name} = tl.dot({names[0]}, {names[1]}, {name}, input_precision='ieee')")
+        self.out.line(f"{name} = tl.dot({names[0]}, {names[1]}, {name}, input_precision='{self.options.precision}')")
         self.out.leave()
         for axis, count in blocks:
             self.out.line(f"for {self.out.axes[axis.name]} in range(0, {self.out.index(count)}):")

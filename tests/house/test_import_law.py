@@ -24,7 +24,7 @@ MAY_IMPORT = {
 FORBIDDEN = {"torch", "sympy", "jax", "tensorflow", "functorch", "torchvision"}
 
 # Imports inside functions: (importing package, imported package) -> the reason.
-LAZY: dict[tuple[str, str], str] = {}
+LAZY = {("inductor", "concurrent"): "only a build of several units needs threads"}
 
 # Imports by name at run time: (importer, the argument of import_module) -> the reason.
 BY_NAME = {

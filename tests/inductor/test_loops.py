@@ -12,8 +12,8 @@ from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.loops.apply import ROW_BYTES, Refusal, apply
 from inductor.loops.build import build
-from inductor.loops.combine import COMBINES, lift
 from inductor.loops.interpret import Unfilled, interpret
+from inductor.loops.reductions import COMBINES, lift
 from inductor.loops.steps import Join, Localise, Mark, from_text, to_text
 from inductor.loops.tree import Allocate, Kernel, Local, Loop, Place, Store
 

@@ -16,7 +16,7 @@ from inductor.base.toolchain import build, toolchain
 from inductor.cpp.kernel import Place
 from inductor.cpp.loops import print_kernel
 from inductor.cpp.prelude import prelude
-from inductor.cpp.units import NAME, arguments, declared
+from inductor.cpp.units import NAME, arguments, declared, operations_called
 from inductor.cpp.vector_math import forms_used
 from inductor.loops.interpret import interpret
 from inductor.loops.steps import to_text
@@ -71,7 +71,7 @@ def compiled(kernels: list[tuple[Program, Kernel, str]]) -> ctypes.CDLL:
     head, body = prelude(tools.vector_functions), "".join(lines)
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "loops.so"
-        build([_Unit("loops", head + body + forms_used(body, head, tools.vector_functions))], target, tools)
+        build([_Unit("loops", head + body + forms_used(operations_called(body), head, tools.vector_functions))], target, tools)
         return ctypes.CDLL(str(target))
 
 

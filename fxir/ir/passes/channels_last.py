@@ -15,7 +15,7 @@ from eager.optable.table import Op
 from fxir.ir.graph import Graph, emit_layout, infer, same_layout, spec
 from fxir.ir.node import Node, map_nodes, walk_nodes
 
-_IMAGES: Final = {"convolution": (0,), "conv_weight": (0, 1)}  # the arguments of an op that are read as images
+IMAGES: Final = {"convolution": (0,), "conv_weight": (0, 1)}  # the arguments of an op that are read as images
 
 
 def channels_last(graph: Graph) -> int:
@@ -32,9 +32,9 @@ def channels_last(graph: Graph) -> int:
 
 def _images(node: Node) -> list[Node]:
     """The arguments that `node` reads as images of two dims."""
-    if node.op != "call_function" or not isinstance(node.target, Op) or node.target.name not in _IMAGES:
+    if node.op != "call_function" or not isinstance(node.target, Op) or node.target.name not in IMAGES:
         return []
-    found = [node.args[i] for i in _IMAGES[node.target.name]]
+    found = [node.args[i] for i in IMAGES[node.target.name]]
     return found if all(_is_image(x.info.spec) for x in found) else []
 
 

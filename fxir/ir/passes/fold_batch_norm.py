@@ -37,8 +37,7 @@ def _fixed(graph: Graph) -> set[Node]:
     """Nodes that depend on nothing but parameters and buffers of modules, and lifted tensors."""
     signature = graph.signature
     assert signature is not None
-    kept = set(signature.parameters) - set(signature.mutated_inputs)
-    found = {p for i, p in enumerate(graph.placeholders) if i in kept}
+    found = {graph.placeholders[i] for i in signature.unwritten}
     for node in graph.in_order():
         if node.op == "get_attr" or (node.op == "call_function" and node.inputs and found.issuperset(node.inputs)):
             found.add(node)

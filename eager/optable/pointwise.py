@@ -88,7 +88,7 @@ def _whole(compute: Rule) -> Rule:
     """The kernel of a division that integers are closed under; a zero divisor raises, as in torch."""
 
     def kernel(xp: Any, out: Any, x: Any, y: Any) -> None:
-        if out.dtype.kind in "iu" and not xp.all(y):
+        if out.dtype.kind in "iu" and not (np.all(y) if np.isscalar(y) else xp.all(y)):
             raise RuntimeError("ZeroDivisionError")
         compute(xp, out, x, y)
 
@@ -96,7 +96,7 @@ def _whole(compute: Rule) -> Rule:
 
 
 def _floor_divide(xp: Any, out: Any, x: Any, y: Any) -> None:
-    by_zero = xp.equal(y, 0) if out.dtype.kind == "f" else False
+    by_zero = xp.equal(xp.asarray(y), 0) if out.dtype.kind == "f" else xp.zeros((), bool)
     if xp.any(by_zero):  # numpy has nan where the quotient is infinite
         xp.copyto(out, xp.where(by_zero, xp.true_divide(x, y), xp.floor_divide(x, y)))
     else:

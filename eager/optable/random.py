@@ -50,7 +50,7 @@ def _state_meta(n: int, device: Any) -> TensorSpec:
 
 def _state_kernel(xp: Any, out: Any, n: int, device: Any) -> None:
     seed, offset = _source(n, device)
-    out.view(np.uint64)[:] = seed, offset
+    out[:] = xp.asarray(np.array([seed, offset], np.uint64).view(np.int64))
 
 
 _source: Any = None

@@ -170,7 +170,7 @@ class _Backend:
         """A CuPy array that shares the tensor's memory."""
         storage = t.untyped_storage()
         memory = self.xp.cuda.UnownedMemory(storage.data_ptr(), storage.nbytes(), storage, t.device.index or 0)
-        start = self.xp.cuda.MemoryPointer(memory, t.storage_offset() * t.element_size())
+        start = self.xp.cuda.MemoryPointer(memory, t.storage_offset() * t.element_size() if storage.nbytes() else 0)
         strides = tuple(s * t.element_size() for s in t.stride())
         return self.xp.ndarray(tuple(t.shape), t.dtype.numpy, start, strides)
 

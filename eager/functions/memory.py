@@ -136,5 +136,6 @@ def _device(name: Any) -> Any:
     return device(name)
 
 
-METHODS: dict[str, Any] = {"share_memory_": share_memory_, "is_shared": is_shared, "pin_memory": pin_memory, "record_stream": record_stream, "is_pinned": is_pinned}
+METHODS: dict[str, Any] = {"share_memory_": share_memory_, "is_shared": is_shared, "pin_memory": pin_memory, "is_pinned": is_pinned,
+                           "record_stream": record_stream}  # fmt: skip
 FUNCTIONS: dict[str, Any] = {}

@@ -96,7 +96,7 @@ class ArrayLoop:
     def __init__(self, xp: Any, special: Any = None) -> None:
         self.xp, self.special = xp, special
         for name in ("exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan sinh cosh tanh floor ceil trunc sign minimum "
-                     "maximum fmod hypot where isnan isinf isfinite signbit copysign logical_and logical_or "
+                     "maximum fmod hypot isnan isinf isfinite signbit copysign logical_and logical_or "
                      "logical_not logical_xor bitwise_and bitwise_or bitwise_xor left_shift right_shift").split():  # fmt: skip
             setattr(self, name, getattr(xp, name))
         renamed = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh",
@@ -104,6 +104,9 @@ class ArrayLoop:
                    "floordiv": "floor_divide", "bitwise_not": "invert"}  # fmt: skip
         for name, theirs in renamed.items():
             setattr(self, name, getattr(xp, theirs))
+
+    def where(self, condition: Any, x: Any, y: Any) -> Any:
+        return self.xp.where(condition if hasattr(condition, "dtype") else self.xp.asarray(condition), x, y)
 
     def rsqrt(self, x: Any) -> Any:
         return 1.0 / self.xp.sqrt(x)

@@ -22,10 +22,12 @@ def test_the_device_is_there_and_says_that_it_is_emulated() -> None:
 
 
 # -- mixing devices ---------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("call", [lambda a, b: a + b, lambda a, b: a @ b, lambda a, b: torch.cat([a, b]), lambda a, b: torch.where(a > 0, a, b),
-                                  lambda a, b: torch.nn.functional.linear(a, b)])  # fmt: skip
+@pytest.mark.parametrize("call", [
+    lambda a, b: a + b, lambda a, b: a @ b, lambda a, b: torch.cat([a, b]), lambda a, b: torch.where(a > 0, a, b),
+    lambda a, b: torch.nn.functional.linear(a, b),
+])  # fmt: skip
 def test_tensors_of_two_devices_are_refused(call: Any) -> None:
-    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!"):
+    with pytest.raises(RuntimeError, match="on the same device, but found at least two devices, cuda:0 and cpu!"):
         call(torch.ones(3, 3, device="cuda"), torch.ones(3, 3))
 
 
@@ -108,7 +110,7 @@ def test_out_of_memory_gives_the_figures() -> None:
     pool.set_limit(size=64 << 20)
     try:
         kept = torch.empty(8 << 20, dtype=torch.uint8, device="cuda")
-        with pytest.raises(torch.cuda.OutOfMemoryError, match=r"CUDA out of memory. Tried to allocate 128.00 MiB. GPU 0 has a total capacity of"):
+        with pytest.raises(torch.cuda.OutOfMemoryError, match=r"CUDA out of memory. Tried to allocate 128.00 MiB. GPU 0 has"):
             torch.empty(128 << 20, dtype=torch.uint8, device="cuda")
         assert kept.fill_(3).sum().item() == 3 * (8 << 20)  # the process goes on
     finally:
@@ -243,7 +245,7 @@ def test_a_graphs_results_keep_their_memory() -> None:
 
 def test_a_synchronisation_in_a_capture_is_an_error() -> None:
     x, g = torch.ones(4, device="cuda"), torch.cuda.CUDAGraph()
-    with pytest.raises(RuntimeError, match="capturing|previous error during capture"), torch.cuda.graph(g):
+    with pytest.raises(RuntimeError, match=r"capturing|previous error during capture"), torch.cuda.graph(g):
         x.sum().item()
     assert x.sum().item() == 4
 

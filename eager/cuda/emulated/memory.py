@@ -43,6 +43,7 @@ class MemoryPointer:
     """A place in a memory. Adding bytes gives another place."""
 
     def __init__(self, mem: Any, offset: int) -> None:
+        assert mem.ptr > 0 or offset == 0  # as CuPy has it
         self.mem = mem
         self.ptr = mem.ptr + offset
 
@@ -58,7 +59,7 @@ class MemoryPointer:
 
     def copy_from_host_async(self, mem: Any, size: int, stream: Any = None) -> None:
         """Copy bytes from the host in the order of the stream: pageable memory is read now, page-locked memory then."""
-        address = mem.value if isinstance(mem, ctypes.c_void_p) else int(mem)
+        address = int(mem.value or 0) if isinstance(mem, ctypes.c_void_p) else int(mem)
         source = np.ctypeslib.as_array((ctypes.c_ubyte * size).from_address(address))
         kept = source if pinned_pool.holds(address) else source.copy()
         to = host_bytes(self, size)

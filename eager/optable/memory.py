@@ -30,7 +30,7 @@ def set_cuda_backend(backend: Callable[[], Any]) -> None:
 
 
 def cuda_backend() -> Any:
-    """What `eager.cuda` registered. Raises RuntimeError if there is no GPU."""
+    """The backend that `eager.cuda` registered. Raises RuntimeError if there is no GPU."""
     return _cuda_backend()
 
 

@@ -255,7 +255,7 @@ def _array_of(t: Any) -> Any:
 
 
 def _operand_on_cuda(t: Any) -> Any:
-    """The array of a CUDA tensor, or the number in a CPU tensor without dims, which may stand beside CUDA tensors."""
+    """The array of a CUDA tensor, or the number in a CPU tensor without dims, which CUDA tensors may be combined with."""
     return t._array if t.device.type == "cuda" or t.ndim else t._array[()]
 
 

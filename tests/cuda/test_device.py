@@ -112,7 +112,7 @@ def test_out_of_memory_gives_the_figures() -> None:
         kept = torch.empty(8 << 20, dtype=torch.uint8, device="cuda")
         with pytest.raises(torch.cuda.OutOfMemoryError, match=r"CUDA out of memory. Tried to allocate 128.00 MiB. GPU 0 has"):
             torch.empty(128 << 20, dtype=torch.uint8, device="cuda")
-        assert kept.fill_(3).sum().item() == 3 * (8 << 20)  # the process goes on
+        assert kept.fill_(3).sum().item() == 3 * (8 << 20)  # the process continues
     finally:
         pool.set_limit(size=0)
 

@@ -49,7 +49,7 @@ _SPECIAL: Final[dict[str, list[str]]] = {
 }  # fmt: skip
 
 
-_raising = [False]  # what the open `errstate` says, innermost last
+_raising = [False]  # the setting of each open `errstate`, innermost last
 
 
 @contextlib.contextmanager

@@ -283,9 +283,9 @@ def _run_pointwise(op: Declaration, xp: Any, out: Any, args: tuple[Any, ...]) ->
         temporary = xp.empty(out.shape, d)
         op.kernel(xp, temporary, *values)
         float8.store(xp, out, temporary)
-    elif op.ufunc is not None and same:
+    elif op.ufunc is not None and same and (xp is np or compute.category is not Category.COMPLEX):
         getattr(xp, op.ufunc)(*values, out=out)
-    elif op.ufunc is not None:
+    elif op.ufunc is not None and (xp is np or op.scalar is None):
         float8.store(xp, out, getattr(xp, op.ufunc)(*values))
     else:
         k = loop_api.NUMPY if xp is np else cuda_loop()

@@ -72,8 +72,8 @@ def training_gives_the_losses_of_the_cpu() -> None:
     x, y = torch.randn(12, 16), torch.randint(0, 5, (12,))
 
     def losses(where: str, mode: str | None) -> list[float]:
-        net = copy.deepcopy(model).to(where)
-        loss = lambda: F.cross_entropy(net(x.to(where)), y.to(where))  # noqa: E731 - compiled below
+        net, given, classes = copy.deepcopy(model).to(where), x.to(where), y.to(where)
+        loss = lambda: F.cross_entropy(net(given), classes)  # noqa: E731 - compiled below
         step = torch.compile(loss, mode=mode) if mode else loss
         optimizer = torch.optim.AdamW(net.parameters(), 0.01)
         found = []
@@ -155,7 +155,7 @@ def writes_reach_the_inputs() -> None:
 
 
 def tensors_of_two_devices_fall_back_with_a_warning() -> None:
-    with settings.scope(capture_suppress_errors=False), pytest.raises(Exception, match="one device|same device"):
+    with settings.scope(capture_suppress_errors=False), pytest.raises(Exception, match=r"one device|same device"):
         torch.compile(lambda x, y: x * 2 + y)(torch.randn(3).cuda(), torch.randn(3))
 
 

@@ -43,9 +43,10 @@ class CompiledGraph:
     overwrite. single: the only output is returned bare. keep: output tensors that nobody refers to are written again by the next
     call. checks: (exception, text, size).
 
-    symbols: (kind, input, dim, least, greatest) each, see `enum symbol_kind`; n_sizes: how many numbers a call works out,
-    the symbols first; derive: the address of the function that computes the others, or a program (`inductor.runtime.size_programs`).
-    device: None for the CPU, else (index, allocate(nbytes) -> storage, stream() -> handle, address of the checks' memory, owner).
+    symbols: (kind, input, dim, least, greatest) each, see `enum symbol_kind`; n_sizes: how many numbers a call works out, the
+    symbols first; derive: the address of the function that computes the others, or a program (`inductor.runtime.size_programs`).
+    device: None for the CPU, else (index, allocate(nbytes) -> storage, stream() -> handle, address of the checks' memory, owner,
+    kind of recording).
     """
 
     artifact: Any
@@ -73,7 +74,7 @@ class CompiledGraph:
         symbols: tuple[tuple[int, int, int, int, int], ...],
         n_sizes: int,
         derive: int | tuple[int, ...],
-        device: tuple[int, Any, Any, int, Any] | None,
+        device: tuple[int, Any, Any, int, Any, int] | None,
     ) -> None: ...
     def __call__(self, *inputs: Tensor | int) -> Any:
         """Raises: TypeError or RuntimeError for inputs of another number or layout; what an extern call raises."""

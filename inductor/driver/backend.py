@@ -103,12 +103,8 @@ def compile_graph(graph: Graph, kind: GraphKind, options: CompileOptions) -> Com
         loaded = _load(entry, key, graph, kind, options)
         clock.lap("load")
         loaded.artifact = Artifact(key, entry, _constants(graph), "compiled", clock.total_s, _lines(graph))
-    if options.mode == "reduce-overhead" and kind is not GraphKind.FORWARD and loaded.artifact.entry.plan.device == "cpu":
-        kept = sum(a.nbytes for a in loaded.artifact.entry.plan.allocations)
-        _REPLAY.log(
-            f"graph {key.digest[:12]}: no CUDA graph on the CPU; its plan is static, and {kept} bytes of outputs and "
-            f"{loaded.arena_bytes} of scratch are reused by each call unless they are still referenced"
-        )
+    if _REPLAY.enabled and _recording(kind, options):
+        _REPLAY.log(f"graph {key.digest[:12]}: {_replay_text(loaded.artifact, kind, options)}")
     if _OUTPUT.enabled:
         _OUTPUT.log(explain_entry(loaded.artifact.entry, loaded.artifact.lines, sources=True))
     if _KERNELS.enabled:
@@ -120,6 +116,24 @@ def compile_graph(graph: Graph, kind: GraphKind, options: CompileOptions) -> Com
         _TIME.log(f"{kind.value} graph {key.digest[:12]}, {loaded.artifact.origin}: {clock}")
     _dump(graph, kind, key, loaded.artifact.entry)
     return loaded
+
+
+def _replay_text(artifact: Artifact, kind: GraphKind, options: CompileOptions) -> str:
+    """Whether calls are recorded as CUDA graphs, and why not."""
+    plan = artifact.entry.plan
+    if plan.device == "cpu":
+        if kind is GraphKind.FORWARD or options.mode != "reduce-overhead":
+            return "no CUDA graph on the CPU"
+        kept = sum(a.nbytes for a in plan.allocations)
+        return (f"no CUDA graph on the CPU; its plan is static, and {kept} bytes of outputs and {plan.arena_bytes} of scratch are reused "
+                "by each call unless they are still referenced")  # fmt: skip
+    if plan.symbols:
+        return f"not recorded as a CUDA graph: {len(plan.symbols)} of its sizes vary; with dynamic=False each shape is recorded"
+    calls = [step for step in plan.steps if isinstance(step, ExternCall)]
+    if calls:
+        where = f" ({artifact.lines[calls[0].node]})" if calls[0].node in artifact.lines else ""
+        return f"not recorded as a CUDA graph: it calls the eager kernel of {calls[0].op}{where}"
+    return f"{len(plan.steps)} launches are recorded as a CUDA graph when their addresses come a second time"
 
 
 def _log_hints(plan: ArtifactPlan, lines: Lines) -> None:
@@ -271,9 +285,17 @@ def _constants(graph: Graph) -> dict[str, Tensor]:
 
 def _load(entry: Entry, key: Key, graph: Graph, kind: GraphKind, options: CompileOptions) -> CompiledGraph:
     # The outputs of a forward graph get a history. A kept output would hold its history, and could never be reused.
-    keep = options.mode == "reduce-overhead" and kind is not GraphKind.FORWARD
+    recording = _recording(kind, options)
+    keep = kind is not GraphKind.FORWARD and (options.mode == "reduce-overhead" or (recording > 0 and entry.plan.device != "cpu"))
     return loader.load(entry.plan, entry.library, _constants(graph), name=f"graph {key.digest[:12]}", keep_outputs=keep,
-                       lines=_lines(graph))  # fmt: skip
+                       recording=recording, lines=_lines(graph))  # fmt: skip
+
+
+def _recording(kind: GraphKind, options: CompileOptions) -> int:
+    """A number of `inductor.runtime.cuda.Recording`: tensors that autograd saves are too many to copy."""
+    if options.mode not in ("reduce-overhead", "max-autotune"):
+        return 0
+    return 1 if kind is GraphKind.INFERENCE else 2
 
 
 def _load_found(

@@ -120,6 +120,9 @@ typedef struct {
 
 enum { MAX_RECORDINGS = 8 };
 
+/* Whether calls are recorded: never; with copies of the inputs whose addresses change; only where all addresses come again. */
+enum recording_kind { RECORD_NEVER = 0, RECORD_COPYING, RECORD_SAME };
+
 /* The CUDA device of a graph. */
 typedef struct {
     int index;
@@ -127,7 +130,9 @@ typedef struct {
     PyObject *stream;   /* () -> handle of the current stream, an int */
     PyObject *owner;    /* keeps code and checks alive */
     int64_t *checks;    /* two for each check, which kernels write and the host reads: not zero if it failed, and the value */
-    int has_launches, is_recordable;
+    int has_launches;
+    enum recording_kind recording; /* RECORD_NEVER for steps that a CUDA graph cannot hold */
+    void *last_stream;             /* of the last call; memory that is kept between calls belongs to it */
     void *capture_stream;
     int nrecordings;
     uint64_t clock;

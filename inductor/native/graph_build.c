@@ -411,7 +411,7 @@ static PyObject *graph_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         goto failed;
     int64_t fixed_bytes = g->arena_bytes.value;
     if (g->device)
-        g->device->is_recordable = keep && is_recordable(g);
+        g->device->recording = is_recordable(g) ? g->device->recording : RECORD_NEVER;
     else if (fixed_bytes > 0 && (keep || fixed_bytes <= KEPT_ARENA_BYTES) && !(g->arena = g_eager->storage_alloc(fixed_bytes)))
         goto failed;
     return (PyObject *)g;

@@ -525,9 +525,11 @@ static int record(Call *call, Recording *r)
 static int run_recorded(Call *call)
 {
     GraphObject *g = call->g;
-    note_moving_inputs(call);
-    if (copy_inputs(call) < 0)
-        return -1;
+    if (g->device->recording == RECORD_COPYING) {
+        note_moving_inputs(call);
+        if (copy_inputs(call) < 0)
+            return -1;
+    }
     Recording *r = device_recording(g, call->bufs);
     if (!r)
         return -1;
@@ -548,7 +550,7 @@ static int run_on_device(Call *call)
         return -1;
     int failed = g->device->has_launches && align_inputs(call) < 0;
     if (!failed)
-        failed = (g->device->is_recordable ? run_recorded(call) : run_steps(call)) < 0 || return_moved(call) < 0;
+        failed = (g->device->recording != RECORD_NEVER ? run_recorded(call) : run_steps(call)) < 0 || return_moved(call) < 0;
     device_leave(g, before);
     return failed ? -1 : 0;
 }
@@ -618,7 +620,7 @@ static PyObject *make_outputs(Call *call)
 /* Memory of a device returns to its allocator, which knows the order of streams, unless recordings need its address. */
 static int keeps_arena(const GraphObject *g, const StorageObject *arena)
 {
-    return g->keep || (!g->device && arena->nbytes <= KEPT_ARENA_BYTES);
+    return g->keep || (g->device ? g->device->recording != RECORD_NEVER : arena->nbytes <= KEPT_ARENA_BYTES);
 }
 
 static void finish(Call *call)
@@ -669,6 +671,21 @@ static int begin(Call *call, GraphObject *g, PyObject *const *args)
     return 0;
 }
 
+/* Memory that is kept between calls may be in use until the work of its stream is done: another stream gets other memory. */
+static int begin_on_device(Call *call, GraphObject *g)
+{
+    if (device_stream(g, &call->stream) < 0)
+        return -1;
+    if (call->stream != g->device->last_stream) {
+        device_forget(g);
+        Py_CLEAR(g->arena);
+        for (int i = 0; i < g->noutputs; i++)
+            Py_CLEAR(g->kept[i]);
+        g->device->last_stream = call->stream;
+    }
+    return 0;
+}
+
 PyObject *graph_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     GraphObject *g = (GraphObject *)self;
@@ -677,7 +694,7 @@ PyObject *graph_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf,
         PyErr_Format(PyExc_TypeError, "%U: called with keyword arguments; allowed: tensors by position", g->name);
         return NULL;
     }
-    if (g->device && (graph_raise_pending(g) < 0 || device_stream(g, &call.stream) < 0))
+    if (g->device && (graph_raise_pending(g) < 0 || begin_on_device(&call, g) < 0))
         return NULL;
     if (begin(&call, g, args) < 0)
         return NULL;

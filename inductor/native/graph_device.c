@@ -64,15 +64,15 @@ int copy_parse(const GraphObject *g, PyObject *spec, Copy *out)
     return 0;
 }
 
-/* (index, allocate, stream, address of the checks, owner), or None for the CPU. */
+/* (index, allocate, stream, address of the checks, owner, kind of recording), or None for the CPU. */
 int device_parse(GraphObject *g, PyObject *device)
 {
     unsigned long long checks;
     PyObject *allocate, *stream, *owner;
-    int index;
+    int index, recording;
     if (device == Py_None)
         return 0;
-    if (!PyArg_ParseTuple(device, "iOOKO", &index, &allocate, &stream, &checks, &owner))
+    if (!PyArg_ParseTuple(device, "iOOKOi", &index, &allocate, &stream, &checks, &owner, &recording))
         return -1;
     Device *d = g->device = PyMem_Calloc(1, sizeof(Device));
     if (!d || !(d->is_copied = PyMem_Calloc((size_t)g->ninputs + 1, 1)) ||
@@ -81,6 +81,7 @@ int device_parse(GraphObject *g, PyObject *device)
         return -1;
     }
     d->index = index;
+    d->recording = recording;
     d->allocate = Py_NewRef(allocate);
     d->stream = Py_NewRef(stream);
     d->owner = Py_NewRef(owner);

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 from collections.abc import Callable
+from enum import IntEnum
 from typing import Any
 
 from eager import _native as eager_native
@@ -17,18 +18,29 @@ from fxir.expr.nodes import Expr
 from inductor._native import CompiledGraph, CudaModule
 from inductor.artifact.format import ArtifactPlan, BufferCopy, BufferView, KernelLaunch
 
-__all__ = ["Code", "load_code"]
+__all__ = ["Code", "Recording", "load_code"]
 
 _CUDA = 1  # EAGER_CUDA in eager/native/tensor/tensor.h
 Bound = tuple[Callable[..., None], tuple[BufferView, ...], tuple[Expr, ...]]
 
 
-def load_code(plan: ArtifactPlan, code: bytes | None) -> Code:
+class Recording(IntEnum):
+    """Whether CUDA graphs of a plan's calls are recorded. The numbers of `enum recording_kind` in native/graph.h.
+
+    COPYING: inputs whose addresses change from call to call are copied. SAME: calls are replayed only where all addresses come again.
+    """
+
+    NEVER = 0
+    COPYING = 1
+    SAME = 2
+
+
+def load_code(plan: ArtifactPlan, code: bytes | None, recording: Recording) -> Code:
     """The plan's kernels, loaded on its device. code: the machine code of all kernels.
 
     Raises: RuntimeError if the device is not available; LookupError if `code` is missing.
     """
-    return Code(plan, code)
+    return Code(plan, code, recording)
 
 
 class Code:
@@ -37,7 +49,7 @@ class Code:
     device: the tuple that `CompiledGraph` takes.
     """
 
-    def __init__(self, plan: ArtifactPlan, code: bytes | None) -> None:
+    def __init__(self, plan: ArtifactPlan, code: bytes | None, recording: Recording) -> None:
         self._plan, self._code = plan, code
         self._backend = cuda.backend()
         self._index = device(plan.device).index or 0
@@ -50,7 +62,7 @@ class Code:
             address = int(self._checks.ptr)
             ctypes.memset(address, 0, nbytes)
         self._checks_address = address
-        self.device = (self._index, self._allocate, self._stream, address, self)
+        self.device = (self._index, self._allocate, self._stream, address, self, int(recording))
 
     def _allocate(self, nbytes: int) -> Any:
         xp = self._backend.xp

@@ -61,19 +61,21 @@ def load(
     name: str,
     single: bool = False,
     keep_outputs: bool = False,
+    recording: int = 0,
     lines: Lines = MappingProxyType({}),
 ) -> CompiledGraph:
     """Make `plan` callable.
 
     library: its shared object; None if the plan has no native code. constants: the values of `plan.constants` by name. single:
     return the only output bare instead of a tuple. keep_outputs: the next call reuses an output tensor without references.
+    recording: of CUDA graphs, a number of `inductor.runtime.cuda.Recording`.
     lines: the user's line of each node.
     Raises: OSError if the library cannot be loaded, LookupError if library, constants or op table lack a name in the plan,
     RuntimeError if the plan's device is not available.
     """
     host.configure()
     if plan.device != "cpu":
-        return _load_for_device(plan, library, constants, name, single, keep_outputs, lines)
+        return _load_for_device(plan, library, constants, name, single, keep_outputs, recording, lines)
     translated = _Translation(plan, lines)
     opened = None if library is None else Library(library)
     return CompiledGraph(
@@ -87,11 +89,12 @@ def load(
 
 
 def _load_for_device(
-    plan: ArtifactPlan, library: Path | None, constants: Mapping[str, Tensor], name: str, single: bool, keep: bool, lines: Lines
-) -> CompiledGraph:
+    plan: ArtifactPlan, library: Path | None, constants: Mapping[str, Tensor], name: str, single: bool, keep: bool,
+    recording: int, lines: Lines,
+) -> CompiledGraph:  # fmt: skip
     """The same for a plan whose kernels run on a device."""
     cuda = importlib.import_module("inductor.runtime.cuda")  # here, so that the CPU does not pay for the import
-    code = cuda.load_code(plan, None if library is None else library.read_bytes())
+    code = cuda.load_code(plan, None if library is None else library.read_bytes(), cuda.Recording(recording))
     translated = _Translation(plan, lines, code)
     graph = CompiledGraph(
         **_described(plan, translated, constants, name, single, keep),

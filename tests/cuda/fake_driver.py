@@ -68,11 +68,11 @@ def layout(*shape: Any) -> tuple[Any, ...]:
 def graph(steps: Any, inputs: Any, **rest: Any) -> CompiledGraph:
     """A graph with one output of 64 bytes."""
     allocations = rest.pop("allocations", (64,))
-    checks_at = rest.pop("checks_at", 0)
+    checks_at, recording = rest.pop("checks_at", 0), int(rest.get("keep", False))
     given: dict[str, Any] = {
         "name": "g", "library": None, "inputs": inputs, "allocations": allocations, "constants": (), "packs": (), "steps": steps,
         "outputs": ((0, 0, 0, layout(16)),), "written": (), "arena_bytes": 0, "single": True, "keep": False, "checks": (),
-        "symbols": (), "n_sizes": 0, "derive": 0, "device": (0, storage, lambda: 5, checks_at, None),
+        "symbols": (), "n_sizes": 0, "derive": 0, "device": (0, storage, lambda: 5, checks_at, None, recording),
     }  # fmt: skip
     return CompiledGraph(**given | rest)
 

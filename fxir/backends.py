@@ -10,7 +10,7 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
-from fxir.base.gc_pause import no_collections
+from fxir.base.compilation import no_collections
 from fxir.base.options import CompileOptions
 from fxir.ir.graph_module import GraphModule
 from fxir.region.aot import aot_compile, interpret
@@ -36,7 +36,6 @@ BUILT_IN: Final = ("eager", "aot_eager", "inductor")
 
 _registry: dict[str, Backend] = {}
 _checks: dict[str, CheckOptions] = {}
-_at_end: set[str] = set()
 
 
 class InvalidBackend(RuntimeError):
@@ -56,18 +55,11 @@ def register_backend(
         raise TypeError(f"register_backend: got ({name!r}, {fn!r}); allowed: a str and a callable")
     _registry[name] = fn
     _checks.pop(name, None)
-    _at_end.discard(name)
     if writes_at_end:
-        _at_end.add(name)
+        setattr(fn, "writes_at_end", True)  # noqa: B010 - an attribute that a function's type does not declare
     if check_options is not None:
         _checks[name] = check_options
     return fn
-
-
-def writes_at_end(name: str) -> bool:
-    """Whether the backend `name` is registered with `writes_at_end`. Raises: InvalidBackend."""
-    lookup(name)
-    return name in _at_end
 
 
 def check_options(name: str, options: Mapping[str, Any]) -> None:
@@ -94,17 +86,20 @@ def list_backends() -> list[str]:
     return sorted({*_registry, *_LAZY})
 
 
+def named(name: str) -> Backend:
+    """The backend `name`. A backend whose module is not loaded yet is imported by its first graph. Raises: InvalidBackend."""
+    return NamedBackend(name) if name in _LAZY and name not in _registry else lookup(name)
+
+
 class NamedBackend:
-    """A backend by name. The constructor checks the name, so that a wrong name raises early; the first graph imports the backend."""
+    """A backend that its first graph imports."""
 
     def __init__(self, name: str) -> None:
-        if name not in list_backends():
-            lookup(name)  # raises, with the list of names
         self.name = name
 
     @property
     def writes_at_end(self) -> bool:
-        return writes_at_end(self.name)
+        return getattr(lookup(self.name), "writes_at_end", False)
 
     def __call__(self, gm: GraphModule, example_inputs: Sequence[Any], options: CompileOptions) -> Compiled:
         return lookup(self.name)(gm, example_inputs, options)

@@ -113,7 +113,7 @@ def compile(  # noqa: A001 - torch's name
 def _backend(backend: Any) -> tuple[Any, str]:
     """(backend of three arguments, name)."""
     if isinstance(backend, str):
-        return backends.NamedBackend(backend), backend
+        return backends.named(backend), backend
     if not callable(backend):
         raise TypeError(f"compile: backend={backend!r}; allowed: a name of list_backends() or a callable")
     name = getattr(backend, "__name__", type(backend).__name__)

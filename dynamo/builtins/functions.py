@@ -384,6 +384,6 @@ def _reduce(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
 
 @answers(sys.exc_info)
 def _exc_info(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
-    if cap.exceptions.handled is None:
+    if cap.frames.handled is None:
         return TupleValue([NONE, NONE, NONE])
     raise Unsupported(causes.EXCEPTION, "sys.exc_info() in a handler")

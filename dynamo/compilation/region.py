@@ -55,7 +55,7 @@ from eager.base import settings as _settings
 from eager.nn import Module
 from eager.tape.state import per_thread, saved_hooks_off
 from fxir.backends import Backend
-from fxir.base.gc_pause import full_collections_postponed
+from fxir.base.compilation import compiling
 from fxir.base.options import CompileOptions
 
 RECOMPILES: Final = logs.artifact("recompiles")
@@ -179,7 +179,7 @@ class CompiledRegion:
         if site.code.co_flags & CO_GENERATOR_LIKE:  # the frame of a generator or coroutine cannot be re-entered
             site.skip = True
             return None
-        if thread_state.intercepting():
+        if thread_state.interceptors():
             return None
         if _stance.name == "eager_then_compile" and not site.looked_at and not site.attempts:
             site.look_at(slots)
@@ -193,7 +193,7 @@ class CompiledRegion:
                 return self._over_limit(site, name, settings)
             site.attempts += 1
             no_hooks = saved_hooks_off() if per_thread.saved_hooks else nullcontext()
-            with logs.frame(frame_id), no_hooks, full_collections_postponed():
+            with compiling(frame_id), no_hooks:
                 return self._attempt(site, root, slots, add)
         except CaptureError:
             raise

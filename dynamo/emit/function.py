@@ -29,6 +29,7 @@ from dynamo.policy.callees import CAPTURED_GRAPH
 from dynamo.python.finalizers import leads_to, value_end_is_visible
 from dynamo.report import causes
 from dynamo.report.errors import GiveUp, Restart
+from eager.base import thread_state
 from fxir.ir.graph_module import GraphModule
 from fxir.symbols.shapes import AssumptionFailed
 
@@ -104,7 +105,8 @@ def graph_call(cg: CodeGen) -> list[str]:
         finally:  # a backend that traces the graph by running it may leave a block of no_grad or autocast open
             HELPERS["set_inference_mode"](cap.modes.initial_inference)
             HELPERS["set_grad_enabled"](cap.modes.initial_grad)
-            HELPERS["switch_autocast"](cap.modes.initial_autocast)
+            if thread_state.autocast_number() != cap.modes.initial_autocast:
+                HELPERS["switch_autocast"](cap.modes.initial_autocast)
         targets = "".join(f"_g{i}, " for i in range(len(nodes)))
         call = f"{cg.bind(compiled, 'graph')}({args})"
         lines = _guarded_call(cg, f"({targets}) = {call}" if nodes else call)
@@ -245,7 +247,7 @@ def generate(cap: Capture, compiler: Compiler, root: Frame, slot_names: tuple[st
 def _hold_in_cycles(cg: CodeGen) -> None:
     """Make the locals that hold an exception whose traceback contains the frame: the traceback keeps the locals after the call."""
     root = cg.root
-    if not cg.cap.exceptions.passed_frames:
+    if not cg.cap.frames.passed:
         return
     if any(v is not None and value_end_is_visible(v, root) for v in root.locals):
         for value in root.locals:

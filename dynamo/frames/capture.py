@@ -177,7 +177,7 @@ class Capture:
         if self.effects.mutations != frame.mutations_before:
             raise Restart(frame.step_number, cause, detail)
         frame.stack = frame.stack_before
-        frame.handled = self.exceptions.handled
+        frame.handled = self.frames.handled
         raise BreakFound(Stop(tuple(running), frame.ins, frame.kw_before, cause, detail))
 
     def release(self) -> None:
@@ -187,7 +187,6 @@ class Capture:
         self.recorder.release()
         self.effects.release()
         self.frames.release()
-        self.exceptions.release()
         for part in self._parts:
             del part.cap  # the capture and its parts hold each other
 

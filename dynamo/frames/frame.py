@@ -196,7 +196,7 @@ class Frame:
 
     def _unwind(self, error: Raised) -> bool:
         """Jump to the handler of the current instruction; False if the exception leaves the frame."""
-        bare = self.ins.name == "RAISE_VARARGS" and self.ins.arg == 0 and error.value is self.cap.exceptions.handled
+        bare = self.ins.name == "RAISE_VARARGS" and self.ins.arg == 0 and error.value is self.cap.frames.handled
         if not bare and self.ins.name != "RERAISE":
             self.cap.exceptions.passes(error.value, self)
         handler = self.decoded.handler(self.ins.index)
@@ -243,9 +243,9 @@ class Frame:
 
 
 class FrameStack:
-    """Owns the running frames, outermost first, and every generator of the captured program.
+    """Owns the running frames, outermost first, the exception that they handle, and every generator of the captured program.
 
-    deepest: the limit of nested frames.
+    deepest: the limit of nested frames. passed: the frames that exceptions have passed; the tracebacks of these exceptions hold them.
     """
 
     def __init__(self, cap: Executor, deepest: int) -> None:
@@ -253,12 +253,14 @@ class FrameStack:
         self.deepest = deepest
         self.running: list[Frame] = []
         self.generators: list[GeneratorValue] = []
+        self.handled: Value | None = None
+        self.passed: list[Frame] = []
 
     def run(self, frame: Frame) -> Return | Yield:
         """Run `frame` on top of the running frames."""
         caller = self.running[-1] if self.running else None
         if caller is not None:
-            caller.handled = self.cap.exceptions.handled
+            caller.handled = self.handled
         self.running.append(frame)
         try:
             return frame.run()
@@ -291,16 +293,20 @@ class FrameStack:
 
     def step(self, frame: Frame, exception: Value | None) -> tuple[bool, Value]:
         """One step of a generator's frame. Returns (whether it yielded, the value)."""
-        outer = self.cap.exceptions.handled
+        outer = self.handled
         self.running.append(frame)
         try:
             signal = frame.run() if exception is None else frame.resume_with(exception)
         finally:
             self.running.pop()
-            self.cap.exceptions.handled = outer
+            self.handled = outer
         return isinstance(signal, Yield), signal.value
 
     def release(self) -> None:
-        """Drop the values of the frames."""
+        """Drop the values of the frames. Frames and the exceptions that passed them may refer to each other."""
         self.generators.clear()
         self.running.clear()
+        for frame in self.passed:
+            frame.release()
+        self.passed.clear()
+        self.handled = None

@@ -6,6 +6,7 @@ import itertools
 import re
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 from dynamo.report import causes
@@ -24,22 +25,11 @@ _INTERNAL = (Steering, InternalCaptureError, GuardOnDataDependentSymNode)
 _OF_OUR_CALLS: Final = ("error", None, Warning, re.compile(r"dynamo\."), 0)
 
 
+@dataclass(slots=True, eq=False)
 class Exceptions:
-    """Owns the handled exception, and the frames that exceptions have passed; the tracebacks of these exceptions hold
-    the frames.
-    """
+    """Makes and raises exceptions of the captured program. The stack of frames holds the handled exception."""
 
-    def __init__(self, cap: Machine) -> None:
-        self.cap = cap
-        self.handled: Value | None = None
-        self.passed_frames: list[Frame] = []
-
-    def release(self) -> None:
-        """Drop the frames: frames and their exceptions may refer to each other."""
-        for frame in self.passed_frames:
-            frame.release()
-        self.passed_frames.clear()
-        self.handled = None
+    cap: Machine
 
     def host(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """fn(*args, **kwargs) on host values; its exception is raised in the captured program.
@@ -86,13 +76,13 @@ class Exceptions:
         if isinstance(value, ExceptionValue):
             callers = tuple(itertools.takewhile(lambda f: f is not frame, self.cap.frames.running))
             value.passed.insert(0, Passed(frame.place(), frame, callers))
-            self.passed_frames += (*callers, frame)
+            self.cap.frames.passed += (*callers, frame)
             if value.source is not None:
                 self.cap.effects.change(value)
 
     def with_context(self, value: Value) -> Value:
         """Set the handled exception as the context of a new exception."""
-        handled = self.handled
+        handled = self.cap.frames.handled
         if handled is None and isinstance(value, ExceptionValue) and value.source is None:
             value.raised_bare = value.context is NONE
         if handled is None or handled is value:

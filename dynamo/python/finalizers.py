@@ -105,7 +105,7 @@ def value_end_is_visible(value: Value, frame: Frame, depth: int = _DEPTH, owned:
 
 def leads_to(value: Value, *frames: Frame) -> bool:
     """Whether the value holds an exception of the captured program whose traceback holds one of the frames."""
-    if not frames[0].cap.exceptions.passed_frames:
+    if not frames[0].cap.frames.passed:
         return False
     todo, seen = [value], set[int]()
     while todo:

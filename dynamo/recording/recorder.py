@@ -62,7 +62,7 @@ class Modes:
         self.autocast = self.initial_autocast = thread_state.autocast_number()
         self.forbidden = self.initial_forbidden = causes.FORBIDDEN.value
         self.switches_inference = False
-        self.ambient = thread_state.word()
+        self.ambient = eager_native.mode_depth() >> thread_state.SHIFT
 
     def set_grad(self, on: bool) -> bool:
         """Switch the recording of gradients; return the former setting."""

@@ -359,12 +359,8 @@ class Calls(Protocol):
 
 
 class Exceptions(Protocol):
-    """Exceptions of the captured program. handled: the exception that is being handled."""
+    """Exceptions of the captured program."""
 
-    handled: Value | None
-
-    @property
-    def passed_frames(self) -> list[Any]: ...
     def like(self, error: BaseException) -> Any: ...
     def new(self, cls: type, args: list[Value]) -> Any: ...
     def make(self, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value: ...
@@ -479,7 +475,13 @@ class Modes(Protocol):
 
 
 class FrameStack(Protocol):
-    """The frames that are running, outermost first."""
+    """The frames that are running, outermost first.
+
+    handled: the exception that they handle. passed: the frames that exceptions have passed.
+    """
+
+    handled: Value | None
+    passed: list[Any]
 
     @property
     def running(self) -> list[Any]: ...

@@ -42,9 +42,8 @@ class _Functional:
         """
         if "copy" in kwargs:
             raise RuntimeError(".to() does not accept copy argument")
-        non_blocking = kwargs.get("non_blocking", next((a for a in args if isinstance(a, bool)), False))
-        where, kind, _, memory_format = parse_to(args, kwargs)
-        return where, kind, bool(non_blocking), memory_format
+        where, kind, _, memory_format, non_blocking = parse_to(args, kwargs)
+        return where, kind, non_blocking, memory_format
 
 
 _nn = _Functional()

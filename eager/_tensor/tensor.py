@@ -366,6 +366,23 @@ class Tensor(_native.TensorBase):
     # ---- metadata ----
 
     @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """The memory of a CUDA tensor for other libraries, version 2 of the protocol.
+
+        Raises: AttributeError for a tensor on the CPU; RuntimeError for a tensor that requires grad.
+        """
+        if not self.is_cuda:
+            raise AttributeError(f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()} If CUDA data is required use "
+                                 "tensor.cuda() to copy tensor to device memory.")  # fmt: skip
+        if self.requires_grad:
+            raise RuntimeError("Can't get __cuda_array_interface__ on Variable that requires grad. If gradients aren't required, use "
+                               "var.detach() to get Variable that doesn't require grad.")  # fmt: skip
+        strides = None if self.is_contiguous() else tuple(s * self.element_size() for s in self.stride())
+        typestr = self.dtype.numpy.str if self.dtype.in_numpy else f"<V{self.element_size()}"
+        return {"typestr": typestr, "shape": tuple(self.shape), "strides": strides, "data": (self.data_ptr() if self.numel() else 0, False),
+                "version": 2}  # fmt: skip
+
+    @property
     def is_cuda(self) -> bool:
         return self.device.type == "cuda"
 

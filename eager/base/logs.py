@@ -27,6 +27,7 @@ from typing import ClassVar, NamedTuple, TextIO, cast
 from eager.base import settings
 
 __all__ = [
+    "FRAME",
     "Component",
     "FrameId",
     "Log",
@@ -37,7 +38,6 @@ __all__ = [
     "component",
     "components",
     "current_frame",
-    "frame",
     "help_text",
     "set_logs",
     "warn_once",
@@ -55,22 +55,12 @@ class FrameId(NamedTuple):
         return f"{self.frame}/{self.recompile}" + (f"_{self.attempt}" if self.attempt else "")
 
 
-_frame: ContextVar[FrameId | None] = ContextVar("framejit_frame", default=None)
+FRAME: ContextVar[FrameId | None] = ContextVar("framejit_frame", default=None)  # the compilation that lines name
 
 
 def current_frame() -> FrameId | None:
     """The compilation that this thread is in, or None."""
-    return _frame.get()
-
-
-@contextmanager
-def frame(frame_id: FrameId) -> Iterator[FrameId]:
-    """Everything logged inside the block carries `[frame/recompile]`, whichever package logs it."""
-    token = _frame.set(frame_id)
-    try:
-        yield frame_id
-    finally:
-        _frame.reset(token)
+    return FRAME.get()
 
 
 @dataclass(slots=True, eq=False)
@@ -232,7 +222,7 @@ class _StderrHandler(logging.StreamHandler[TextIO]):
 
 
 def _emit(logger: logging.Logger, level: int, tag: str, message: str, frame_id: FrameId | str | None) -> None:
-    where = frame_id if frame_id is not None else _frame.get()
+    where = frame_id if frame_id is not None else FRAME.get()
     extra = {"framejit_frame": "" if where is None else str(where), "framejit_tag": tag}
     logger.log(level, "%s", message, extra=extra)
 

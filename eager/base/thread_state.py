@@ -90,9 +90,8 @@ def set_device(value: Hashable) -> Any:
     return before
 
 
-def intercepting() -> bool:
-    """Whether a mode of the program sees functions or ops in this thread: compiled code would hide them from it."""
-    return _state.interceptors > 0
+# () -> how many modes of the program see functions or ops in this thread: compiled code would hide them from these.
+interceptors: Final[Callable[[], int]] = partial(getattr, _state, "interceptors")
 
 
 def count_interceptors(change: int) -> None:
@@ -102,7 +101,7 @@ def count_interceptors(change: int) -> None:
 
 
 def word() -> int:
-    """The number of this thread's combination; the same in all threads of the process."""
+    """The number of this thread's combination; the same in all threads of the process. Native code has it too (see `_publish`)."""
     key = (_state.autocast, _state.device, _state.interceptors > 0)
     found = _words.get(key)
     if found is None:

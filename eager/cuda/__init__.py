@@ -30,6 +30,7 @@ from eager.cuda.memory import (
     memory_allocated,
     memory_cached,
     memory_reserved,
+    memory_snapshot,
     memory_stats,
     memory_summary,
     reset_max_memory_allocated,

@@ -6,6 +6,7 @@ and the creation of a CUDA tensor raises a RuntimeError with the reason.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib
 import types
 import weakref
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 from eager import _native
 from eager.base import dtypes, logs, settings
@@ -39,25 +41,115 @@ def _load() -> tuple[types.ModuleType | None, str]:
     return (cupy, "") if count else (None, "no CUDA device was found")
 
 
+class OutOfMemoryError(RuntimeError):
+    """The device lacks free memory for an allocation."""
+
+
+def _readable(size: int) -> str:
+    """A number of bytes as torch writes it."""
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size >= unit:
+            return f"{size / unit:.2f} {name}"
+    return f"{size} bytes"
+
+
+def _is_dense(a: Any) -> bool:
+    """Whether the elements of an array fill one span of memory."""
+    return bool(1 + sum((n - 1) * s // a.itemsize for n, s in zip(a.shape, a.strides, strict=True)) == a.size and 0 not in a.strides)
+
+
+class _Block:
+    """The memory of a storage, and the streams that use it beside the stream on which it was allocated."""
+
+    __slots__ = ("__weakref__", "_backend", "memory", "streams")
+
+    def __init__(self, memory: Any, backend: _Backend) -> None:
+        self.memory, self._backend, self.streams = memory, backend, list[Any]()
+
+    def __del__(self) -> None:
+        for stream in self.streams:
+            self._backend.keep_until_reached(stream, self.memory)
+
+
 class _Backend:
     """The functions with which the op table runs kernels on CUDA memory. See `memory.set_cuda_backend`."""
 
     def __init__(self, cupy: Any) -> None:
         self.xp = cupy
         self.is_emulated = settings.current().gpu.emulate
+        self._blocks: WeakKeyDictionary[Any, _Block] = WeakKeyDictionary()
+        self._kept: list[tuple[Any, Any]] = []  # values in use by work that is queued, with the event after the work
         self.peaks: dict[int, tuple[int, int]] = {}  # device -> peak bytes in use, peak bytes reserved
         special = emulated.special_module() if self.is_emulated else importlib.import_module("cupyx.scipy.special")
         self.loop = loop_api.ArrayLoop(cupy, special)
         _native.set_cuda_array_maker(self._array_of)
 
+    def linalg_errors(self) -> Any:
+        """A context in which failures of linear algebra raise numpy's LinAlgError."""
+        return (emulated if self.is_emulated else importlib.import_module("cupyx")).errstate(linalg="raise")
+
     def empty(self, spec: TensorSpec) -> Any:
         index = spec.device.index or 0
         with self.xp.cuda.Device(index):
             span = 0 if 0 in spec.shape else 1 + sum((n - 1) * s for n, s in zip(spec.shape, spec.strides, strict=True))
-            memory = self.xp.cuda.alloc(span * spec.dtype.itemsize)
+            memory = self._allocate(span * spec.dtype.itemsize, index)
             self.note_use(index)
-        storage = _native.storage_from_memory(memory.ptr, span * spec.dtype.itemsize, memory, 1, index)
+        storage = self._storage(memory.ptr, span * spec.dtype.itemsize, memory, index)
         return _native.new_tensor(None, storage, spec.dtype.code, spec.shape, spec.strides)
+
+    def _storage(self, address: int, nbytes: int, memory: Any, index: int) -> Any:
+        block = _Block(memory, self)
+        storage = _native.storage_from_memory(address, nbytes, block, 1, index)
+        self._blocks[storage] = block
+        return storage
+
+    def record_stream(self, t: Any, stream: Any) -> None:
+        """When the tensor's memory goes, keep it until the stream has done the work that is queued then."""
+        block = self._blocks.get(t.untyped_storage().root)
+        if block is not None and stream not in block.streams:
+            block.streams.append(stream)
+
+    def _allocate(self, size: int, index: int) -> Any:
+        """Memory of the current device. Raises: OutOfMemoryError, after the cached blocks were freed."""
+        try:
+            return self.xp.cuda.alloc(size)
+        except self.xp.cuda.memory.OutOfMemoryError as error:
+            free, total = self.xp.cuda.runtime.memGetInfo()
+            pool = self.xp.get_default_memory_pool()
+            limit = pool.get_limit()
+            raise OutOfMemoryError(
+                f"CUDA out of memory. Tried to allocate {_readable(size)}. GPU {index} has a total capacity of {_readable(total)} of which "
+                f"{_readable(free)} is free. {_readable(limit) + ' allowed; ' if limit else ''}Of the allocated memory "
+                f"{_readable(pool.used_bytes())} is allocated by PyTorch, and {_readable(pool.free_bytes())} is reserved by PyTorch but "
+                "unallocated.") from error  # fmt: skip
+
+    def copy_from_host(self, target: Any, source: Any, non_blocking: bool) -> None:
+        """Copy a CPU tensor into a CUDA tensor of its shape and dtype, in the order of the current stream.
+
+        Pageable memory is read before the call returns. Page-locked memory is read when the stream comes to the copy; unless
+        `non_blocking`, the call waits for it.
+        """
+        host, on_device = source._array, target._array
+        if host.size == 0:
+            return
+        if host.strides != on_device.strides or not _is_dense(host):
+            on_device[...] = self.xp.asarray(host)
+            return
+        stream = self.xp.cuda.get_current_stream()
+        on_device.data.copy_from_host_async(ctypes.c_void_p(host.ctypes.data), host.nbytes, stream)
+        if non_blocking:
+            self.keep_until_reached(stream, source)
+        else:
+            stream.synchronize()
+
+    def copy_to_host(self, target: Any, source: Any) -> None:
+        """Copy a CUDA tensor into a CPU tensor of its shape and dtype, after the work of the current stream."""
+        target._array[...] = self.xp.asnumpy(source._array)
+
+    def keep_until_reached(self, stream: Any, value: Any) -> None:
+        """Keep a value alive until a stream has done its present work."""
+        self._kept = [(event, kept) for event, kept in self._kept if not event.done]
+        self._kept.append((stream.record(self.xp.cuda.Event(disable_timing=True)), value))
 
     def note_use(self, index: int) -> None:
         """Update the peak figures of a device's pool; called whenever a tensor is created on it."""
@@ -70,7 +162,7 @@ class _Backend:
         if any(s < 0 or s % a.itemsize for s in a.strides):
             a = a.copy("C")
         span = 0 if a.size == 0 else a.itemsize + sum((n - 1) * s for n, s in zip(a.shape, a.strides, strict=True))
-        storage = _native.storage_from_memory(a.data.ptr, span, a, 1, a.device.id)
+        storage = self._storage(a.data.ptr, span, a, a.device.id)
         strides = tuple(s // a.itemsize for s in a.strides) if a.size else contiguous_strides(a.shape)
         return _native.new_tensor(None, storage, d.code, a.shape, strides)
 
@@ -78,7 +170,7 @@ class _Backend:
         """A CuPy array that shares the tensor's memory."""
         storage = t.untyped_storage()
         memory = self.xp.cuda.UnownedMemory(storage.data_ptr(), storage.nbytes(), storage, t.device.index or 0)
-        start = self.xp.cuda.MemoryPointer(memory, t.storage_offset() * t.element_size())
+        start = self.xp.cuda.MemoryPointer(memory, t.storage_offset() * t.element_size() if storage.nbytes() else 0)
         strides = tuple(s * t.element_size() for s in t.stride())
         return self.xp.ndarray(tuple(t.shape), t.dtype.numpy, start, strides)
 

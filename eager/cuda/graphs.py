@@ -23,6 +23,8 @@ class CUDAGraph:
         backend()
         self._graph: Any = None
         self._stream: Stream | None = None
+        self._memory: Any = None
+        self._allocator: Any = None
 
     def capture_begin(self, pool: Any = None, capture_error_mode: str = "global") -> None:
         """Start recording the current stream, which must not be the default one.
@@ -34,12 +36,18 @@ class CUDAGraph:
         stream = current_stream()
         stream._stream.begin_capture()
         self._stream = stream
+        # Results of the recorded work keep their memory until the graph goes: it comes from the graph's pool.
+        self._memory = backend().xp.cuda.MemoryPool()
+        self._allocator = backend().xp.cuda.using_allocator(self._memory.malloc)
+        self._allocator.__enter__()
 
     def capture_end(self) -> None:
         """Stop recording. Raises: RuntimeError without a `capture_begin`."""
         if self._stream is None:
             raise RuntimeError("CUDAGraph.capture_end: no capture_begin() came before it")
-        self._graph, self._stream = self._stream._stream.end_capture(), None
+        self._allocator.__exit__(None, None, None)
+        stream, self._stream = self._stream, None
+        self._graph = stream._stream.end_capture()
 
     def replay(self) -> None:
         """Launch the recorded work on the current stream. Raises: RuntimeError if nothing is recorded."""
@@ -49,7 +57,7 @@ class CUDAGraph:
 
     def reset(self) -> None:
         """Discard the recorded work."""
-        self._graph = None
+        self._graph = self._memory = None
 
     def pool(self) -> tuple[int, int]:
         """The id of the graph's memory pool. All graphs share one pool."""

@@ -6,14 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from eager.cuda.backend import backend, index_of, is_available
+from eager.cuda.backend import OutOfMemoryError, backend, device_count, index_of, is_available
 
 __all__ = ["OutOfMemoryError", "empty_cache", "max_memory_allocated", "max_memory_reserved", "mem_get_info", "memory_allocated",
-           "memory_reserved", "memory_stats", "memory_summary", "reset_peak_memory_stats"]  # fmt: skip
-
-
-class OutOfMemoryError(RuntimeError):
-    """The device lacks free memory for an allocation."""
+           "memory_reserved", "memory_snapshot", "memory_stats", "memory_summary", "reset_peak_memory_stats"]  # fmt: skip
 
 
 def _pool() -> Any:
@@ -77,6 +73,16 @@ def memory_stats(device: Any = None) -> dict[str, int]:
         "allocated_bytes.all.current": memory_allocated(device), "allocated_bytes.all.peak": max_memory_allocated(device),
         "reserved_bytes.all.current": memory_reserved(device), "reserved_bytes.all.peak": max_memory_reserved(device),
     }  # fmt: skip
+
+
+def memory_snapshot(device: Any = None) -> list[dict[str, Any]]:
+    """The memory of each device's pool as one segment. CuPy's pool does not list its blocks.
+
+    device: one device; by default all. Keys: device, total_size and allocated_size (bytes), segment_type, blocks (empty).
+    """
+    indices = range(device_count()) if device is None else [index_of(device)]
+    return [{"device": i, "segment_type": "large", "total_size": memory_reserved(i), "allocated_size": memory_allocated(i),
+             "active_size": memory_allocated(i), "blocks": []} for i in indices]  # fmt: skip
 
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:

@@ -1,14 +1,14 @@
 """Casts and moves between devices: `to`, `type`, `float`, `cpu` and their like."""
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from eager import _native
 from eager.base import dtypes
 from eager.base.device import CPU, device
 from eager.base.dtypes import dtype
 from eager.base.spec import TensorSpec, fake, format_strides, preserve_strides, suggested_format
-from eager.optable.memory import array_module, empty
+from eager.optable.memory import array_module, cuda_backend, empty
 from eager.optable.table import OPS
 from eager.public.record import public
 from eager.tape.node import attach
@@ -16,12 +16,22 @@ from eager.tape.node import attach
 TensorBase = _native.TensorBase
 
 
-def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[device | None, dtype | None, bool, Any]:
-    """(device, dtype, copy, memory_format) from any of torch's forms of `to`."""
+class Destination(NamedTuple):
+    """The arguments of `to`. copy: even if nothing changes. non_blocking: copies between devices may run later."""
+
+    device: device | None
+    dtype: dtype | None
+    copy: bool
+    memory_format: Any
+    non_blocking: bool
+
+
+def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Destination:
+    """The arguments in any of torch's forms of `to`."""
     where, d = kwargs.pop("device", None), kwargs.pop("dtype", None)
     copy = bool(kwargs.pop("copy", False))
     fmt = kwargs.pop("memory_format", None)
-    kwargs.pop("non_blocking", None)
+    non_blocking = bool(kwargs.pop("non_blocking", False))
     for name in ("other", "tensor"):
         if name in kwargs:
             args = (kwargs.pop(name), *args)
@@ -42,27 +52,38 @@ def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[device | No
         elif a is not None:
             raise TypeError(f"to() received an invalid combination of arguments - got {type(a).__name__}; allowed: a dtype, a "
                             "device or a tensor")  # fmt: skip
+    if flags:
+        non_blocking = flags[0]
     if len(flags) > 1:
         copy = flags[1]
-    return None if where is None else device(where), dtypes.meant(d), copy, fmt
+    return Destination(None if where is None else device(where), dtypes.meant(d), copy, fmt, non_blocking)
 
 
-def move(x: Any, where: device) -> Any:
-    """A copy of `x` on another device. Raises RuntimeError if the device is not available."""
+def move(x: Any, where: device, non_blocking: bool = False) -> Any:
+    """A copy of `x` on another device. Raises RuntimeError if the device is not available.
+
+    non_blocking: a copy from page-locked memory runs in the order of the current stream, and the call does not wait for it.
+    """
     if x.device.type == "meta" and where.type != "meta":
         raise NotImplementedError("Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of "
                                   "torch.nn.Module.to() when moving module from meta to a different device.")  # fmt: skip
     if x.is_fake or where.type == "meta":
         return fake(TensorSpec(tuple(x.shape), x.dtype, preserve_strides(x), where))
     target = empty(TensorSpec(tuple(x.shape), x.dtype, preserve_strides(x), where))
-    source = x._array
-    if x.device.type == "cuda":
-        source = array_module(x.device).asnumpy(source) if where.type == "cpu" else source
-    if where.type == "cuda":
-        target._array[...] = array_module(where).asarray(source)
-    else:
-        target._array[...] = source
+    copy_between_devices(target, x, non_blocking)
     return target
+
+
+def copy_between_devices(target: Any, source: Any, non_blocking: bool) -> None:
+    """Write the elements of a tensor into one of its shape and dtype on another device."""
+    if "cuda" not in (target.device.type, source.device.type):
+        target._array[...] = source._array
+    elif source.device.type == target.device.type:
+        target._array[...] = array_module(target.device).asarray(source._array)
+    elif target.device.type == "cuda":
+        cuda_backend().copy_from_host(target, source, non_blocking)
+    else:
+        cuda_backend().copy_to_host(target, source)
 
 
 _TO_OPTIONS: Final = "bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor"
@@ -73,10 +94,10 @@ _TO_SCHEMAS: Final = (f"to(Tensor self, Device? device=None, ScalarType? dtype=N
 @public(schemas=_TO_SCHEMAS)
 def to(self: Any, *args: Any, **kwargs: Any) -> Any:
     """Cast and/or move: `to(dtype)`, `to(device)`, `to(device, dtype)`, `to(other)`; self if nothing changes."""
-    where, d, copy, fmt = parse_to(args, dict(kwargs))
+    where, d, copy, fmt, non_blocking = parse_to(args, dict(kwargs))
     result = self
     if where is not None and where is not self.device and not (where.type == self.device.type and where.index is None):
-        result = _Move.apply(result, where) if result._requires_grad else move(result, where)
+        result = _Move.apply(result, where, non_blocking) if result._requires_grad else move(result, where, non_blocking)
     if d is not None and d is not result.dtype:
         result = OPS["to_dtype"](result, d)
     if fmt is not None:
@@ -95,8 +116,8 @@ class _Move:
     """`move` with a gradient: the cotangent moves back."""
 
     @staticmethod
-    def apply(x: Any, where: device) -> Any:
-        y = move(x.detach(), where)
+    def apply(x: Any, where: device, non_blocking: bool = False) -> Any:
+        y = move(x.detach(), where, non_blocking)
         if _native.grad_enabled():
             attach([y], [x], lambda gs: (move(gs[0], x.device),), "ToCopyBackward0")
         return y
@@ -149,9 +170,10 @@ def cpu(self: Any, memory_format: Any = None) -> Any:
     return to(self, CPU, memory_format=memory_format)
 
 
+@public(schemas=("cuda(Tensor self, Device? device=None, bool non_blocking=False, *, MemoryFormat? memory_format=None) -> Tensor",))
 def cuda(self: Any, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Any:  # noqa: A002
     """The tensor on a CUDA device, by default the current one. Raises: RuntimeError without a GPU."""
-    return to(self, "cuda" if device is None else device, memory_format=memory_format)
+    return to(self, "cuda" if device is None else device, non_blocking=non_blocking, memory_format=memory_format)
 
 
 def result_type_as(self: Any, other: Any) -> Any:

@@ -18,7 +18,7 @@ from eager._tensor.tensor import Tensor
 from eager.base import dtypes
 from eager.base.device import device
 from eager.base.spec import TensorSpec
-from eager.optable.memory import array_module, empty, from_array
+from eager.optable.memory import array_module, cuda_backend, empty, from_array
 
 
 class SharedFile:
@@ -122,9 +122,20 @@ def pin_memory(self: Any, device: Any = None) -> Any:
     return made
 
 
+def record_stream(self: Any, stream: Any) -> None:
+    """Note that a stream uses the memory of a CUDA tensor: the memory is not reused before the stream is done with it.
+
+    Raises: NotImplementedError for a tensor on the CPU.
+    """
+    if self.device.type != "cuda":
+        raise NotImplementedError(f"record_stream: a tensor on {self.device}; allowed: cuda")
+    cuda_backend().record_stream(self, stream._stream)
+
+
 def _device(name: Any) -> Any:
     return device(name)
 
 
-METHODS: dict[str, Any] = {"share_memory_": share_memory_, "is_shared": is_shared, "pin_memory": pin_memory, "is_pinned": is_pinned}
+METHODS: dict[str, Any] = {"share_memory_": share_memory_, "is_shared": is_shared, "pin_memory": pin_memory, "is_pinned": is_pinned,
+                           "record_stream": record_stream}  # fmt: skip
 FUNCTIONS: dict[str, Any] = {}

@@ -214,15 +214,15 @@ class TreeModule(HookedModule):
         Only floating and complex parameters and buffers are cast; all are moved.
         Raises: TypeError for an integer dtype.
         """
-        where, kind, _, memory_format = parse_to(args, kwargs)
+        where, kind, _, memory_format, non_blocking = parse_to(args, kwargs)
         if kind is not None and not (kind.is_floating_point or kind.is_complex):
             raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={kind}")
 
         def convert(t: Tensor) -> Tensor:
             target = kind if kind is not None and (t.is_floating_point() or t.is_complex()) else t.dtype
             if memory_format is not None and t.ndim in (4, 5):
-                return t.to(where or t.device, target, memory_format=memory_format)
-            return t.to(where or t.device, target)
+                return t.to(where or t.device, target, non_blocking, memory_format=memory_format)
+            return t.to(where or t.device, target, non_blocking)
 
         return self._apply(convert)
 

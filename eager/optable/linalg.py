@@ -17,6 +17,7 @@ from eager.base.dtypes import scalar_name
 from eager.base.spec import SpecLike, TensorSpec
 from eager.optable.declaration import cast_to, zeros
 from eager.optable.matmul import transpose_last
+from eager.optable.memory import linalg_errors
 from eager.optable.precision import FLOAT32_ON_CPU, FLOAT32_UNLESS_ASKED
 from eager.optable.registry import Kind
 from eager.optable.shape import row_major
@@ -161,7 +162,8 @@ def invertible_samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 def _inverse(xp: Any, out: Any, x: Any) -> None:
     try:
-        xp.copyto(out, xp.linalg.inv(x))
+        with linalg_errors(xp):
+            xp.copyto(out, xp.linalg.inv(x))
     except np.linalg.LinAlgError:
         raise _failure("linalg.inv", x, np.linalg.inv, lambda m: f"The diagonal element {first_zero_pivot(m)} is zero, the inversion "
                        "could not be completed because the input matrix is singular.") from None  # fmt: skip
@@ -188,7 +190,8 @@ def _solve_meta(x: SpecLike, other: SpecLike) -> TensorSpec:
 
 def _solve(xp: Any, out: Any, x: Any, other: Any) -> None:
     try:
-        xp.copyto(out, xp.linalg.solve(x, other))
+        with linalg_errors(xp):
+            xp.copyto(out, xp.linalg.solve(x, other))
     except np.linalg.LinAlgError:
         raise _failure("torch.linalg.solve", x, np.linalg.inv,
                        lambda _: "The solver failed because the input matrix is singular.") from None  # fmt: skip
@@ -247,7 +250,8 @@ SOLVE_TRIANGULAR = declare(
 
 def _cholesky(xp: Any, out: Any, x: Any) -> None:
     try:
-        xp.copyto(out, xp.linalg.cholesky(x))
+        with linalg_errors(xp):
+            xp.copyto(out, xp.linalg.cholesky(x))
     except np.linalg.LinAlgError:
         raise _failure("linalg.cholesky", x, np.linalg.cholesky, lambda m: "The factorization could not be completed because the input "
                        f"is not positive-definite (the leading minor of order {first_indefinite_minor(m)} is not positive-definite)"

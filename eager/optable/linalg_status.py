@@ -12,6 +12,7 @@ import numpy as np
 
 from eager.base import dtypes
 from eager.base.spec import SpecLike, TensorSpec
+from eager.optable.array_functions import on_host
 from eager.optable.linalg import (
     CHOLESKY,
     INVERSE,
@@ -23,6 +24,7 @@ from eager.optable.linalg import (
     solve_vjp,
     spec_like,
 )
+from eager.optable.memory import linalg_errors
 from eager.optable.precision import FLOAT32_ON_CPU
 from eager.optable.registry import Kind
 from eager.optable.table import Op, declare
@@ -35,16 +37,18 @@ def _kernel(compute: Callable[..., Any], status: Callable[[Any], int]) -> Callab
         y, info = out
         info[...] = 0
         try:
-            xp.copyto(y, compute(xp, x, *others))
+            with linalg_errors(xp):
+                xp.copyto(y, compute(xp, x, *others))
             return
         except np.linalg.LinAlgError:
             pass
         for at in np.ndindex(*x.shape[:-2]):
             try:
-                y[at] = compute(xp, x[at], *(o[at] for o in others))
+                with linalg_errors(xp):
+                    y[at] = compute(xp, x[at], *(o[at] for o in others))
             except np.linalg.LinAlgError:
                 y[at] = np.nan
-                info[at] = status(x[at])
+                info[at] = status(on_host(x[at]))
 
     return kernel
 

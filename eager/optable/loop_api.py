@@ -90,20 +90,30 @@ def _kind(x: Any) -> str:
     return str(x.dtype.kind if hasattr(x, "dtype") else np.asarray(x).dtype.kind)
 
 
+def _of_truth(ufunc: Any) -> Any:
+    """A logical ufunc of CuPy, which takes no complex numbers, over whether they are zero."""
+    return lambda *xs: ufunc(*[x != 0 if _kind(x) == "c" else x for x in xs])
+
+
 class ArrayLoop:
     """The protocol over numpy or CuPy arrays: `xp` is the module, `special` its scipy.special, if any."""
 
     def __init__(self, xp: Any, special: Any = None) -> None:
         self.xp, self.special = xp, special
         for name in ("exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan sinh cosh tanh floor ceil trunc sign minimum "
-                     "maximum fmod hypot where isnan isinf isfinite signbit copysign logical_and logical_or "
-                     "logical_not logical_xor bitwise_and bitwise_or bitwise_xor left_shift right_shift").split():  # fmt: skip
+                     "maximum fmod hypot isnan isinf isfinite signbit copysign bitwise_and bitwise_or bitwise_xor left_shift "
+                     "right_shift").split():  # fmt: skip
             setattr(self, name, getattr(xp, name))
+        for name in "logical_and logical_or logical_not logical_xor".split():
+            setattr(self, name, getattr(xp, name) if xp is np else _of_truth(getattr(xp, name)))
         renamed = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh",
                    "atanh": "arctanh", "atan2": "arctan2", "round": "rint", "abs": "absolute", "pow": "power",
                    "floordiv": "floor_divide", "bitwise_not": "invert"}  # fmt: skip
         for name, theirs in renamed.items():
             setattr(self, name, getattr(xp, theirs))
+
+    def where(self, condition: Any, x: Any, y: Any) -> Any:
+        return self.xp.where(condition if hasattr(condition, "dtype") else self.xp.asarray(condition), x, y)
 
     def rsqrt(self, x: Any) -> Any:
         return 1.0 / self.xp.sqrt(x)

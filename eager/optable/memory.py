@@ -5,6 +5,7 @@ Does not depend on ops.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -28,9 +29,19 @@ def set_cuda_backend(backend: Callable[[], Any]) -> None:
     _cuda_backend = backend
 
 
+def cuda_backend() -> Any:
+    """The backend that `eager.cuda` registered. Raises RuntimeError if there is no GPU."""
+    return _cuda_backend()
+
+
 def cuda_loop() -> Any:
     """CuPy's implementation of the loop protocol (`loop_api`). Raises RuntimeError if there is no GPU."""
     return _cuda_backend().loop
+
+
+def linalg_errors(xp: Any) -> AbstractContextManager[Any]:
+    """Within the block, failures of linear algebra raise LinAlgError. CuPy ignores them otherwise."""
+    return nullcontext() if xp is np else _cuda_backend().linalg_errors()
 
 
 def array_module(where: device | None) -> Any:

@@ -313,7 +313,7 @@ def _sgn_vjp(g: Any, x: Any, y: Any) -> Any:
 def _run_sgn(xp: Any, out: Any, x: Any) -> None:
     if x.dtype.kind == "c":  # x / |x|, which has a nan in each infinite part, as torch's has
         size = xp.abs(x)
-        size[size == 0] = 1
+        size = xp.where(size == 0, 1, size)
         real, imag = x.real / size, x.imag / size
         out.real[...], out.imag[...] = real, imag
     else:

@@ -98,7 +98,10 @@ def _prod_kernel(xp: Any, out: Any, x: Any, dims: Any, keepdim: bool, dtype: Any
 def _plain(name: str) -> Any:
     def kernel(xp: Any, out: Any, x: Any, dims: Any, keepdim: bool) -> None:
         if not _runs_natively(xp, name, out, x, dims):
-            getattr(xp, name)(x, axis=dims, keepdims=keepdim, out=out)
+            if xp is np:
+                getattr(np, name)(x, axis=dims, keepdims=keepdim, out=out)
+            else:  # `cupy.amin` of 14.2 fails with `out=`
+                xp.copyto(out, getattr(xp, name)(x, axis=dims, keepdims=keepdim))
 
     return kernel
 

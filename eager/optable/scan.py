@@ -1,7 +1,6 @@
 """Scans: running sums, products, extremes and log-sums along one dim. Dims reach these ops non-negative."""
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -132,8 +131,10 @@ for _name, _ufunc, _reaches in (("cummax", "maximum", "greater_equal"), ("cummin
 
 def _logcumsumexp(xp: Any, out: Any, x: Any, dim: int) -> None:
     x, out = at_least_1d(x), at_least_1d(out)
+    if not x.size:
+        return
     if x.dtype.kind == "c":  # no accumulating ufunc: shifted by the greatest real part along dim
-        top = xp.max(x.real, axis=dim, keepdims=True, initial=-math.inf)
+        top = xp.max(x.real, axis=dim, keepdims=True)
         top = xp.where(xp.isfinite(top), top, 0)
         xp.copyto(out, xp.log(xp.cumsum(xp.exp(x - top), axis=dim)) + top, casting="unsafe")
         return

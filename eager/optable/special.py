@@ -65,8 +65,8 @@ def _run_logaddexp(xp: Any, out: Any, x: Any, y: Any) -> None:
     if out.dtype.kind != "c":
         xp.logaddexp(x, y, out=out)
         return
-    high = xp.where(xp.real(x) >= xp.real(y), x, y)
-    low = xp.where(xp.real(x) >= xp.real(y), y, x)
+    high = xp.where(x.real >= y.real, x, y)
+    low = xp.where(x.real >= y.real, y, x)
     xp.copyto(out, xp.where(low == high, high + _LN2, high + xp.log1p(xp.exp(low - high))))
 
 

@@ -223,7 +223,7 @@ def _infer_result(op: Declaration, args: tuple[Any, ...]) -> Any:
 def _execute_kernel(op: Declaration, args: tuple[Any, ...], xp: Any) -> Any:
     if op.dynamic_output:
         assert op.kernel is not None
-        result = op.kernel(xp, None, *arrays(op, args))
+        result = op.kernel(xp, None, *arrays(op, args, xp))
         return tuple(from_array(a) for a in result) if isinstance(result, tuple) else from_array(result)
     specs = _infer_result(op, args)
     out = empty(specs) if isinstance(specs, TensorSpec) else tuple(empty(s) for s in specs)
@@ -239,14 +239,24 @@ def execute_into(op: Declaration, out: Any, args: tuple[Any, ...], xp: Any = np)
             _run_pointwise(op, xp, out._array, args)
             return
         assert op.kernel is not None
-        op.kernel(xp, tuple(o._array for o in out) if isinstance(out, tuple) else out._array, *arrays(op, args))
+        op.kernel(xp, tuple(o._array for o in out) if isinstance(out, tuple) else out._array, *arrays(op, args, xp))
 
 
-def arrays(op: Declaration, args: tuple[Any, ...]) -> list[Any]:
-    """The arguments with arrays in place of tensors."""
-    return [a._array if isinstance(a, TensorBase) else
-            [None if t is None else t._array for t in a] if i in op._lists_at and a is not None else a
+def arrays(op: Declaration, args: tuple[Any, ...], xp: Any = np) -> list[Any]:
+    """The arguments with arrays of `xp` in place of tensors."""
+    read = _array_of if xp is np else _operand_on_cuda
+    return [read(a) if isinstance(a, TensorBase) else
+            [None if t is None else read(t) for t in a] if i in op._lists_at and a is not None else a
             for i, a in enumerate(args)]  # fmt: skip
+
+
+def _array_of(t: Any) -> Any:
+    return t._array
+
+
+def _operand_on_cuda(t: Any) -> Any:
+    """The array of a CUDA tensor, or the number in a CPU tensor without dims, which CUDA tensors may be combined with."""
+    return t._array if t.device.type == "cuda" or t.ndim else t._array[()]
 
 
 def _run_pointwise(op: Declaration, xp: Any, out: Any, args: tuple[Any, ...]) -> None:
@@ -259,7 +269,7 @@ def _run_pointwise(op: Declaration, xp: Any, out: Any, args: tuple[Any, ...]) ->
     for i in op._tensor_at:
         a = values[i]
         if isinstance(a, TensorBase):
-            a = a._array
+            a = a._array if xp is np else _operand_on_cuda(a)
             if half and a.dtype != compute.numpy and i not in as_given:
                 a = float8.cast(a, compute.numpy)  # a wider operand is rounded to the dtype of the result
             values[i] = a if a.dtype == d or i in as_given else a.astype(d)
@@ -273,9 +283,9 @@ def _run_pointwise(op: Declaration, xp: Any, out: Any, args: tuple[Any, ...]) ->
         temporary = xp.empty(out.shape, d)
         op.kernel(xp, temporary, *values)
         float8.store(xp, out, temporary)
-    elif op.ufunc is not None and same:
+    elif op.ufunc is not None and same and (xp is np or compute.category is not Category.COMPLEX):
         getattr(xp, op.ufunc)(*values, out=out)
-    elif op.ufunc is not None:
+    elif op.ufunc is not None and (xp is np or op.scalar is None):
         float8.store(xp, out, getattr(xp, op.ufunc)(*values))
     else:
         k = loop_api.NUMPY if xp is np else cuda_loop()
@@ -309,7 +319,7 @@ def _write(op: Declaration, xp: Any, target: Any, args: tuple[Any, ...]) -> None
     elif base.over_input and (shared or target.flags.c_contiguous) and not any(
             xp.may_share_memory(target, t._array) for t in base.others(args)):  # fmt: skip
         assert base.kernel is not None
-        base.kernel(xp, target, target, *arrays(base, args)[1:])
+        base.kernel(xp, target, target, *arrays(base, args, xp)[1:])
     else:
         float8.store(xp, target, execute(base, args)._array)
 

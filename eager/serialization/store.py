@@ -15,6 +15,7 @@ import numpy as np
 from eager import _native
 from eager.base import dtypes
 from eager.base.spec import TensorSpec
+from eager.optable.array_functions import on_host
 from eager.optable.memory import empty
 
 PathLike = str | os.PathLike[str]
@@ -42,9 +43,11 @@ def bytes_over(a: Any, copy: bool) -> Any:
 
 
 def bytes_in(storage: Any) -> memoryview:
-    """The bytes of a storage, without a copy."""
+    """The bytes of a storage: its own memory on the CPU, a copy of a GPU's."""
     n = storage.nbytes()
-    return memoryview(_native.new_tensor(None, storage, dtypes.uint8.code, (n,), (1,))._array) if n else memoryview(b"")
+    if n == 0:
+        return memoryview(b"")
+    return memoryview(on_host(_native.new_tensor(None, storage, dtypes.uint8.code, (n,), (1,))._array))
 
 
 def swapped(storage: Any, width: int) -> Any:

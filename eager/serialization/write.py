@@ -143,8 +143,6 @@ class Pickler(_PythonPickler):
             return _REBUILD_META, (t.dtype, tuple(t.shape), t.stride(), requires_grad)
         if t.is_fake:
             raise RuntimeError("save: a fake tensor has no data to save")
-        if t.device.type != "cpu":
-            t = t.detach().cpu()
         place: tuple[Any, ...] = (t.storage_offset(), tuple(t.shape), t.stride(), requires_grad, collections.OrderedDict())
         if t.dtype in STORAGE_OF:
             return _REBUILD_TENSOR, (self._key(t.untyped_storage(), t.dtype), *place)

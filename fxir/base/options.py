@@ -32,7 +32,6 @@ class CompileOptions:
     each dimension that changed). options: backend-specific switches, sorted and read-only, so that two equal requests compare
     and hash equal. compiler_timeout_s: the seconds after which a run of the C++ compiler is stopped, for the forward and the
     backward graphs of this compilation; None: the value in the settings. It is not part of the key.
-    passes: names of the optional graph passes (`fxir.ir.passes.OPTIONAL`) that the backend requests.
     Raises: RuntimeError for an unknown mode; TypeError for an option value that is not a scalar.
     """
 
@@ -41,7 +40,6 @@ class CompileOptions:
     dynamic: bool | None = None
     options: Mapping[str, OptionValue] = field(default_factory=dict)
     compiler_timeout_s: float | None = None
-    passes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -60,11 +58,11 @@ class CompileOptions:
         return isinstance(other, CompileOptions) and self.key() == other.key()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return CompileOptions, (self.mode, self.fullgraph, self.dynamic, dict(self.options), None, self.passes)
+        return CompileOptions, (self.mode, self.fullgraph, self.dynamic, dict(self.options))
 
     def key(self) -> tuple[object, ...]:
         """A hashable value of everything that decides the compiled code, equal in every process: part of a cache key."""
-        return self.mode, self.fullgraph, self.dynamic, tuple(self._items()), self.passes
+        return self.mode, self.fullgraph, self.dynamic, tuple(self._items())
 
     def get(self, name: str, default: OptionValue = None) -> OptionValue:
         """The backend option `name`, or `default` when it was not given."""

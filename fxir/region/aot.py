@@ -8,7 +8,6 @@ in separate memory and is not an input) and returns a callable from real tensors
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -16,7 +15,7 @@ from eager import _native
 from eager._tensor.tensor import Tensor
 from eager.autograd.function import TWICE
 from eager.base import settings, thread_state
-from eager.base.logs import artifact, component, current_frame, frame
+from eager.base.logs import artifact, component, current_frame
 from eager.base.spec import TensorSpec, fake, spec_of
 from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt
@@ -30,12 +29,12 @@ from fxir.autodiff.drop_tangents import drop_absent_tangents
 from fxir.autodiff.joint import Joint, add_gradients, effects
 from fxir.autodiff.partition import Partition, ancestors, partition
 from fxir.autodiff.reachability import Reach, reach
-from fxir.base.gc_pause import full_collections_postponed
+from fxir.base.compilation import compiling
 from fxir.base.options import CompileOptions, GraphKind
 from fxir.ir.graph import Graph, GraphSignature, spec
 from fxir.ir.graph_module import GraphModule
 from fxir.ir.node import Node
-from fxir.ir.passes import run_optional, run_passes
+from fxir.ir.passes import OPTIONAL, run_optional, run_passes
 from fxir.ir.verifier import verify
 from fxir.region import repro
 from fxir.region.double_backward import UNABLE, SecondOrder, Shape
@@ -78,17 +77,18 @@ def aot_compile(
     compile_graph: CompileGraph,
     options: CompileOptions | None = None,
     decompositions: Decompositions = DEFAULT,
+    passes: Sequence[str] = (),
 ) -> Callable[..., Any]:
     """Compile `gm` for real tensors like `inputs` (fakes; is_leaf, requires_grad and shared storages are significant).
 
     The callable takes one tensor per placeholder and returns the outputs of `gm` as a tuple (as a bare value, if gm's output is
     a single value). It is valid for the grad mode in which it was compiled. The forward is compiled now, the backward at its
-    first call.
+    first call. passes: names of the optional passes (`fxir.ir.passes.OPTIONAL`) that the backend requests.
     Raises: errors of running `gm` (shape errors are eager's own); errors of compile_graph; NotImplementedError for aliasing
     that it cannot express.
     """
     return _compile_traced(
-        lambda fakes: _trace(gm, fakes, decompositions), gm, list(inputs), compile_graph, options or CompileOptions()
+        lambda fakes: _trace(gm, fakes, decompositions, passes), gm, list(inputs), compile_graph, options or CompileOptions()
     )
 
 
@@ -159,7 +159,7 @@ class _Inputs:
 
 @dataclass(slots=True)
 class _Program:
-    """A traced program. computed: the fakes that its graph computes, in order, after the new values of inputs."""
+    """A traced program. computed: the fakes that its graph computes, in order, after the new values of inputs. passes: optional ones."""
 
     mode: TraceMode
     inputs: _Inputs
@@ -169,6 +169,7 @@ class _Program:
     single: bool
     writes: list[Write]
     built: OutputBuilder
+    passes: Sequence[str] = ()
     refused: dict[int, str] = field(default_factory=dict)
     examples: list[Tensor] = field(default_factory=list)
     again: Callable[..., Any] | None = None
@@ -231,7 +232,7 @@ Groups: TypeAlias = "dict[int, list[int]]"  # by storage: the inputs over it
 
 
 # -- tracing -----------------------------------------------------------------------------------------------------
-def _trace(gm: GraphModule, inputs: list[Tensor], decompositions: Decompositions) -> _Program:
+def _trace(gm: GraphModule, inputs: list[Tensor], decompositions: Decompositions, passes: Sequence[str] = ()) -> _Program:
     """Trace in the simplest form first: tensors from outside as constants, memory shared by inputs ignored."""
     lifted: list[str] = []
     merged: Groups = {}
@@ -246,6 +247,7 @@ def _trace(gm: GraphModule, inputs: list[Tensor], decompositions: Decompositions
             continue
         written = _written_groups(program, inputs)
         if written.keys() <= merged.keys():
+            program.passes = passes
             return program
         merged |= written
 
@@ -432,7 +434,7 @@ def _compile(graph: Graph, kind: GraphKind, compile_graph: CompileGraph, options
         _AOT.log(f"{kind.value} graph: {calls} ops, {len(graph.placeholders)} inputs, {len(graph.outputs)} outputs")
     if not (graph.outputs or effects(graph)):
         return _nothing
-    if thread_state.autocast() is None:
+    if not thread_state.autocast_number():
         return _with_repro(compile_graph, graph, kind, options)
     return _outside_autocast(_outside_autocast(_with_repro)(compile_graph, graph, kind, options))
 
@@ -469,11 +471,11 @@ def _compile_backward(graph: Graph, compile_graph: CompileGraph, options: Compil
         return interpret(graph, GraphKind.BACKWARD, options)
 
 
-def _passes(graph: Graph, options: CompileOptions) -> None:
+def _passes(graph: Graph, optional: Sequence[str]) -> None:
     settle_symbols(graph)
     run_passes(graph, check=settings.current().debug.verify)
     settle_symbols(graph)
-    run_optional(graph, options.passes, check=settings.current().debug.verify)
+    run_optional(graph, [OPTIONAL[name] for name in optional], check=settings.current().debug.verify)
 
 
 def _compile_inference(program: _Program, compile_graph: CompileGraph, options: CompileOptions) -> Callable[..., Any]:
@@ -482,7 +484,7 @@ def _compile_inference(program: _Program, compile_graph: CompileGraph, options: 
     graph.signature = GraphSignature(
         program.mutated_inputs, len(program.computed), 0, tuple(program.inputs.parameters), may_write=True
     )
-    _passes(graph, options)
+    _passes(graph, program.passes)
     run = _compile(graph, GraphKind.INFERENCE, compile_graph, options)
     return wrap(run, program.region(graph))
 
@@ -490,7 +492,7 @@ def _compile_inference(program: _Program, compile_graph: CompileGraph, options: 
 def _compile_training(
     program: _Program, compile_graph: CompileGraph, options: CompileOptions, second: SecondOrder
 ) -> Callable[..., Any]:
-    joint, requiring_grad, known = _joint(program, options)
+    joint, requiring_grad, known = _joint(program)
     cut = partition(joint)
     forward = _compile(cut.forward, GraphKind.FORWARD, compile_graph, options)
     backward = Backward(
@@ -560,7 +562,7 @@ def _backward_compiler(
                 None if at is None or not mask & ~absent else _place_after_removal(at, kept, dropped)
                 for at, mask in zip(places_, inputs, strict=True)
             )
-        with frame(frame_id) if frame_id is not None else nullcontext(), full_collections_postponed():
+        with compiling(frame_id):
             return _compile_backward(graph, compile_graph, options), found
 
     return compile_backward
@@ -623,7 +625,7 @@ def _gradients_of(trace: Trace, fakes: list[Any], shape: Shape) -> _Program:
         raise NotImplementedError(UNABLE)
     at = iter(range(len(computed)))
     plan: list[Output] = [Literal(None) if g is None else Computed(next(at)) for g in found]
-    return _refuse_freed(_Program(mode, made, program.bound, plan, computed, False, [], built))
+    return _refuse_freed(_Program(mode, made, program.bound, plan, computed, False, [], built, program.passes))
 
 
 def _replace_draws(graph: Graph, drawn: Sequence[Node], states: dict[int, Node]) -> None:
@@ -636,7 +638,7 @@ def _replace_draws(graph: Graph, drawn: Sequence[Node], states: dict[int, Node])
         graph.erase_node(n)
 
 
-def _joint(program: _Program, options: CompileOptions) -> tuple[Joint, list[int], Reach]:
+def _joint(program: _Program) -> tuple[Joint, list[int], Reach]:
     """(the joint graph after the passes, graph inputs that require a gradient, the dependences among outputs and inputs)."""
     known = program.reach()
     mode, inputs = program.mode, program.inputs
@@ -661,7 +663,7 @@ def _joint(program: _Program, options: CompileOptions) -> tuple[Joint, list[int]
         backward_effects=tuple(e for e in effects(graph) if e not in before),
         may_write=not any(w.recorded for w in program.writes),
     )
-    _passes(graph, options)
+    _passes(graph, program.passes)
     joint.refresh()
     if _JOINT.enabled:
         _JOINT.log(GraphModule(graph.root, graph).readable())

@@ -314,7 +314,8 @@ class Cache:
         except BaseException:
             shutil.rmtree(fresh, ignore_errors=True)
             raise
-        _LOG.log(f"stored {key.digest} in {folder}")
+        if _LOG.enabled:
+            _LOG.log(f"stored {key.digest} in {folder}")
         self._keep_limit(folder)
         return entry
 

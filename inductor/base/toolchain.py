@@ -376,7 +376,8 @@ def build(units: Sequence[Unit], target: Path, tools: Toolchain, objects: Path |
         raise
     shutil.rmtree(work, ignore_errors=True)
     elapsed = time.perf_counter() - start
-    _COMPONENT.log(f"compiled {len(units)} unit(s) with {os.path.basename(tools.cxx)} in {elapsed * 1e3:.0f} ms")
+    if _COMPONENT.enabled:
+        _COMPONENT.log(f"compiled {len(units)} unit(s) with {os.path.basename(tools.cxx)} in {elapsed * 1e3:.0f} ms")
     return elapsed
 
 

@@ -16,11 +16,10 @@ from inductor.base.toolchain import Toolchain
 from inductor.cpp import conv, gemm
 from inductor.cpp.conv import ConvCode
 from inductor.cpp.gemm_problem import GemmCode
-from inductor.cpp.kernel import FLOP_NS, Place, launch
-from inductor.cpp.kernel import Kernel as Printed
 from inductor.cpp.loops import Function, Pointers, cost_of
 from inductor.cpp.products import Problem, problem_of
-from inductor.cpp.units import NAME
+from inductor.cpp.units import FLOP_NS, NAME, Place, launch
+from inductor.cpp.units import Kernel as Printed
 from inductor.cpp.values import STYLE, TYPE, size_source
 from inductor.cpp.windows import Convolution, convolution_of, weight_gradient_of
 from inductor.ir import definitions as ir

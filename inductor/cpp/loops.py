@@ -19,14 +19,14 @@ from fxir.expr import rules as E
 from fxir.expr.printing import to_source
 from inductor.cpp.division import split_inverse
 from inductor.cpp.gemm_core import block_symbol
-from inductor.cpp.kernel import FLOP_NS, PLAIN_NS, Cost, Place, launch, operations_ns
-from inductor.cpp.kernel import Kernel as Printed
 from inductor.cpp.products import problem_of
 from inductor.cpp.transposes import Transposition, transposition
-from inductor.cpp.units import NAME, declared
+from inductor.cpp.units import FLOP_NS, NAME, Cost, Place, declared, launch
+from inductor.cpp.units import Kernel as Printed
 from inductor.cpp.values import STYLE, TYPE, literal, operation, size_source
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, ceildiv, plain, product
+from inductor.ir.values import EXPENSIVE
 from inductor.loops.apply import ROW_BYTES
 from inductor.loops.build import expanded
 from inductor.loops.reductions import COMBINES, folded, state_of
@@ -55,6 +55,8 @@ from inductor.loops.tree import (
 _FOLDED: Final = frozenset({"sum", "prod", "any", "all", "max", "min", "compensated"})  # have a function in the prelude
 _FEWEST_FOLDED: Final = 4  # elements that these functions take
 _LONGEST: Final = 1 << 24  # iterations of one loop; a larger bound is the bound of a symbol
+_PLAIN_NS, _EXPENSIVE_NS = 0.12, 0.8  # nanoseconds of one vectorised operation on one element
+_GATHER: Final = 6  # a load at a position that comes from memory, in loads at a known position
 _CHECKS: Final = frozenset({"check_index", "wrap_index"})
 
 
@@ -529,7 +531,18 @@ def _terms(block: Iterable[Statement], times: Size, around: frozenset[E.Sym] = f
         else:
             values += values_of(s)
     if values:
-        found.append((operations_ns(values) + PLAIN_NS * len(values), times))
+        found.append((_operations_ns(values) + _PLAIN_NS * len(values), times))
+    return found
+
+
+def _operations_ns(values: Iterable[ir.Value]) -> float:
+    """Nanoseconds to compute `values` once in a vectorised loop, loads included."""
+    found = 0.0
+    for v in ir.walk(values):
+        if isinstance(v, ir.Op):
+            found += _EXPENSIVE_NS if v.name in EXPENSIVE else _PLAIN_NS
+        elif isinstance(v, ir.Load):
+            found += _PLAIN_NS * (_GATHER if v.indirect else 1)
     return found
 
 

@@ -1,8 +1,9 @@
-"""The source units of a graph: their functions, each text once, the sizes of a call, and the distribution over compiler runs.
+"""The source units of a graph: printed kernels and their calls, each text once, the sizes of a call, the distribution over units.
+
+A call of a kernel names the places of its buffers. It runs on one thread, or on several if its estimated time (`Cost`) is worth it.
 
 Layers of a model that repeat share their kernels. Functions reach memory through an array of pointers that the caller fills, so
-that two kernels that differ only in their buffers' places have the same text. This module does not depend on the computation in
-a function.
+that two kernels that differ only in their buffers' places have the same text.
 
 Sizes are values of a graph's symbols, and values that its plan and kernels compute from them, once per call.
 
@@ -12,14 +13,17 @@ spread over several units are hidden symbols of the shared object, declared in e
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from inductor.artifact.format import PRELUDE_END, ArtifactPlan, SourceUnit
-from inductor.cpp.values import index_source
+from inductor.cpp.values import index_source, size_source
+from inductor.ir.sizes import Size, is_symbolic, nominal, plain
 
 NAME: Final = "@NAME@"  # placeholder for the function's own name in a text that is added
 SIZES_IN: Final = "FJ_SIZES_IN"  # placeholder for a given `bufs`: the places are known only when all buffers are
@@ -31,6 +35,8 @@ LEAST_CHARS: Final = 48 << 10  # about 0.6 s of compiler: less does not pay for 
 MOST_CHARS: Final = 512 << 10  # about 6 s: far below the time limit of a compiler run
 _CALL: Final = re.compile(r"\bfj_(\w+)\(")
 _HEAD: Final = re.compile(r"^static (void \w+\([^{]*\)) \{$", re.MULTILINE)
+FLOP_NS: Final = 0.01  # nanoseconds of a multiplication or addition in the core of a product, on one thread
+
 
 
 class Functions:
@@ -80,6 +86,86 @@ def declared(lines: Iterable[str]) -> list[str]:
 def operations_called(text: str) -> frozenset[str]:
     """The operations of the prelude, `fj_<name>`, that `text` calls itself."""
     return frozenset(_CALL.findall(text))
+
+
+# -- kernels and their calls -----------------------------------------------------------------------------------------
+
+
+class Place(NamedTuple):
+    """The place of a buffer: entry of `bufs` and bytes from there; `dtype` of its elements. number: of a symbolic offset in the
+    graph's sizes.
+    """
+
+    entry: int
+    offset_bytes: Size
+    dtype: dtype
+    number: int = -1
+
+    @property
+    def offset(self) -> str:
+        """The offset as C++ source."""
+        return str(self.offset_bytes) if self.number < 0 else f"{SIZES}[{self.number}]"
+
+    @property
+    def source(self) -> str:
+        """The pointer as C++ source."""
+        return f"bufs[{self.entry}]" + (f" + {self.offset}" if self.offset_bytes != 0 else "")
+
+
+class Kernel(NamedTuple):
+    """A printed kernel. `text` and `call` name its function `units.NAME`.
+
+    pointers: the contents of `args` after `bufs` at the call; None if the function takes `bufs` itself.
+    title: the calls that it computes, by number of the node. cost_ns: its estimated time on one thread; symbolic_ps: the part
+    of it that depends on symbols, in which case cost_ns is 0.
+    """
+
+    text: str
+    call: str
+    pointers: tuple[str, ...] | None
+    title: str
+    cost_ns: float
+    symbolic_ps: Size = 0
+
+
+class Cost(NamedTuple):
+    """Estimated nanoseconds of one iteration of the outer loop: a sum of ns * size."""
+
+    terms: tuple[tuple[float, Size], ...]
+
+    @property
+    def ns(self) -> float:
+        return sum([ns * (n if type(n) is int else nominal(n)) for ns, n in self.terms])
+
+    def is_fixed(self) -> bool:
+        return not is_symbolic(*(n for _, n in self.terms))
+
+    def source(self) -> str:
+        """As a C++ double."""
+        fixed = sum(ns * n for ns, n in self.terms if isinstance(n, int))
+        return " + ".join([f"{fixed!r}", *(f"{ns!r} * {size_source(n)}" for ns, n in self.terms if not isinstance(n, int))])
+
+    def picoseconds(self, count: Size) -> Size:
+        return plain(count * plain(E.total(E.mul(math.ceil(ns * 1000), n) for ns, n in self.terms)))
+
+    def of(self, count: Size) -> tuple[float, Size]:
+        """(nanoseconds, picoseconds) of `count` iterations: nanoseconds if all sizes are fixed, else picoseconds."""
+        if isinstance(count, int) and self.is_fixed():
+            return self.ns * count, 0
+        return 0.0, self.picoseconds(count)
+
+
+def launch(function: str, context: str, count: Size, each: Cost, parallel_ns: int) -> str:
+    """The statement that runs function(context, begin, end) over 0..count, on several threads if one needs `parallel_ns`."""
+    if not isinstance(count, int) or not each.is_fixed():
+        return (f"{{ const i64 count = {size_source(count)}; const f64 each = {each.source()};\n"
+                f"    if (count * each < {parallel_ns}.0) {function}({context}, 0, count);\n"
+                f"    else rt->parallel_for(rt, {function}, {context}, count, 1 + (i64)({parallel_ns}.0 / (2 * each))); }}")  # fmt: skip
+    cost = each.ns * count
+    if count <= 1 or cost < parallel_ns:
+        return f"{function}({context}, 0, {count});"
+    grain = max(1, math.ceil(count * parallel_ns / (2 * cost)))
+    return f"rt->parallel_for(rt, {function}, {context}, {count}, {grain});"
 
 
 # -- sizes ---------------------------------------------------------------------------------------------------------

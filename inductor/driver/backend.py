@@ -70,8 +70,8 @@ def inductor(gm: GraphModule, example_inputs: Sequence[Any], options: CompileOpt
 
     Raises: CompileError without a C++ compiler, or if generated code does not compile.
     """
-    passes = tuple(name for name in PASSES if options.get(name, True))
-    return aot_compile(gm, example_inputs, compile_graph, options.with_(passes=passes), KEPT)
+    passes = [name for name in PASSES if options.options.get(name, True)]
+    return aot_compile(gm, example_inputs, compile_graph, options, KEPT, passes)
 
 
 register_backend("inductor", inductor, check_options, writes_at_end=True)
@@ -116,7 +116,8 @@ def compile_graph(graph: Graph, kind: GraphKind, options: CompileOptions) -> Com
             _KERNELS.log(f"// {loaded.artifact.entry.folder / name}\n{kernels(text, loaded.artifact.lines)}")
     if _HINTS.enabled:
         _log_hints(loaded.artifact.entry.plan, loaded.artifact.lines)
-    _TIME.log(f"{kind.value} graph {key.digest[:12]}, {loaded.artifact.origin}: {clock}")
+    if _TIME.enabled:
+        _TIME.log(f"{kind.value} graph {key.digest[:12]}, {loaded.artifact.origin}: {clock}")
     _dump(graph, kind, key, loaded.artifact.entry)
     return loaded
 

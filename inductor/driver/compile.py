@@ -24,7 +24,6 @@ from inductor.base.toolchain import compile_workers
 from inductor.cpp.contractions import Core, choose_core, print_steps
 from inductor.cpp.gemm import block_tile
 from inductor.cpp.gemm_core import block_core
-from inductor.cpp.kernel import Kernel, Place
 from inductor.cpp.loops import print_kernel
 from inductor.cpp.prelude import prelude
 from inductor.cpp.units import (
@@ -32,6 +31,8 @@ from inductor.cpp.units import (
     SIZES,
     SIZES_IN,
     Functions,
+    Kernel,
+    Place,
     Sizes,
     arguments,
     comment,
@@ -44,7 +45,6 @@ from inductor.cpp.vector_math import forms_used
 from inductor.driver import packs
 from inductor.driver.packs import Pack
 from inductor.ir import definitions as ir
-from inductor.ir.inline import FUSION, Refusal
 from inductor.ir.sizes import Size, at_least, fixed, is_symbolic, plain
 from inductor.loops import tree as loops
 from inductor.loops.refusal import Refusal as LoopRefusal
@@ -65,9 +65,11 @@ from inductor.plan.kernels import (
 )
 from inductor.plan.memory import lifetimes, plan_arena
 from inductor.plan.schedule import (
+    FUSION,
     SCHEDULE,
     LoopNest,
     Nest,
+    Refusal,
     Schedule,
     Single,
     Step,
@@ -262,7 +264,7 @@ class _Compiler:
         names = {m.buffer.name for b in self.nests[i].bundles for m in b.members}
         for b in self.nests[i].bundles:
             for m in b.members:
-                names |= {v.buffer for v in ir.walk([m.value]) if isinstance(v, ir.Load)}
+                names |= {v.buffer for v in m.value.loads}
         return names - {n for n, size in self.local[i].items() if isinstance(size, int)}
 
     def _results(self, d: Any) -> list[str]:

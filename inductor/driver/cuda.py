@@ -134,7 +134,21 @@ def lower_to_cuda(graph: Graph, target: Target = SM_90, precision: str = "ieee")
     Raises: NeedsStatic if a stage needs a symbol as an int; Unprintable for a kernel without a Triton form.
     """
     program = split_products(_with_casts(fuse_attention(lower(graph))), target)
-    return _Planner(schedule(program), target, Options(precision=precision)).plan()
+    return _Planner(_sink_products(schedule(program)), target, Options(precision=precision)).plan()
+
+
+def _sink_products(made: Schedule) -> Schedule:
+    """The schedule with each contraction right before its first reader: by then the reader's other inputs exist, so that it can run on
+    the blocks of the result."""
+    steps = list(made.steps)
+    for i in reversed(range(len(steps))):
+        step = steps[i]
+        if not isinstance(step, Single) or not isinstance(step.member.definition, ir.Contraction):
+            continue
+        name = step.member.name
+        reader = next((j for j in range(i + 1, len(steps)) if any(name in m.reads for m in _members(steps[j]))), i + 1)
+        steps.insert(reader - 1, steps.pop(i))
+    return replace(made, steps=tuple(steps))
 
 
 def _with_casts(program: ir.Program) -> ir.Program:

@@ -1,1 +1,1 @@
-"""The loop IR: `definitions` (start there) with `values`, `sizes` (and layouts), `inline`."""
+"""The loop IR: `definitions` (start there), `values`, and `sizes` with layouts."""

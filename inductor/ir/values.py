@@ -35,6 +35,11 @@ ELEMENTARY: Final = frozenset(
 # word, a uint32, of the block of Philox4x32-10 whose counter has the uint32 halves (low, high); the word's number is a Const.
 SPECIAL: Final = frozenset("where cast check_index wrap_index philox".split())
 OPS: Final = ARITHMETIC | COMPARISONS | LOGIC | BITS | ROUNDING | ELEMENTARY | SPECIAL
+# operations that take much longer than an addition
+EXPENSIVE: Final = frozenset(
+    "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 hypot erf erfc erfinv "
+    "lgamma digamma pow philox div sqrt rsqrt fmod remainder floordiv".split()
+)
 
 
 class Value:
@@ -248,8 +253,10 @@ def walk(roots: Iterable[Value]) -> list[Value]:
 
 
 def cast(value: Value, to: dtype) -> Value:
-    """The value converted to a dtype, without a node if it has the dtype."""
-    return value if value.dtype is to else make_op("cast", (value,), to)
+    """The value converted to a dtype, without a node if it has the dtype. A constant is converted at once."""
+    if value.dtype is to:
+        return value
+    return const(value.value, to) if isinstance(value, Const) else make_op("cast", (value,), to)
 
 
 def expressions_in(values: Iterable[Value]) -> list[E.Expr]:
@@ -338,6 +345,51 @@ def replace_loads(value: Value, replace: Callable[[Load], Value | None]) -> Valu
         else:
             done[v] = v
     return done[value]
+
+
+class Renaming:
+    """Names of one form for values that differ in names alone: buffers `m0`, `m1`, ... and symbols that gathers bind, `s0`, `s1`, ...
+
+    In the order of first use. buffers, symbols: new names by old names; the caller may name a buffer before its first use.
+    """
+
+    def __init__(self) -> None:
+        self.buffers: dict[str, str] = {}
+        self.symbols: dict[E.Expr, E.IntLike] = {}
+        self._reads = 0
+        self._done: dict[Value, Value] = {}
+
+    def buffer(self, old: str) -> str:
+        """The name of a buffer."""
+        found = self.buffers.get(old)
+        if found is None:
+            found = self.buffers[old] = f"m{self._reads}"
+            self._reads += 1
+        return found
+
+    def symbol(self, s: E.Sym) -> E.Sym:
+        """The symbol in place of a symbol that a gather binds."""
+        found = self.symbols.get(s)
+        if found is None:
+            found = self.symbols[s] = E.sym(f"s{len(self.symbols)}", s.lo, s.hi, s.multiple, s.below)
+        assert isinstance(found, E.Sym)
+        return found
+
+    def value(self, root: Value) -> Value:
+        """`root` with the new names."""
+        done = self._done
+        for v in walk([root]):
+            if v in done:
+                continue
+            if isinstance(v, Load):
+                bound = tuple([(self.symbol(s), done[x]) for s, x in v.indirect])
+                at = E.substitute(v.index, self.symbols) if bound else v.index
+                done[v] = load(self.buffer(v.buffer), at, v.dtype, None if v.mask is None else done[v.mask], bound)
+            elif isinstance(v, Op):
+                done[v] = make_op(v.name, tuple([done[a] for a in v.args]), v.dtype)
+            else:
+                done[v] = v
+        return done[root]
 
 
 def free_axes(value: Value) -> frozenset[E.Sym]:

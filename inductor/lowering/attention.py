@@ -15,7 +15,6 @@ from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size
 from inductor.lowering.builder import Builder, Point, layout_of, wide
-from inductor.lowering.protocol import cast_value
 from inductor.lowering.rules import rule, where
 
 WIDEST: Final = 256  # most columns of a row: the tiles of a block must stay in the nearest caches
@@ -36,7 +35,7 @@ class Axes:
 
     def row(self, b: Builder, x: ir.Ref, at: Point) -> ir.Value:
         """The element of `x`, in the dtype of arithmetic, at a point of its last two dims."""
-        return cast_value(b.broadcast(x, (*self.point, *at), (*self.lead, *x.shape[-2:])), wide(x.dtype))
+        return ir.cast(b.broadcast(x, (*self.point, *at), (*self.lead, *x.shape[-2:])), wide(x.dtype))
 
     def score(self, b: Builder, mask: ir.Ref | None, scale: float, of: dtype) -> ir.Value:
         """The product scaled and masked."""
@@ -48,7 +47,7 @@ class Axes:
         shown = b.broadcast(mask, (*self.point, self.query, self.key), (*self.lead, *self.sizes[:2]))
         if mask.dtype is dtypes.bool_:
             return where(shown, s, ir.const(float("-inf"), of))
-        return ir.make_op("add", (s, cast_value(shown, of)), of)
+        return ir.make_op("add", (s, ir.cast(shown, of)), of)
 
     def define(self, b: Builder, results: Mapping[str, ir.Layout], operands: tuple[ir.Ref, ir.Ref, ir.Ref], score: ir.Value,
                is_causal: bool, given: ir.Cotangents | None = None, scale: float = 1) -> tuple[ir.Ref, ...]:  # fmt: skip
@@ -95,7 +94,7 @@ def _attention_backward(b: Builder, specs: tuple[TensorSpec, ...], g: ir.Ref, q:
 
     def terms(p: Point, r: Point) -> ir.Value:
         at = (*p[:-1], r[0])
-        return ir.make_op("mul", (cast_value(b.load(g, at), of), cast_value(b.load(y, at), of)), of)
+        return ir.make_op("mul", (ir.cast(b.load(g, at), of), ir.cast(b.load(y, at), of)), of)
 
     delta = b.reduction(ir.row_major((*lead, sizes[0], 1), of), (sizes[3],), "sum", terms)
     given = ir.Cotangents(axes.row(b, g, (axes.query, axes.width)), axes.row(b, lse, (axes.query, 0)),

@@ -25,7 +25,6 @@ from fxir.expr.rules import least, prove
 from fxir.symbols.shapes import NeedsStatic, Relation, map_ints
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, nominal, plain
-from inductor.lowering.protocol import cast_value
 
 # -- relations of the symbols ---------------------------------------------------------------------------------------
 __all__ = ["Facts"]
@@ -201,7 +200,7 @@ class Builder:
         if 0 in layout.shape:
             return self.define(layout, ir.Pointwise((0,), ir.const(0, layout.dtype)))
         ranges, point = axes_of(layout)
-        return self.define(layout, ir.Pointwise(ranges, cast_value(value_at(point), layout.dtype)))
+        return self.define(layout, ir.Pointwise(ranges, ir.cast(value_at(point), layout.dtype)))
 
     def reduction(self, layout: ir.Layout, reduced: Sequence[Size], kind: str,
                   value_at: Callable[[Point, Point], ir.Value]) -> ir.Ref:  # fmt: skip
@@ -292,4 +291,4 @@ class Builder:
 
     def copy(self, x: ir.Ref, layout: ir.Layout) -> ir.Ref:
         """The elements of `x` in memory of `layout`."""
-        return self.pointwise(layout, lambda p: cast_value(self.load(x, p), layout.dtype))
+        return self.pointwise(layout, lambda p: ir.cast(self.load(x, p), layout.dtype))

@@ -19,7 +19,6 @@ from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, fixed, is_symbolic, plain
 from inductor.lowering.builder import Builder, Point, layout_of, wide
 from inductor.lowering.contractions import contraction
-from inductor.lowering.protocol import cast_value
 from inductor.lowering.rules import all_of, rule, where
 from inductor.lowering.window import Dim
 
@@ -96,8 +95,8 @@ def _finished(b: Builder, spec: TensorSpec, made: ir.Ref, bias: ir.Ref | None) -
         return flat if same else b.copy(flat, layout)
 
     def at(p: Point) -> ir.Value:
-        y, shift = b.load(flat, p), cast_value(b.load(bias, (p[1],)), flat.dtype)
-        return cast_value(ir.make_op("add", (y, shift), flat.dtype), layout.dtype)
+        y, shift = b.load(flat, p), ir.cast(b.load(bias, (p[1],)), flat.dtype)
+        return ir.cast(ir.make_op("add", (y, shift), flat.dtype), layout.dtype)
 
     return b.pointwise(layout, at)
 

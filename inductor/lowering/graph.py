@@ -19,7 +19,7 @@ from inductor.ir import definitions as ir
 from inductor.ir.sizes import nominal, product
 from inductor.lowering import attention, convolutions, indexing, pooling, recurrences  # noqa: F401 - they register their rules
 from inductor.lowering.builder import Builder, Facts, Point, ViewRule, layout_of, wide
-from inductor.lowering.protocol import LOOP, Scalar, as_value, cast_value, number
+from inductor.lowering.protocol import LOOP, Scalar, as_value, number
 from inductor.lowering.rules import RULES
 
 _REDUCE: Final = {"sum": "sum", "mean": "mean", "prod": "prod", "amax": "max", "amin": "min", "any": "any", "all": "all"}
@@ -143,7 +143,7 @@ class _Lowering:
             for i, a in enumerate(args):
                 if isinstance(a, ir.Ref):
                     v = self.b.broadcast(a, p, spec.shape)
-                    values.append(Scalar(v if i in as_given else cast_value(v, compute)))
+                    values.append(Scalar(v if v.dtype is compute or i in as_given else ir.cast(v, compute)))
                 elif op.takes_as_given(a, given_dtype):
                     values.append(a)
                 elif i in op._tensor_at and a is not None and (op.promotion not in ("raw", "select") or i not in as_given):
@@ -162,10 +162,10 @@ class _Lowering:
         v = divisor.value
         if isinstance(v, ir.Const) and v.value != 0:
             return divisor
-        is_zero = cast_value(ir.make_op("eq", (v, ir.const(0, v.dtype)), dtypes.bool_), dtypes.int64)
+        is_zero = ir.cast(ir.make_op("eq", (v, ir.const(0, v.dtype)), dtypes.bool_), dtypes.int64)
         check = self.b.check("RuntimeError", "ZeroDivisionError", 0)
         zero = ir.make_op("check_index", (is_zero, ir.const(1, dtypes.int64), ir.const(check, dtypes.int64)), dtypes.int64)
-        return divisor + Scalar(cast_value(zero, v.dtype))
+        return divisor + Scalar(ir.cast(zero, v.dtype))
 
     def _reduction(self, op: Op, spec: TensorSpec, args: tuple[Any, ...]) -> ir.Ref | None:
         x, keepdim = args[0], args[2]
@@ -180,7 +180,7 @@ class _Lowering:
             accumulate = dtypes.bool_
 
         def value(v: ir.Value) -> ir.Value:
-            return cast_value(v, accumulate)
+            return ir.cast(v, accumulate)
 
         return self._reduce(layout_of(spec), x, dims, keepdim, kind, lambda p: value(self.b.load(x, p)))
 
@@ -201,11 +201,11 @@ class _Lowering:
         d = wide(x.dtype)
         shape = tuple(1 if i in dims else n for i, n in enumerate(x.shape))
         extreme = self._reduce(ir.row_major(shape, d), x, dims, True, "max" if name == "argmax" else "min",
-                               lambda p: cast_value(self.b.load(x, p), d))  # fmt: skip
+                               lambda p: ir.cast(self.b.load(x, p), d))  # fmt: skip
         none = ir.index(product(x.shape[i] for i in dims))  # a position past every other
 
         def at(p: Point) -> ir.Value:
-            v, m = cast_value(self.b.load(x, p), d), self.b.broadcast(extreme, p, x.shape)
+            v, m = ir.cast(self.b.load(x, p), d), self.b.broadcast(extreme, p, x.shape)
             hit = ir.make_op("eq", (v, m), dtypes.bool_)
             if d.is_floating_point:
                 hit = ir.make_op("logical_or", (hit, ir.make_op("isnan", (v,), dtypes.bool_)), dtypes.bool_)

@@ -18,7 +18,7 @@ from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, plain
 from inductor.lowering.builder import Builder, Point, ViewRule, layout_of
-from inductor.lowering.protocol import cast_value, number
+from inductor.lowering.protocol import number
 from inductor.lowering.rules import all_of, at_least, less, rule, where
 
 Bindings = tuple[tuple[E.Sym, ir.Value], ...]
@@ -32,7 +32,7 @@ def _bounds(error: str, d: int, n: Size) -> Check:
 
 def _position(b: Builder, index: ir.Ref, point: Point, n: Size, check: Check, negative: bool = False) -> tuple[E.Expr, Bindings]:
     """The position in `index[point]`, as a symbol of 0..n-1 and its binding; `negative`: negative positions count from the end."""
-    value = cast_value(b.load(index, point), dtypes.int64)
+    value = ir.cast(b.load(index, point), dtypes.int64)
     operands = (value, ir.index(n), ir.const(b.check(*check), dtypes.int64))
     symbol = b.symbol(n)
     return symbol, ((symbol, ir.make_op("wrap_index" if negative else "check_index", operands, dtypes.int64)),)
@@ -151,7 +151,7 @@ def _write(b: Builder, spec: TensorSpec, x: ir.Ref, shape: Sequence[Size], targe
         return copied
     ranges, p = _axes(shape)
     point, bound = target(p)
-    definition = ir.Scatter(ranges, copied.buffer, layout.position(point), bound, cast_value(value(p), spec.dtype), mode)
+    definition = ir.Scatter(ranges, copied.buffer, layout.position(point), bound, ir.cast(value(p), spec.dtype), mode)
     return b.define(layout, definition)
 
 
@@ -248,7 +248,7 @@ def _write_part(b: Builder, spec: TensorSpec, x: ir.Ref, src: ir.Ref, view: str,
     if 0 in part.shape:
         return copied
     ranges, p = _axes(part.shape)
-    value = cast_value(b.load(src, p), spec.dtype)
+    value = ir.cast(b.load(src, p), spec.dtype)
     return b.define(layout, ir.Scatter(ranges, copied.buffer, part.position(p) + offset, (), value, "set"))
 
 

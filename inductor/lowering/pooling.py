@@ -11,13 +11,12 @@ from itertools import product
 from typing import Any, Final
 
 from eager.base import dtypes
-from eager.base.dtypes import Category
+from eager.base.dtypes import Category, dtype
 from eager.base.spec import TensorSpec
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, fixed, is_symbolic
 from inductor.lowering.builder import Builder, Point, layout_of
-from inductor.lowering.protocol import cast_value
 from inductor.lowering.rules import all_of, rule, where
 from inductor.lowering.window import Dim
 
@@ -27,7 +26,7 @@ _BOOL: Final = dtypes.bool_
 
 def _dims(spec: TensorSpec, x: ir.Ref, kernel: Any, stride: Any, padding: Any, dilation: Any) -> list[Dim] | None:
     """The spatial dims of a pooling with loops, or None."""
-    if spec.dtype.category is not Category.FLOAT or spec.dtype.itemsize == 2 or math.prod(kernel) > _MOST:
+    if spec.dtype.category is not Category.FLOAT or spec.dtype.itemsize == 1 or math.prod(kernel) > _MOST:
         return None
     if is_symbolic(*x.shape[2:], *spec.shape[2:]) or 0 in (*x.shape, *spec.shape):
         return None
@@ -36,12 +35,17 @@ def _dims(spec: TensorSpec, x: ir.Ref, kernel: Any, stride: Any, padding: Any, d
             zip(sizes, outputs, kernel, stride, dilation, padding, strict=True)]  # fmt: skip
 
 
+def _wide(d: dtype) -> dtype:
+    """The dtype that windows of `d` are computed in."""
+    return dtypes.float32 if d.itemsize == 2 else d
+
+
 def _window(b: Builder, x: ir.Ref, dims: Sequence[Dim], p: Point) -> Iterator[tuple[ir.Value, ir.Value | None, list[E.IntLike]]]:
-    """(element, the condition that it is in the image, its position) for each element of the window of output `p`."""
+    """(element in the wide dtype, the condition that it is in the image, its position) for each element of the window of output `p`."""
     for taps in product(*(range(len(d.taps)) for d in dims)):
         inside = all_of(*(c for d, i, t in zip(dims, p[2:], taps, strict=True) for c in d.inside(i, t)))
         at = [d.at(i, t) for d, i, t in zip(dims, p[2:], taps, strict=True)]
-        yield b.load(x, (*p[:2], *at), inside), inside, at
+        yield ir.cast(b.load(x, (*p[:2], *at), inside), _wide(x.dtype)), inside, at
 
 
 @rule("max_pool")
@@ -51,15 +55,16 @@ def _max_pool(b: Builder, specs: Sequence[TensorSpec], x: ir.Ref, kernel: Any, s
     dims = _dims(specs[0], x, kernel, stride, padding, dilation)
     if dims is None:
         return None
-    lowest = ir.const(-math.inf, x.dtype)
+    wide = _wide(x.dtype)
+    lowest = ir.const(-math.inf, wide)
 
     def value(p: Point) -> ir.Value:
         best: ir.Value | None = None
         for v, inside, _ in _window(b, x, dims, p):
             v = v if inside is None else where(inside, v, lowest)
-            best = v if best is None else ir.make_op("maximum", (best, v), x.dtype)
+            best = v if best is None else ir.make_op("maximum", (best, v), wide)
         assert best is not None
-        return best
+        return ir.cast(best, x.dtype)
 
     def position(p: Point) -> ir.Value:
         best: ir.Value = lowest
@@ -89,17 +94,18 @@ def _avg_pool(b: Builder, spec: TensorSpec, x: ir.Ref, kernel: Any, stride: Any,
     dims = _dims(spec, x, kernel, stride, padding, (1,) * len(kernel))
     if dims is None:
         return None
+    wide = _wide(x.dtype)
 
     def at(p: Point) -> ir.Value:
         total: ir.Value | None = None
         for v, inside, _ in _window(b, x, dims, p):
-            v = v if inside is None else where(inside, v, ir.const(0, x.dtype))
-            total = v if total is None else ir.make_op("add", (total, v), x.dtype)
+            v = v if inside is None else where(inside, v, ir.const(0, wide))
+            total = v if total is None else ir.make_op("add", (total, v), wide)
         assert total is not None
         count: Size | E.Expr = 1 if divisor_override is None else divisor_override
         for d, i in zip(dims, p[2:], strict=True) if divisor_override is None else ():
             count = E.mul(count, d.elements(i, count_include_pad))
-        divisor = ir.const(count, x.dtype) if isinstance(count, int) else cast_value(ir.index(count), x.dtype)
-        return ir.make_op("div", (total, divisor), x.dtype)
+        divisor = ir.const(count, wide) if isinstance(count, int) else ir.cast(ir.index(count), wide)
+        return ir.cast(ir.make_op("div", (total, divisor), wide), x.dtype)
 
     return b.pointwise(layout_of(spec), at)

@@ -95,23 +95,14 @@ class Scalar:
 def as_value(x: Any, of: dtype) -> ir.Value:
     """A loop value of dtype `of` from a Scalar or a number."""
     if isinstance(x, Scalar):
-        return cast_value(x.value, of)
+        return x.value if x.value.dtype is of else ir.cast(x.value, of)
     return number(x, of)
 
 
 def number(x: Number, of: dtype) -> ir.Value:
     """A number, or an int that is an expression, as a loop value of dtype `of`."""
     x = x.expr if isinstance(x, SymInt) else x
-    return cast_value(ir.index(x), of) if isinstance(x, E.Expr) else ir.const(x, of)
-
-
-def cast_value(v: ir.Value, of: dtype) -> ir.Value:
-    """`v` converted to `of`. A constant is converted at once; a lossless conversion and its inverse cancel."""
-    if v.dtype is of:
-        return v
-    if isinstance(v, ir.Const):
-        return ir.const(v.value, of)
-    return ir.make_op("cast", (v,), of)
+    return ir.cast(ir.index(x), of) if isinstance(x, E.Expr) else ir.const(x, of)
 
 
 def _common(a: Any, b: Any) -> dtype:
@@ -158,7 +149,7 @@ class Loop:
     def where(self, condition: Any, a: Any, b: Any) -> Any:
         if not isinstance(condition, Scalar):
             return a if condition else b
-        c = condition.value if condition.dtype is _BOOL else cast_value(condition.value, _BOOL)
+        c = condition.value if condition.dtype is _BOOL else ir.cast(condition.value, _BOOL)
         if isinstance(a, Scalar) or isinstance(b, Scalar):
             d = _common(a, b)
         else:

@@ -16,7 +16,7 @@ from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, plain, product
 from inductor.lowering.builder import Builder, Point, axes_of, layout_of
-from inductor.lowering.protocol import LOOP, Scalar, as_value, cast_value
+from inductor.lowering.protocol import LOOP, Scalar, as_value
 from inductor.lowering.rules import at_least, rule, where
 
 
@@ -65,7 +65,7 @@ class _Layer:
 
     def given(self, x: ir.Ref, *p: E.IntLike) -> Scalar:
         """An element of an input of the layer."""
-        return Scalar(cast_value(self.b.load(x, p), self.dtype))
+        return Scalar(ir.cast(self.b.load(x, p), self.dtype))
 
     def old(self, m: _Memory, first: ir.Ref, time: _Time, p: Point) -> Scalar:
         """The state before a step: an element of `m`, or of `first` if no step is before."""
@@ -199,7 +199,7 @@ def _lstm_backward(b: Builder, specs: Sequence[TensorSpec], gy: ir.Ref, gcs: ir.
         def before(p: Point) -> Scalar:
             if time.before is None:
                 return layer.given(c, *p)
-            then = cast_value(b.load(cs, (time.before, *p), time.has_before), layer.dtype)
+            then = ir.cast(b.load(cs, (time.before, *p), time.has_before), layer.dtype)
             return Scalar(then if time.has_before is None else where(time.has_before, then, layer.given(c, *p).value))
 
         def parts(p: Point) -> tuple[list[Any], Any]:
@@ -270,7 +270,7 @@ def _gru_backward(b: Builder, specs: Sequence[TensorSpec], gy: ir.Ref, gproducts
         def old(p: Point) -> Scalar:
             if time.before is None:
                 return layer.given(h, *p)
-            then = cast_value(b.load(y, (time.before, *p), time.has_before), layer.dtype)
+            then = ir.cast(b.load(y, (time.before, *p), time.has_before), layer.dtype)
             return Scalar(then if time.has_before is None else where(time.has_before, then, layer.given(h, *p).value))
 
         def parts(p: Point) -> tuple[list[Any], list[Any], Any]:

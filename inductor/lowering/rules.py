@@ -18,7 +18,7 @@ from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, plain
 from inductor.lowering.builder import Builder, Point, layout_of
-from inductor.lowering.protocol import cast_value, number
+from inductor.lowering.protocol import number
 
 Rule = Callable[..., ir.Ref | tuple[ir.Ref, ...] | None]
 RULES: Final[dict[str, Rule]] = {}
@@ -71,7 +71,7 @@ def _arange(b: Builder, spec: TensorSpec, start: Any, end: Any, step: Any, dtype
     def at(p: Point) -> ir.Value:
         if isinstance(start, int | E.Expr) and isinstance(step, int | E.Expr):
             return ir.index(E.add(E.mul(p[0], step), start))
-        i = cast_value(ir.index(p[0]), dtypes.float64)
+        i = ir.cast(ir.index(p[0]), dtypes.float64)
         scaled = ir.make_op("mul", (i, number(step, dtypes.float64)), dtypes.float64)
         return ir.make_op("add", (number(start, dtypes.float64), scaled), dtypes.float64)
 
@@ -91,7 +91,7 @@ def _cat(b: Builder, spec: TensorSpec, tensors: Any, dim: int) -> ir.Ref:
             here = [*p[:d], 0 if t.shape[d] == 1 else E.add(p[d], -start), *p[d + 1 :]]
             inside = all_of(at_least(p[d], start) if start != 0 else None,
                           less(p[d], start + t.shape[d]) if result is not None else None)  # fmt: skip
-            value = cast_value(b.load(t, here, inside if len(parts) > 1 else None), spec.dtype)
+            value = ir.cast(b.load(t, here, inside if len(parts) > 1 else None), spec.dtype)
             result = value if result is None else where(less(p[d], start + t.shape[d]), value, result)
         assert result is not None
         return result
@@ -126,8 +126,8 @@ def _slice_scatter(b: Builder, spec: TensorSpec, x: ir.Ref, src: ir.Ref, dim: in
         inside = all_of(at_least(p[d], low) if low != 0 else None, None if to_end else less(p[d], high),
                       _on_step(p[d], low, step))  # fmt: skip
         at_src = [*p[:d], 0 if src.shape[d] == 1 else E.floordiv(E.add(p[d], -low), step), *p[d + 1 :]]
-        value = cast_value(b.load(src, at_src, inside), spec.dtype)
-        return value if inside is None else where(inside, value, cast_value(b.load(x, p), spec.dtype))
+        value = ir.cast(b.load(src, at_src, inside), spec.dtype)
+        return value if inside is None else where(inside, value, ir.cast(b.load(x, p), spec.dtype))
 
     return b.pointwise(layout_of(spec), at)
 
@@ -146,8 +146,8 @@ def _select_scatter(b: Builder, spec: TensorSpec, x: ir.Ref, src: ir.Ref, dim: i
 
     def at(p: Point) -> ir.Value:
         inside = ir.make_op("eq", (ir.index(p[d]), ir.index(at_index)), dtypes.bool_)
-        value = cast_value(b.load(src, [*p[:d], *p[d + 1 :]], inside), spec.dtype)
-        return where(inside, value, cast_value(b.load(x, p), spec.dtype))
+        value = ir.cast(b.load(src, [*p[:d], *p[d + 1 :]], inside), spec.dtype)
+        return where(inside, value, ir.cast(b.load(x, p), spec.dtype))
 
     return b.pointwise(layout_of(spec), at)
 
@@ -188,7 +188,7 @@ def _running(kind: str) -> Rule:
         for k, i in enumerate(others):
             point[i] = ir.axis(k, spec.shape[i])
         point[d] = 0 if spec.shape[d] == 1 else ir.reduced_axis(0, spec.shape[d])
-        value = cast_value(b.load(x, point), spec.dtype)
+        value = ir.cast(b.load(x, point), spec.dtype)
         made = b.define(layout, ir.Scan(tuple(spec.shape[i] for i in others), spec.shape[d], kind, value))
         return made if layout.strides == layout_of(spec).strides else b.copy(made, layout_of(spec))
 

@@ -546,7 +546,7 @@ static int run_on_device(Call *call)
     void *before;
     if (device_enter(g, &before) < 0)
         return -1;
-    int failed = align_inputs(call) < 0;
+    int failed = g->device->has_launches && align_inputs(call) < 0;
     if (!failed)
         failed = (g->device->is_recordable ? run_recorded(call) : run_steps(call)) < 0 || return_moved(call) < 0;
     device_leave(g, before);

@@ -15,8 +15,8 @@ from typing import Final
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.definitions import producer_at
-from inductor.ir.inline import FUSION, Refusal
 from inductor.ir.values import at_point, replace_loads
+from inductor.plan.schedule import FUSION, Refusal
 
 WIDEST: Final = 256  # most columns of a row of queries, keys or values: the tiles of a block must stay in the nearest caches
 LIMIT: Final = 80  # most operations of a score or weight

@@ -16,6 +16,7 @@ from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, plain
+from inductor.ir.values import Renaming
 from inductor.loops.build import build, copy
 from inductor.loops.refusal import Refusal
 from inductor.loops.steps import Schedule
@@ -116,7 +117,7 @@ def copy_kernel(target: ir.Buffer, source: ir.Ref) -> Scheduled:
     """The loops that store the elements of `source` into `target`."""
     names = _Canonical()
     (member,) = names.members([replace(target, definition=None)])
-    return names.scheduled(*_copy(member, replace(source, buffer=names.name(source.buffer))))
+    return names.scheduled(*_copy(member, replace(source, buffer=names.read(source.buffer))))
 
 
 Dtypes = tuple[tuple[str, dtype], ...]
@@ -162,24 +163,14 @@ class _Canonical:
     """Canonical names. of: by name in the program."""
 
     def __init__(self) -> None:
-        self.of: dict[str, str] = {}
-        self._reads = 0
-        self._bound: dict[E.Expr, E.IntLike] = {}
-        self._done: dict[ir.Value, ir.Value] = {}
+        self._renaming = Renaming()
+        self.of = self._renaming.buffers
 
     def members(self, buffers: Sequence[ir.Buffer]) -> tuple[ir.Buffer, ...]:
         """The buffers that a kernel computes, without their origin."""
         for k, b in enumerate(buffers):
             self.of[b.name] = f"b{k}"
         return tuple([ir.Buffer(self.of[b.name], b.layout, self._definition(b.definition)) for b in buffers])
-
-    def name(self, buffer: str) -> str:
-        """The name of a buffer, which is read if it has no name yet."""
-        found = self.of.get(buffer)
-        if found is None:
-            found = self.of[buffer] = f"m{self._reads}"
-            self._reads += 1
-        return found
 
     def dtypes(self, program: Mapping[str, dtype]) -> Dtypes:
         """The dtypes of all named buffers."""
@@ -188,12 +179,17 @@ class _Canonical:
     def scheduled(self, kernel: Kernel, steps: Schedule) -> Scheduled:
         return Scheduled(kernel, steps, {name: buffer for buffer, name in self.of.items()})
 
+    def read(self, buffer: str) -> str:
+        """The name of a buffer that is copied."""
+        return self._renaming.buffer(buffer)
+
     def _definition(self, d: ir.Definition | None) -> ir.Definition | None:
+        new = self._renaming
         if isinstance(d, ir.Scatter):
-            bound = self._bindings(d.indirect)
-            index = E.substitute(d.index, self._bound)
-            return ir.Scatter(d.ranges, self.name(d.target), index, bound, self._value(d.value), d.mode)
-        return None if d is None else ir.with_value(d, self._value)
+            bound = tuple([(new.symbol(s), new.value(v)) for s, v in d.indirect])
+            index = E.substitute(d.index, new.symbols)
+            return ir.Scatter(d.ranges, new.buffer(d.target), index, bound, new.value(d.value), d.mode)
+        return None if d is None else ir.with_value(d, new.value)
 
     def recurrence(self, d: ir.Recurrence) -> ir.Recurrence:
         """A recurrence whose results have names already. It is named by its first result."""
@@ -203,35 +199,10 @@ class _Canonical:
         def steps(of: tuple[ir.Step, ...]) -> tuple[ir.Step, ...]:
             found = []
             for s in of:
-                made = ir.with_value(s.definition, lambda v: self._value(ir.at_point(v, moved)))
+                made = ir.with_value(s.definition, lambda v: self._renaming.value(ir.at_point(v, moved)))
                 assert isinstance(made, ir.Pointwise | ir.Contraction)
                 found.append(ir.Step(self.of[s.buffer], E.substitute(s.position, moved), made))
             return tuple(found)
 
         results = tuple(self.of[n] for n in d.results)
         return ir.Recurrence(d.length, time, steps(d.first), steps(d.rest), results[0], results)
-
-    def _bindings(self, indirect: tuple[tuple[E.Sym, ir.Value], ...]) -> tuple[tuple[E.Sym, ir.Value], ...]:
-        return tuple([(self._symbol(s), self._value(v)) for s, v in indirect])
-
-    def _symbol(self, s: E.Sym) -> E.Sym:
-        found = self._bound.get(s)
-        if found is None:
-            found = self._bound[s] = E.sym(f"s{len(self._bound)}", s.lo, s.hi, s.multiple, s.below)
-        assert isinstance(found, E.Sym)
-        return found
-
-    def _value(self, root: ir.Value) -> ir.Value:
-        done = self._done
-        for v in ir.walk([root]):
-            if v in done:
-                continue
-            if isinstance(v, ir.Load):
-                bound = tuple([(self._symbol(s), done[x]) for s, x in v.indirect])
-                at = E.substitute(v.index, self._bound) if bound else v.index
-                done[v] = ir.load(self.name(v.buffer), at, v.dtype, None if v.mask is None else done[v.mask], bound)
-            elif isinstance(v, ir.Op):
-                done[v] = ir.make_op(v.name, tuple([done[a] for a in v.args]), v.dtype)
-            else:
-                done[v] = v
-        return done[root]

@@ -1,4 +1,4 @@
-"""A CUDA device for the tests of this folder: a GPU where there is one, else the emulated device in a process of its own."""
+"""A CUDA device for the tests of this folder: a GPU if one is found, else the emulated device in a separate process."""
 from __future__ import annotations
 
 import os

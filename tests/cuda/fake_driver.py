@@ -1,4 +1,4 @@
-"""Graphs of launches against a driver that runs nothing (fake_driver.c), in a process of its own: `python -m tests.cuda.fake_driver NAME`.
+"""Graphs of launches against a driver that runs nothing (fake_driver.c), in a separate process: `python -m tests.cuda.fake_driver NAME`.
 
 The driver is chosen once in a process. Each scenario prints nothing, or raises.
 """
@@ -62,21 +62,18 @@ def tensor(*shape: int, at: int = 0) -> torch.Tensor:
 
 
 def layout(*shape: Any) -> tuple[Any, ...]:
-    strides: list[Any] = []
-    for k in range(len(shape)):
-        strides.append(int(np.prod(shape[k + 1 :])))
-    return FLOAT, tuple(shape), tuple(strides), 0
+    return FLOAT, tuple(shape), tuple(int(np.prod(shape[k + 1 :])) for k in range(len(shape))), 0
 
 
 def graph(steps: Any, inputs: Any, **rest: Any) -> CompiledGraph:
     """A graph with one output of 64 bytes."""
     allocations = rest.pop("allocations", (64,))
     checks_at = rest.pop("checks_at", 0)
-    given: dict[str, Any] = dict(
-        name="g", library=None, inputs=inputs, allocations=allocations, constants=(), packs=(), steps=steps,
-        outputs=((0, 0, 0, layout(16)),), written=(), arena_bytes=0, single=True, keep=False, checks=(), symbols=(), n_sizes=0,
-        derive=0, device=(0, storage, lambda: 5, checks_at, None),
-    )  # fmt: skip
+    given: dict[str, Any] = {
+        "name": "g", "library": None, "inputs": inputs, "allocations": allocations, "constants": (), "packs": (), "steps": steps,
+        "outputs": ((0, 0, 0, layout(16)),), "written": (), "arena_bytes": 0, "single": True, "keep": False, "checks": (),
+        "symbols": (), "n_sizes": 0, "derive": 0, "device": (0, storage, lambda: 5, checks_at, None),
+    }  # fmt: skip
     return CompiledGraph(**given | rest)
 
 
@@ -160,7 +157,7 @@ def errors_name_the_step(d: Driver) -> None:
     _, f = kernel()
     g = graph((launch(f, (0, 0)),), (layout(16),))
     d.library.fake_fail_next(2)
-    with pytest.raises(RuntimeError, match="launching a kernel.*CUDA_ERROR_OUT_OF_MEMORY"):
+    with pytest.raises(RuntimeError, match=r"launching a kernel.*CUDA_ERROR_OUT_OF_MEMORY"):
         g(tensor(16))
     g(tensor(16))  # the graph can still be called
     with pytest.raises(RuntimeError, match="device type"):

@@ -27,7 +27,7 @@ def failures(names: list[str], until: float, done: list[str], half: bool) -> Ite
                 check.run()
                 eager.cuda.synchronize()
                 yield check, None
-            except Exception as error:  # noqa: BLE001 - the report lists whatever went wrong
+            except Exception as error:  # noqa: BLE001 - the report lists every error
                 yield check, error
         done.append(name)
 

@@ -46,7 +46,7 @@ def test_cupy_has_every_name_with_the_same_parameters(ours: Any, theirs: Any, na
     assert [(p.name, p.kind) for p in found.values()] == [(p.name, p.kind) for p in allowed.values()]
 
 
-def test_loops_stand_in_cupys_order() -> None:
+def test_loops_have_cupys_order() -> None:
     for name, ufunc in vars(OURS).items():
         if isinstance(ufunc, Ufunc):
             theirs = getattr(cupy, name).types

@@ -1,6 +1,6 @@
 """Every op of the table on CUDA against the CPU: values, gradients, in-place forms, out=, half precision.
 
-The checks are those of `tests.cuda.report`, which runs here as a process: on the emulated device, and on a GPU where there is one.
+`tests.cuda.report` runs the checks in a separate process: on the emulated device, and on a GPU if one is found.
 """
 from __future__ import annotations
 

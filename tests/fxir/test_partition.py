@@ -10,7 +10,7 @@ import pytest
 import eager
 from fxir.autodiff.partition import partition
 from fxir.base.maxflow import INFINITE, FlowNetwork
-from fxir.base.options import CompileOptions, GraphKind
+from fxir.base.options import GraphKind
 from fxir.ir.verifier import verify
 from fxir.region import aot
 from fxir.region.aot import interpret
@@ -19,7 +19,7 @@ from tests.fxir.helpers import assert_same_tensors, capture, fakes_of
 
 def joint_of(fn, *tensors):
     program = aot._trace(capture(fn, len(tensors)), fakes_of(tensors), aot.DEFAULT)
-    return aot._joint(program, CompileOptions())[0]
+    return aot._joint(program)[0]
 
 
 def both(fn, *tensors):

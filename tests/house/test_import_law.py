@@ -31,6 +31,7 @@ BY_NAME = {
     # optional packages and backends
     ("eager.cuda.backend", "'cupy'"): "the gpu extra",
     ("eager.cuda.backend", "'cupyx.scipy.special'"): "the gpu extra",
+    ("eager.cuda.backend", "'cupyx'"): "the gpu extra",
     ("inductor.runtime.triton_source", "'triton'"): "the gpu extra",
     ("inductor.runtime.interpreter", "'triton.language'"): "the gpu extra",
     ("inductor.runtime.interpreter", "'triton.language.extra.libdevice'"): "the gpu extra",

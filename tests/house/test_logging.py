@@ -12,6 +12,7 @@ import pytest
 
 from eager.base import logs
 from eager.base.logs import FrameId
+from fxir.base.compilation import compiling
 
 ROOT = Path(__file__).resolve().parents[2]
 REQUIRED = [
@@ -78,7 +79,7 @@ def test_set_logs_replaces_the_earlier_choice() -> None:
 def test_each_line_carries_the_frame_id_and_the_name(capsys: pytest.CaptureFixture[str]) -> None:
     logs.set_logs(graph_breaks=True)
     log = logs.artifact("graph_breaks")
-    with logs.frame(FrameId(3, 1)):
+    with compiling(FrameId(3, 1)):
         log.log("first\nsecond")
         log.log("third", frame_id=FrameId(4, 0, 2))
     log.log("fourth")

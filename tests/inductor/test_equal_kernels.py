@@ -15,8 +15,8 @@ from eager.base.spec import fake_like
 from eager.nn import functional as F
 from fxir.expr import rules as E
 from fxir.trace.trace import trace
-from inductor.cpp.kernel import Place
 from inductor.cpp.loops import print_kernel
+from inductor.cpp.units import Place
 from inductor.ir import definitions as ir
 from inductor.loops.interpret import interpret
 from inductor.lowering import lower

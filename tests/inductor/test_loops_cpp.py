@@ -13,10 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inductor.base.toolchain import build, toolchain
-from inductor.cpp.kernel import Place
 from inductor.cpp.loops import print_kernel
 from inductor.cpp.prelude import prelude
-from inductor.cpp.units import NAME, arguments, declared, operations_called
+from inductor.cpp.units import NAME, Place, arguments, declared, operations_called
 from inductor.cpp.vector_math import forms_used
 from inductor.loops.interpret import interpret
 from inductor.loops.steps import to_text

@@ -23,6 +23,9 @@ class Case(NamedTuple):
     dtype: Any
 
 
+DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+
+
 def _case(seed: int) -> Case:
     pick = random.Random(seed)
     dims = pick.choice((1, 2, 2))
@@ -30,7 +33,7 @@ def _case(seed: int) -> Case:
     dilation = tuple(pick.choice((1, 1, 2)) for _ in range(dims))
     size = tuple(d * (k - 1) + pick.randint(1, 9) for k, d in zip(kernel, dilation, strict=True))
     return Case(size, kernel, tuple(pick.choice((1, 2, 3)) for _ in range(dims)), tuple(pick.randint(0, k // 2) for k in kernel), dilation,
-                pick.random() < 0.4, pick.random() < 0.5, pick.choice((torch.float32, torch.float64)))  # fmt: skip
+                pick.random() < 0.4, pick.random() < 0.5, pick.choice(DTYPES))  # fmt: skip
 
 
 CASES = [_case(seed) for seed in range(24)]

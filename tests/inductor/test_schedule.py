@@ -11,10 +11,9 @@ from eager.nn import functional as F
 from fxir.base.options import CompileOptions, GraphKind
 from fxir.trace.trace import trace
 from inductor.driver.backend import compile_graph
-from inductor.ir.inline import Refusal
 from inductor.lowering import lower
 from inductor.plan.memory import ALIGNMENT, Lifetime, plan_arena
-from inductor.plan.schedule import Nest, schedule
+from inductor.plan.schedule import Nest, Refusal, schedule
 
 
 def _schedule(fn, *inputs):

@@ -91,3 +91,8 @@ def test_the_comparison_reports_each_kind_of_difference() -> None:
     assert difference(error, tensor) and difference(tensor, error) and difference([tensor], tensor)
     assert difference({**error, "error": ["ValueError", "Exception"]}, error)
     assert difference(error, {**error, "error": ["LookupError", "Exception"]}) is None  # a subclass of the expected class
+
+
+def test_the_direction_of_a_complex_number_without_dims() -> None:
+    assert eager.sgn(eager.tensor(3 + 4j)).item() == pytest.approx(0.6 + 0.8j)
+    assert eager.sgn(eager.tensor(0j)).item() == 0

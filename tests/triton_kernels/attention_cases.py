@@ -37,7 +37,7 @@ CASES: Final = {
     "causal, more keys than queries": Case((1, 1), (19, 40, 16, 16), True, "", (32, 16)),
     "causal, whole blocks": Case((1, 1), (64, 64, 16, 16), True, "", (16, 32)),
     "fewer heads of keys": Case((4, 2), (20, 20, 16, 16), True),
-    "columns beside powers of two": Case((1, 1), (20, 20, 24, 17)),
+    "columns that are not a power of two": Case((1, 1), (20, 20, 24, 17)),
     "bool mask": Case((2, 2), (20, 35, 16, 16), False, "bool"),
     "float mask": Case((1, 1), (20, 35, 16, 16), False, "float"),
 }

@@ -20,7 +20,7 @@ from dynamo.values.sequences import TupleValue
 def raise_varargs(frame: Frame, ins: Instruction) -> None:
     cap = frame.cap
     if ins.arg == 0:
-        current = cap.exceptions.handled
+        current = cap.frames.handled
         if current is None:
             cap.raise_(RuntimeError, "No active exception to reraise")
         raise Raised(current)
@@ -45,16 +45,16 @@ def reraise(frame: Frame, ins: Instruction) -> None:
 @op("PUSH_EXC_INFO")
 def push_exc_info(frame: Frame, ins: Instruction) -> None:
     exception = frame.pop()
-    before = frame.cap.exceptions.handled
+    before = frame.cap.frames.handled
     frame.push(NONE if before is None else before)
     frame.push(exception)
-    frame.cap.exceptions.handled = exception
+    frame.cap.frames.handled = exception
 
 
 @op("POP_EXCEPT")
 def pop_except(frame: Frame, ins: Instruction) -> None:
     before = frame.pop()
-    frame.cap.exceptions.handled = None if isinstance(before, Constant) else before
+    frame.cap.frames.handled = None if isinstance(before, Constant) else before
 
 
 @op("CHECK_EXC_MATCH")

@@ -40,6 +40,9 @@ def cupy_module() -> types.ModuleType:
     return made
 
 
+errstate = library.errstate
+
+
 def special_module() -> types.ModuleType:
     """The namespace `cupyx.scipy.special` of the emulated device."""
     return library.special_module()

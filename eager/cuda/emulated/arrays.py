@@ -1,4 +1,4 @@
-"""Arrays of the emulated device: a class of their own over device memory, with CuPy's refusals.
+"""Arrays of the emulated device: a separate class over device memory, with CuPy's refusals.
 
 An array is a host array over the memory of a `MemoryPointer`. Every computation is a closure over such host arrays, which
 `launch` submits to the current stream. The shape and dtype of a result must be known at once: where no rule states them, the
@@ -17,7 +17,7 @@ SCALARS: Final = (bool, int, float, complex, np.generic)
 
 
 class ndarray:  # noqa: N801 - CuPy's name
-    """An array on the emulated device. memptr: a `MemoryPointer`; strides: bytes. Its methods are those of `methods`."""
+    """An array on the emulated device. memptr: a `MemoryPointer`; strides: bytes. `methods` adds the methods."""
 
     if TYPE_CHECKING:  # `methods` adds the rest
 
@@ -32,7 +32,7 @@ class ndarray:  # noqa: N801 - CuPy's name
         if strides is None:
             strides = tuple(s * d.itemsize for s in np.empty(shape, np.uint8, order).strides)  # type: ignore[call-overload]
         span = 0 if 0 in shape else d.itemsize + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
-        self.data = memptr if memptr is not None else memory.pool.malloc(span)
+        self.data = memptr if memptr is not None else memory.alloc(span)
         self._host: Any = np.ndarray(shape, d, memory.host_bytes(self.data, span), 0, strides) if span else np.empty(shape, d)
         self.base: Any = None
 
@@ -58,7 +58,7 @@ class ndarray:  # noqa: N801 - CuPy's name
         return target
 
     def set(self, arr: Any, stream: Any = None) -> None:
-        """Copy a host array into this one."""
+        """Copy a host array to the device."""
         if arr.dtype != self.dtype:
             raise TypeError(f"{arr.dtype} array cannot be set to {self.dtype} array")
         if arr.shape != self.shape:

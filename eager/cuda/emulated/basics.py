@@ -97,11 +97,13 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
         raise ValueError("Must provide both 'x' and 'y' or neither.")
     if x is None:
         return condition.nonzero()
-    if isinstance(condition, np.ndarray) or not all(isinstance(a, (ndarray, *SCALARS)) for a in (x, y)):
+    if not isinstance(condition, ndarray):
+        raise AttributeError(f"'{type(condition).__name__}' object has no attribute 'astype'")
+    if not all(isinstance(a, (ndarray, *SCALARS)) for a in (x, y)):
         raise TypeError(f"Unsupported type {type(condition)}")
     if BFLOAT16 in (getattr(x, "dtype", None), getattr(y, "dtype", None)) and not _same_dtype(x, y):
         raise TypeError("where: bfloat16 beside another dtype")
-    if isinstance(condition, ndarray) and condition.dtype != bool:
+    if condition.dtype != bool:
         condition = condition.astype(bool)
     return launch(_where, condition, x, y)
 

@@ -133,6 +133,9 @@ _NO_BFLOAT16: Final = frozenset("sort argsort partition argpartition lexsort uni
                                 "tensordot einsum inner vdot median".split())  # fmt: skip
 
 
+_NEED_ARRAYS: Final = frozenset(_REDUCTIONS.strip().splitlines())
+
+
 def signature_of(text: str) -> tuple[str, inspect.Signature]:
     """The name and the signature of one line."""
     name, rest = text.split("(", 1)
@@ -142,7 +145,7 @@ def signature_of(text: str) -> tuple[str, inspect.Signature]:
 
 
 def _bound(name: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Arguments for numpy's function: those that were given, in its terms."""
+    """The given arguments, positional and by name."""
     try:
         given = signature.bind(*args, **kwargs)
     except TypeError as error:
@@ -163,6 +166,10 @@ def _function(text: str, fn: Callable[..., Any]) -> tuple[str, Callable[..., Any
         if 0 <= at < len(kept):
             out, kept[at] = kept[at], None
         _check_arrays(name, kept)
+        if text in _NEED_ARRAYS and not isinstance(kept[0], ndarray):
+            raise TypeError(f"'a' must be a cupy.ndarray object, but got {type(kept[0])}")
+        if name in ("min", "amin") and out is not None:
+            raise TypeError("the minimum of CuPy 14.2 takes no `out`")
         return launch(fn, *kept, out=out, **{_RENAMED.get(name, {}).get(k, k): v for k, v in named.items()})
 
     call.__name__ = call.__qualname__ = name

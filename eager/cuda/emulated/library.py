@@ -1,13 +1,15 @@
 """`cupy.linalg`, `cupy.fft` and `cupyx.scipy.special` of the emulated device."""
 from __future__ import annotations
 
+import contextlib
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import numpy as np
 
 from eager import _native
+from eager.cuda.emulated import streams
 from eager.cuda.emulated.arrays import launch, ndarray
 from eager.cuda.emulated.functions import signature_of
 from eager.cuda.emulated.ufuncs import Ufunc
@@ -47,14 +49,29 @@ _SPECIAL: Final[dict[str, list[str]]] = {
 }  # fmt: skip
 
 
+_raising = [False]  # the setting of each open `errstate`, innermost last
+
+
+@contextlib.contextmanager
+def errstate(*, linalg: str) -> Iterator[None]:
+    """`cupyx.errstate` for linear algebra. linalg: "raise" or "ignore"."""
+    _raising.append(linalg == "raise")
+    try:
+        yield
+    finally:
+        _raising.pop()
+
+
 def _matrices(line: str) -> tuple[str, Callable[..., Any]]:
     name, signature = signature_of(line)
     fn = getattr(np.linalg, name)
 
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def run(*args: Any, raises: bool, **kwargs: Any) -> Any:
         try:
             return fn(*args, **kwargs)
         except np.linalg.LinAlgError:  # the device's libraries report failure in a status that CuPy ignores by default
+            if raises:
+                raise
             return _failed(fn, args, kwargs)
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -64,7 +81,10 @@ def _matrices(line: str) -> tuple[str, Callable[..., Any]]:
                 raise TypeError(f"Unsupported type {type(a)}")
             if a.dtype.char not in "fdFD":
                 raise TypeError(f"array type {a.dtype} is unsupported in linalg")
-        return launch(run, *bound.args, **bound.kwargs)
+        raises = _raising[-1]
+        if raises:
+            streams.get_current_stream().synchronize()  # the host reads the status
+        return launch(run, *bound.args, **bound.kwargs, raises=raises)
 
     call.__name__ = name
     call.__signature__ = signature  # type: ignore[attr-defined]
@@ -72,7 +92,7 @@ def _matrices(line: str) -> tuple[str, Callable[..., Any]]:
 
 
 def _failed(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Each matrix by itself; nan where there is no result."""
+    """Each matrix separately; nan for a matrix that has no result."""
     a = args[0]
     if a.ndim == 2:
         like = fn(np.eye(*a.shape, dtype=a.dtype), *args[1:], **kwargs)

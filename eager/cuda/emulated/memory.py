@@ -4,21 +4,24 @@ A block returns to its pool when the last pointer to it goes, and serves the nex
 """
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakValueDictionary
 
 import numpy as np
 
 from eager.cuda.emulated import streams
 from eager.cuda.emulated.errors import CUDARuntimeError, OutOfMemoryError
 
-DEVICE_BYTES = 8 << 30  # what the emulated device reports as its memory
+DEVICE_BYTES = 8 << 30  # the memory that the emulated device reports
 _GRANULE = 512  # bytes: CuPy's pool rounds requests up to it
 
 
 class UnownedMemory:
-    """Memory that somebody else owns. ptr: an address; owner: an object that keeps the memory alive."""
+    """Memory that `owner` owns. ptr: an address; owner: an object that keeps the memory alive."""
 
     def __init__(self, ptr: int, size: int, owner: object, device_id: int = -1) -> None:
         self.ptr, self.size, self._owner = int(ptr), int(size), owner
@@ -40,6 +43,7 @@ class MemoryPointer:
     """A place in a memory. Adding bytes gives another place."""
 
     def __init__(self, mem: Any, offset: int) -> None:
+        assert mem.ptr > 0 or offset == 0  # as CuPy has it
         self.mem = mem
         self.ptr = mem.ptr + offset
 
@@ -52,6 +56,14 @@ class MemoryPointer:
 
     def __add__(self, offset: int) -> MemoryPointer:
         return MemoryPointer(self.mem, self.ptr - self.mem.ptr + offset)
+
+    def copy_from_host_async(self, mem: Any, size: int, stream: Any = None) -> None:
+        """Copy bytes from the host in the order of the stream: pageable memory is read now, page-locked memory then."""
+        address = int(mem.value or 0) if isinstance(mem, ctypes.c_void_p) else int(mem)
+        source = np.ctypeslib.as_array((ctypes.c_ubyte * size).from_address(address))
+        kept = source if pinned_pool.holds(address) else source.copy()
+        to = host_bytes(self, size)
+        (stream or streams.get_current_stream()).enqueue(lambda: np.copyto(to, kept))
 
     def copy_from_device_async(self, src: MemoryPointer, size: int, stream: Any = None) -> None:
         """Copy bytes within the device, in the order of the stream."""
@@ -92,11 +104,11 @@ class MemoryPool:
 
     def _new(self, size: int) -> Any:
         limit = self._limit or DEVICE_BYTES
-        if self._total + size > limit:
+        if self._total + size > limit and not streams.is_capturing_globally():
             self.free_all_blocks()
         if self._total + size > limit:
             raise OutOfMemoryError(size, self._total, self._limit)
-        if streams.is_capturing_globally():
+        if streams.forbids_allocation():
             streams.invalidate_captures()
             raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported", "operation not permitted when stream is capturing: cudaMalloc")
         self._total += size
@@ -121,7 +133,7 @@ class MemoryPool:
         return sum(map(len, self._free.values()))
 
     def free_all_blocks(self, stream: Any = None) -> None:
-        """Return the blocks that nobody uses to the system. Work that is queued on them ends first: `cudaFree` waits for it."""
+        """Return the free blocks to the system. Work that is queued on them ends first: `cudaFree` waits for it."""
         if self._free:
             streams.synchronize_device()
         self._total -= sum(size * len(blocks) for size, blocks in self._free.items())
@@ -138,33 +150,30 @@ class MemoryPool:
 
 
 class PinnedMemoryPointer:
-    """Page-locked host memory; supports the buffer protocol through `mem`."""
+    """Page-locked host memory. Its instances are also arrays of bytes, so that they support the buffer protocol."""
 
-    def __init__(self, size: int) -> None:
-        self._bytes = np.empty(max(1, size), np.uint8)
-        self.ptr = int(self._bytes.ctypes.data)
+    @property
+    def ptr(self) -> int:
+        return ctypes.addressof(self)  # type: ignore[arg-type]
 
     def size(self) -> int:
-        return int(self._bytes.nbytes)
-
-    def __buffer__(self, flags: int) -> memoryview:
-        return self._bytes.data
+        return ctypes.sizeof(self)  # type: ignore[arg-type]
 
 
 class PinnedMemoryPool:
     """The pool of page-locked host memory."""
 
     def __init__(self) -> None:
-        self._blocks: WeakSet[PinnedMemoryPointer] = WeakSet()
+        self._blocks: WeakValueDictionary[int, PinnedMemoryPointer] = WeakValueDictionary()  # by address
 
     def malloc(self, size: int) -> PinnedMemoryPointer:
-        made = PinnedMemoryPointer(size)
-        self._blocks.add(made)
+        made: PinnedMemoryPointer = type("PinnedMemoryPointer", (PinnedMemoryPointer, ctypes.c_ubyte * max(1, size)), {})()
+        self._blocks[made.ptr] = made
         return made
 
     def holds(self, address: int) -> bool:
         """Whether an address lies in page-locked memory."""
-        return any(b.ptr <= address < b.ptr + b.size() for b in self._blocks)
+        return any(b.ptr <= address < b.ptr + b.size() for b in self._blocks.values())
 
     def free_all_blocks(self) -> None:
         """Nothing is kept."""
@@ -174,4 +183,23 @@ class PinnedMemoryPool:
 
 
 pool = MemoryPool()
+_local = threading.local()
+
+
+def alloc(size: int) -> MemoryPointer:
+    """Memory from the allocator of the thread, by default the pool."""
+    return getattr(_local, "allocator", pool.malloc)(size)  # type: ignore[no-any-return]
+
+
+@contextlib.contextmanager
+def using_allocator(allocator: Callable[[int], MemoryPointer] | None = None) -> Iterator[None]:
+    """Allocate through `allocator` within the block, in this thread."""
+    before = getattr(_local, "allocator", pool.malloc)
+    _local.allocator = allocator or pool.malloc
+    try:
+        yield
+    finally:
+        _local.allocator = before
+
+
 pinned_pool = PinnedMemoryPool()

@@ -56,10 +56,10 @@ def _getitem(self: ndarray, index: Any) -> ndarray:
 
 
 def _setitem(self: ndarray, index: Any, value: Any) -> None:
-    if isinstance(value, np.ndarray) and value.ndim:
-        raise TypeError(f"Unsupported type {type(value)}")
-    if isinstance(value, list):
-        value = basics.array(value)
+    if isinstance(value, (np.ndarray, list, tuple)):
+        if np.size(value) != 1:
+            raise ValueError("non-scalar numpy.ndarray cannot be used for fill")
+        value = np.asarray(value).reshape(()).item()
     target, source, shape = self._host, as_host(value), self.shape
     parts = (index if isinstance(index, tuple) else (index,)) if _is_basic(index) else _checked(index)
 

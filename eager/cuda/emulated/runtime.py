@@ -92,7 +92,8 @@ def cuda_module() -> types.ModuleType:
                           UnownedMemory=memory.UnownedMemory)  # fmt: skip
     made.__dict__.update(
         runtime=_runtime(), memory=inner, Device=Device, Stream=streams.Stream, Event=streams.Event, Graph=streams.Graph,
-        get_current_stream=streams.get_current_stream, get_elapsed_time=streams.get_elapsed_time, alloc=memory.pool.malloc,
+        get_current_stream=streams.get_current_stream, get_elapsed_time=streams.get_elapsed_time, alloc=memory.alloc,
+        using_allocator=memory.using_allocator,
         UnownedMemory=memory.UnownedMemory, MemoryPointer=memory.MemoryPointer, MemoryPool=memory.MemoryPool,
         alloc_pinned_memory=memory.pinned_pool.malloc, PinnedMemoryPointer=memory.PinnedMemoryPointer, is_available=lambda: True,
     )  # fmt: skip

@@ -1,7 +1,7 @@
 """Streams, events and graphs of the emulated device: closures in queues.
 
 Work on the default stream runs when it is submitted, after the work of blocking streams. Work on any other stream waits in
-its queue until somebody waits for it: a program that does not synchronise where it must reads old values. An exception in
+its queue until the host waits for it: a program that does not synchronise where it must reads old values. An exception in
 queued work is an asynchronous error: it appears at the next synchronisation.
 """
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Final
 from eager.cuda.emulated.errors import CUDARuntimeError
 
 Work = Callable[[], object]
+RELAXED: Final = 2  # the mode of a capture that allows allocations
 _PROHIBITED: Final = "operation not permitted when stream is capturing"
 
 _all: list[Stream] = []  # every stream but the default one, which may have work
@@ -51,6 +52,7 @@ class Stream:
         self._queue: deque[Work] = deque()
         self._done = 0  # pieces of work that ran
         self._recording: list[Work] | None = None
+        self._is_strict = False  # the capture prohibits allocations of the device
         self._broken = False  # something prohibited happened during the capture
         self._is_default = null
         self.ptr = 0 if self._is_default else Stream._next
@@ -113,13 +115,13 @@ class Stream:
     def is_capturing(self) -> bool:
         return self._recording is not None
 
-    def begin_capture(self, mode: Any = None) -> None:
-        """Record further work into a graph. Raises: CUDARuntimeError on the default stream."""
+    def begin_capture(self, mode: int | None = None) -> None:
+        """Record further work into a graph. mode: RELAXED by default. Raises: CUDARuntimeError on the default stream."""
         if self._is_default:
             raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported", f"{_PROHIBITED}: the legacy stream")
         if self._recording is not None:
             raise CUDARuntimeError("cudaErrorIllegalState", "the operation cannot be performed in the present state")
-        self._recording, self._broken = [], False
+        self._recording, self._broken, self._is_strict = [], False, mode not in (None, RELAXED)
 
     def end_capture(self) -> Graph:
         """The graph. Raises: CUDARuntimeError without a capture, or if the capture was made invalid."""
@@ -189,6 +191,11 @@ def synchronize_device() -> None:
 def is_capturing_globally() -> bool:
     """Whether any stream is being captured."""
     return any(stream._recording is not None for stream in _all)
+
+
+def forbids_allocation() -> bool:
+    """Whether a capture is under way in a mode that forbids `cudaMalloc`."""
+    return any(stream._recording is not None and stream._is_strict for stream in _all)
 
 
 def invalidate_captures() -> None:

@@ -1,26 +1,32 @@
-"""Simplification: canonical form, common subexpressions and constants.
+"""Simplification: canonical form, common subexpressions and constants, and the order in which passes run.
 
 `canonicalise` removes calls without effect, and joins views of views. Only rewrites that keep every bit are done: `x + 0` stays (it
 turns -0.0 into 0.0), `x * 1` is removed. The rules are in `RULES`, by op name; each returns the replacement of a call, or None. `cse`
-joins equal calls. `constant_fold` computes calls on tensors that the trace created at compile time.
+joins equal calls. `constant_fold` computes calls on tensors that the trace created at compile time. `run_passes` runs these on every
+graph; `run_optional` runs the passes that only some backends request.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple
 
 from eager._tensor.tensor import Tensor
 from eager.autograd.grad_mode import no_grad
+from eager.base.logs import artifact
 from eager.base.spec import spec_of
 from eager.optable.registry import Kind
 from eager.optable.table import OPS, Op
 from fxir.ir.graph import FRESH, Graph, emit, physical_root, same_layout, spec
+from fxir.ir.graph_module import GraphModule
 from fxir.ir.node import Node, map_nodes, walk_nodes
+from fxir.ir.verifier import verify
 from fxir.symbols.shapes import symbols_in
 
 Rule = Callable[[Graph, Node], Node | None]
+Pass = Callable[[Graph], int]
+_LOG: Final = artifact("graph_passes")
 
 
 def canonicalise(graph: Graph) -> int:
@@ -231,3 +237,47 @@ def _foldable(node: Node) -> bool:
     fresh = all(n.op == "get_attr" and str(n.target).startswith(FRESH) for n in inputs)
     # An output must be new memory in every call.
     return bool(inputs) and fresh and not symbols_in(node.args) and not any(u.op == "output" for u in node.users)
+
+
+# -- the order of passes ---------------------------------------------------------------------------------------------
+
+
+class Optional(NamedTuple):
+    """A pass that only some backends request. ops: a graph that calls none of these ops does not change."""
+
+    run: Pass
+    ops: frozenset[str]
+
+
+def dce(graph: Graph) -> int:
+    """Erase nodes that no output needs. Effects (`rng_state`) stay: the generator must advance as in eager."""
+    return graph.eliminate_dead_code()
+
+
+PIPELINE: Final[tuple[Pass, ...]] = (dce, canonicalise, cse, constant_fold, canonicalise, dce)
+
+
+def run_passes(graph: Graph, pipeline: tuple[Pass, ...] = PIPELINE, *, check: bool = False) -> Graph:
+    """Run every pass in order. check: verify the graph after each. Returns `graph`."""
+    for step in pipeline:
+        step(graph)
+        if check:
+            verify(graph)
+    return graph
+
+
+def run_optional(graph: Graph, steps: Iterable[Optional], *, check: bool = False) -> None:
+    """Run passes on a whole graph, after the pipeline, in this order. check: verify the graph after each change."""
+    called = {n.target.name for n in graph.in_order() if isinstance(n.target, Op)}
+    for step in steps:
+        before = _text(graph) if _LOG.enabled else ""
+        changes = 0 if step.ops.isdisjoint(called) else step.run(graph)
+        if changes and check:
+            verify(graph)
+        if _LOG.enabled:
+            texts = f"\nbefore:\n{before}\nafter:\n{_text(graph)}" if changes else ""
+            _LOG.log(f"{step.run.__name__}: {changes} changes{texts}")
+
+
+def _text(graph: Graph) -> str:
+    return GraphModule(graph.root, graph).readable()

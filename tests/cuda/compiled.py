@@ -1,0 +1,171 @@
+"""Compiled programs on the CUDA device at hand, each against the CPU: `python -m tests.cuda.compiled NAME`.
+
+Run by `test_compiled.py` where CUDA is emulated; on a machine with a GPU the same scenarios run on it. Each prints nothing, or raises.
+"""
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import eager as torch
+from eager import nn
+from eager.base import settings
+from eager.nn import functional as F
+from tests.triton_kernels.graphs import GRAPHS
+
+MODES = ("default", "reduce-overhead", "max-autotune")
+
+
+def close(found: Any, wanted: Any, tolerance: float = 1e-4) -> None:
+    assert found.device.type == "cuda" and found.dtype is wanted.dtype and found.stride() == wanted.stride()
+    np.testing.assert_allclose(found.detach().cpu().double().numpy(), wanted.detach().double().numpy(), rtol=tolerance, atol=tolerance)
+
+
+def small_graphs() -> None:
+    """Every kind of kernel: pointwise, reductions, scans, gathers, scatters, products."""
+    for name, (fn, make, _) in GRAPHS.items():
+        given = make()
+        found = torch.compile(fn, fullgraph=True)(*(x.cuda() for x in given))
+        for a, b in zip(found, fn(*given), strict=True):
+            close(a, b, 2e-2 if b.dtype.itemsize == 2 else 1e-4)
+        del name
+
+
+def gradients_in_every_mode() -> None:
+    def f(x: Any, w: Any) -> Any:
+        return F.gelu(F.layer_norm(x, (24,)) @ w).softmax(-1)
+
+    x, w, g = torch.randn(6, 24), torch.randn(24, 10), torch.randn(6, 10)
+    wanted = [t.clone().requires_grad_() for t in (x, w)]
+    y = f(*wanted)
+    y.backward(g)
+    for mode in MODES:
+        given = [t.cuda().requires_grad_() for t in (x, w)]
+        compiled = torch.compile(f, mode=mode, fullgraph=True)
+        for _ in range(3):  # the third call of reduce-overhead replays a recording
+            for t in given:
+                t.grad = None
+            found = compiled(*given)
+            found.backward(g.cuda())
+        close(found, y)
+        for a, b in zip(given, wanted, strict=True):
+            close(a.grad, b.grad)
+
+
+def attention_and_convolution() -> None:
+    q, k, v = (torch.randn(1, 2, 40, 16) for _ in range(3))
+    x, w = torch.randn(2, 4, 9, 9), torch.randn(8, 4, 3, 3)
+    attend = torch.compile(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True))
+    close(attend(q.cuda(), k.cuda(), v.cuda()), F.scaled_dot_product_attention(q, k, v, is_causal=True))
+    convolve = torch.compile(lambda x, w: F.max_pool2d(F.relu(F.conv2d(x, w, padding=1)), 2))
+    close(convolve(x.cuda(), w.cuda()), F.max_pool2d(F.relu(F.conv2d(x, w, padding=1)), 2))
+
+
+def training_gives_the_losses_of_the_cpu() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.LayerNorm(32), nn.Linear(32, 5))
+    x, y = torch.randn(12, 16), torch.randint(0, 5, (12,))
+
+    def losses(where: str, mode: str | None) -> list[float]:
+        net, given, classes = copy.deepcopy(model).to(where), x.to(where), y.to(where)
+        loss = lambda: F.cross_entropy(net(given), classes)  # noqa: E731 - compiled below
+        step = torch.compile(loss, mode=mode) if mode else loss
+        optimizer = torch.optim.AdamW(net.parameters(), 0.01)
+        found = []
+        for _ in range(4):
+            value = step()
+            optimizer.zero_grad()
+            value.backward()
+            optimizer.step()
+            found.append(float(value))
+        return found
+
+    wanted = losses("cpu", None)
+    for mode in (None, "default", "reduce-overhead"):
+        np.testing.assert_allclose(losses("cuda", mode), wanted, rtol=1e-4)
+
+
+def mixed_precision_with_a_scaler() -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4)).cuda()
+    scaler = torch.amp.GradScaler("cuda")
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    x, y = torch.randn(8, 16).cuda(), torch.randn(8, 4).cuda()
+    compiled, found = torch.compile(net), []
+    for _ in range(6):
+        optimizer.zero_grad()
+        with torch.autocast("cuda", torch.float16):
+            out = compiled(x)
+            loss = F.mse_loss(out, y)
+        assert out.dtype is torch.float16
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        found.append(float(loss))
+    assert found[-1] < 0.9 * found[0] and np.isfinite(found).all()
+
+
+def two_streams_with_pinned_prefetch() -> None:
+    batches = [torch.randn(32, 8) for _ in range(5)]
+    scale = torch.compile(lambda x: (x * 2 + 1).sum(0))
+    fetcher, found = torch.cuda.Stream(), []
+    for batch in batches:
+        with torch.cuda.stream(fetcher):
+            x = batch.pin_memory().to("cuda", non_blocking=True)
+            ready = fetcher.record_event()
+        torch.cuda.current_stream().wait_event(ready)
+        found.append(scale(x))
+    for a, b in zip(found, batches, strict=True):
+        close(a, (b * 2 + 1).sum(0))
+
+
+def one_graph_serves_every_size() -> None:
+    f = torch.compile(lambda x: torch.softmax(x * 2, -1).cumsum(0), dynamic=True)
+    for n in (4, 9, 30):
+        x = torch.randn(n, 12)
+        close(f(x.cuda()), torch.softmax(x * 2, -1).cumsum(0))
+
+
+def a_position_outside_is_an_error_at_the_next_synchronisation() -> None:
+    f = torch.compile(lambda w, i: w[i] * 2)
+    w = torch.randn(5, 3).cuda()
+    f(w, torch.tensor([0, 4]).cuda())
+    torch.cuda.synchronize()
+    f(w, torch.tensor([0, 9]).cuda())
+    with pytest.raises(IndexError, match="index 9 is out of bounds for dimension 0 with size 5"):
+        torch.cuda.synchronize()
+    torch.cuda.synchronize()
+
+
+def writes_reach_the_inputs() -> None:
+    f = torch.compile(lambda p, g: p.add_(g, alpha=-0.5).mul_(2))
+    p, g = torch.randn(30), torch.randn(30)
+    wanted = (p - 0.5 * g) * 2
+    memory = torch.zeros(40).cuda()
+    for start in (0, 3):  # a kernel reads 16 bytes at once: memory that begins elsewhere is copied
+        target = memory[start : start + 30]
+        target.copy_(p)
+        f(target, g.cuda())
+        close(target, wanted)
+
+
+def tensors_of_two_devices_fall_back_with_a_warning() -> None:
+    with settings.scope(capture_suppress_errors=False), pytest.raises(Exception, match=r"one device|same device"):
+        torch.compile(lambda x, y: x * 2 + y)(torch.randn(3).cuda(), torch.randn(3))
+
+
+SCENARIOS: tuple[Callable[[], None], ...] = (
+    small_graphs, gradients_in_every_mode, attention_and_convolution, training_gives_the_losses_of_the_cpu,
+    mixed_precision_with_a_scaler, two_streams_with_pinned_prefetch, one_graph_serves_every_size,
+    a_position_outside_is_an_error_at_the_next_synchronisation, writes_reach_the_inputs,
+    tensors_of_two_devices_fall_back_with_a_warning,
+)  # fmt: skip
+
+if __name__ == "__main__":
+    with settings.scope(capture_suppress_errors=False):
+        {s.__name__: s for s in SCENARIOS}[sys.argv[1]]()

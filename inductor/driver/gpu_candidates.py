@@ -31,7 +31,7 @@ _WIDER: Final = (
 )  # fmt: skip
 _POINTWISE: Final = ((1024, 8), (2048, 8), (2048, 4), (512, 4), (512, 2), (4096, 8), (4096, 16), (256, 2))  # elements, warps
 _ROWS: Final = (
-    (DEFAULT, 4), (DEFAULT, 2), (DEFAULT, 8), (DEFAULT, 16), (Choice(row=16384), 8), (Choice(row=16384), 16), (Choice(reduced=4096), 8),
+    (DEFAULT, 4), (DEFAULT, 2), (DEFAULT, 8), (DEFAULT, 16), (Choice(row=8192), 16), (Choice(row=16384), 16), (Choice(reduced=4096), 8),
     (Choice(reduced=4096), 16), (Choice(reduced=1024), 4), (Choice(block=2048), 8), (Choice(block=4096), 8), (Choice(columns=64), 8),
     (Choice(columns=128), 8), (Choice(columns=16), 4), (Choice(columns=64, reduced=4096), 8),
 )  # fmt: skip

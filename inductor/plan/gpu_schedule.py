@@ -8,7 +8,7 @@ no rule can spread stays a loop of one program, so the result is always legal.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from fxir.expr import rules as E
 from inductor.base.target import SM_90, Target
@@ -134,12 +134,28 @@ def block_of(target: Target, x: Contract) -> tuple[int, int, int]:
     itemsize = itemsize_of(x)
     m, n = _most_product(target, itemsize, groups, rows, columns)
     if min(m, n) >= THIN and itemsize == 2 and target.matrix_unit == "wgmma" and min(rows, columns) > THIN:
-        operations = sum(isinstance(v, ir.Op) and v.name != "cast" for v in ir.walk([v for y in walk(x.body) for v in values_of(y)]))
-        largest = SHARED_BLOCKS[0][0] * SHARED_BLOCKS[0][1]
-        blocks = [(m, n) for m, n, _ in SHARED_BLOCKS if operations <= LIGHT or m * n < largest]
+        most = _most_elements(x)
+        side = SHARED_BLOCKS[0][1] if _windows(x) == "none" else SHARED_BLOCKS[0][0]
+        blocks = [(m, n) for m, n, _ in SHARED_BLOCKS if m * n <= most and max(m, n) <= side]
         m, n = min(blocks, key=lambda b: _time(target, b, groups, rows, columns))
-    wide = THIN_DEPTH_BYTES if min(m, n) < THIN else DEPTH_BYTES
+    wide = THIN_DEPTH_BYTES if min(m, n) < THIN else DEPTH_BYTES // 2 if _windows(x) == "along depth" else DEPTH_BYTES
     return m, n, max(LEAST_PRODUCT, min(wide // itemsize, 1 << max(depth - 1, 1).bit_length()))
+
+
+def _most_elements(x: Contract) -> int:
+    """Elements of a block for which registers suffice, with the operations on each element and the positions of the operands."""
+    operations = sum(isinstance(v, ir.Op) and v.name != "cast" for v in ir.walk([v for y in walk(x.body) for v in values_of(y)]))
+    largest, *_, smallest = (m * n for m, n, _ in SHARED_BLOCKS)
+    by_windows = {"none": largest, "across depth": largest // 2, "along depth": smallest}[_windows(x)]
+    return min(by_windows, largest if operations <= LIGHT else largest // 2)
+
+
+def _windows(x: Contract) -> Literal["none", "across depth", "along depth"]:
+    """Whether operands are windows of an image with positions outside of it, and whether a block of the depth covers several rows of it."""
+    if all(load.mask is None for v in (x.a, x.b) for load in ir.loads_in(v)):
+        return "none"
+    last = x.axes.depth[-1][1] if x.axes.depth else 1
+    return "across depth" if isinstance(last, int) and last % (DEPTH_BYTES // itemsize_of(x)) == 0 else "along depth"
 
 
 def _time(target: Target, block: tuple[int, int], groups: int, rows: int, columns: int) -> float:

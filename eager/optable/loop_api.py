@@ -101,7 +101,8 @@ class ArrayLoop:
     def __init__(self, xp: Any, special: Any = None) -> None:
         self.xp, self.special = xp, special
         for name in ("exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan sinh cosh tanh floor ceil trunc sign minimum "
-                     "maximum fmod hypot isnan isinf isfinite signbit copysign bitwise_and bitwise_or bitwise_xor left_shift right_shift").split():  # fmt: skip
+                     "maximum fmod hypot isnan isinf isfinite signbit copysign bitwise_and bitwise_or bitwise_xor left_shift "
+                     "right_shift").split():  # fmt: skip
             setattr(self, name, getattr(xp, name))
         for name in "logical_and logical_or logical_not logical_xor".split():
             setattr(self, name, getattr(xp, name) if xp is np else _of_truth(getattr(xp, name)))

@@ -1,4 +1,4 @@
-"""Values of every op in double precision and in complex numbers, on the emulated device against the CPU."""
+"""Values of every op in double precision and complex numbers, and on a stream that runs late, on the emulated device against the CPU."""
 from __future__ import annotations
 
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 import eager
 from eager.optable.samples import samples_of
 from eager.optable.table import OPS
-from tests.cuda.checks import check_values, ordered_ops
+from tests.cuda.checks import check_values, checks_of, ordered_ops
 from tests.cuda.report import last_line
 
 pytestmark = pytest.mark.usefixtures("on_emulated_device")
@@ -38,3 +38,14 @@ def test_values_equal_the_cpus(dtype: Any) -> None:
                 different.append(f"{name}-{number}: {last_line(error)}")
     assert not different, "\n".join(different)
     assert compared > 500
+
+
+def test_ops_on_a_stream_whose_work_runs_late_equal_the_cpu() -> None:
+    different = []
+    with eager.cuda.stream(eager.cuda.Stream()):
+        for check in (c for name in ordered_ops() for c in checks_of(name, half=False)):
+            try:
+                check.run()
+            except Exception as error:  # noqa: BLE001 - the assertion lists every difference
+                different.append(f"{check.op}-{check.sample} {check.name}: {last_line(error)}")
+    assert not different, "\n".join(different)

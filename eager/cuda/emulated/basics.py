@@ -124,7 +124,8 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None) -> Any:
     """Elements by position along an axis. A position out of range wraps around, as on the device."""
     if isinstance(indices, np.ndarray):
         raise TypeError(f"Unsupported type {type(indices)}")
-    return launch(lambda x, i: np.take(x, i, axis=axis, mode="wrap"), a, indices, out=out)
+    n = a.size if axis is None else a.shape[axis]
+    return launch(lambda x, i: np.take(x, i % max(1, n), axis=axis), a, indices, out=out)
 
 
 def reshape(a: Any, newshape: Any, order: str = "C", *, copy: bool | None = None) -> ndarray:

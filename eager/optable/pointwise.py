@@ -15,7 +15,8 @@ from eager.base.scalars import check_element
 from eager.base.spec import SpecLike, TensorSpec, broadcast_shapes, preserve_strides, strides_like
 from eager.optable.declaration import cast_to
 from eager.optable.gradient_strides import elementwise_over
-from eager.optable.loop_api import NUMPY, ArrayLoop
+from eager.optable.loop_api import NUMPY
+from eager.optable.memory import cuda_loop
 from eager.optable.piecewise import piecewise_linear
 from eager.optable.precision import FLOAT32_ON_CUDA, LOWER, PROMOTE_ON_CUDA
 from eager.optable.registry import Kind
@@ -105,7 +106,7 @@ def _floor_divide(xp: Any, out: Any, x: Any, y: Any) -> None:
 
 def _run_remainder(xp: Any, out: Any, x: Any, y: Any) -> None:
     if out.dtype.kind == "f":
-        xp.copyto(out, (NUMPY if xp is np else ArrayLoop(xp)).remainder(x, y))
+        xp.copyto(out, (NUMPY if xp is np else cuda_loop()).remainder(x, y))
     else:
         xp.remainder(x, y, out=out)
 
@@ -172,7 +173,7 @@ def _pow_rule(k: Any, x: Any, y: Any) -> Any:
 
 def _run_pow(xp: Any, out: Any, x: Any, y: Any) -> None:
     if out.dtype.kind in "fc" and y.__class__ in (int, float) and y in _NUMBER_POWERS:
-        xp.copyto(out, _NUMBER_POWERS[y](NUMPY if xp is np else ArrayLoop(xp), x))
+        xp.copyto(out, _NUMBER_POWERS[y](NUMPY if xp is np else cuda_loop(), x))
         return
     if out.dtype.kind == "f" and y.__class__ in (int, float):
         y = xp.full((1,) * x.ndim, y, out.dtype)  # numpy special-cases another list of exponents

@@ -5,6 +5,7 @@ Shared by `tests.cuda.report`, which lists every failure of a device, and by the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import eager
@@ -62,14 +63,14 @@ def checks_of(name: str, half: bool = True) -> Iterator[Check]:
     for number, args in enumerate(samples_of(name)):
         if op.mutates and not _may_write(op, args):
             continue
-        yield Check(name, number, "values", lambda number=number: check_values(op, number))
+        yield Check(name, number, "values", partial(check_values, op, number))
         if _differentiable(op) and any(t.dtype.is_floating_point for t in _leaves(args)):
-            yield Check(name, number, "gradients", lambda number=number: check_gradients(op, number))
+            yield Check(name, number, "gradients", partial(check_gradients, op, number))
         if number == 0 and not op.mutates and op.kind is not Kind.VIEW and signatures.signatures(name) and signatures.takes_out(name):
-            yield Check(name, number, "out", lambda number=number: check_out(op, number))
+            yield Check(name, number, "out", partial(check_out, op, number))
         if half and number == 0 and any(t.dtype is eager.float32 for t in _leaves(args)):
             for d in HALF:
-                yield Check(name, number, d.name, lambda number=number, d=d: check_values(op, number, d))
+                yield Check(name, number, d.name, partial(check_values, op, number, d))
 
 
 def _sample(op: Op, number: int, dtype: Any = eager.float32) -> tuple[Any, ...]:

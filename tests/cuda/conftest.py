@@ -1,6 +1,7 @@
 """A CUDA device for the tests of this folder: a GPU if one is found, else the emulated device in a separate process."""
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -21,6 +22,7 @@ def emulated(*command: str, **variables: str) -> subprocess.CompletedProcess[str
     return subprocess.run([sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
 
 
+@functools.cache
 def has_gpu() -> bool:
     """Whether CuPy finds a GPU. Does not initialise CUDA in this process."""
     code = "import eager; print(eager.cuda.is_available())"

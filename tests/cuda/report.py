@@ -48,7 +48,8 @@ def report(out: TextIO, seconds: float, shard: tuple[int, int], only: list[str],
     """Write the report. Returns the number of failing checks."""
     start = time.monotonic()
     names = [n for n in ordered_ops() if not only or n in only][shard[0] :: shard[1]]
-    passed, failed, done = 0, 0, []
+    passed, failed = 0, 0
+    done: list[str] = []
     bad: set[str] = set()
     for check, error in failures(names, start + seconds, done, half):
         passed += error is None

@@ -205,7 +205,9 @@ def test_pageable_memory_is_read_at_once() -> None:
 def test_a_prefetcher_on_two_streams_gives_the_cpus_results() -> None:
     data = torch.utils.data.TensorDataset(torch.randn(32, 4), torch.arange(32))
     loader = torch.utils.data.DataLoader(data, 8, pin_memory=True)
-    side, sums, previous = torch.cuda.Stream(), [], None
+    side = torch.cuda.Stream()
+    sums: list[Any] = []
+    previous: Any = None
     for x, _ in loader:
         assert x.is_pinned()
         with torch.cuda.stream(side):

@@ -1,6 +1,7 @@
 """The emulated device offers no function, parameter, dtype or method that CuPy lacks."""
 from __future__ import annotations
 
+import importlib
 import inspect
 from typing import Any
 
@@ -16,7 +17,7 @@ OWN = {"__dict__", "__module__", "__weakref__", "__annotations__", "__static_att
 
 
 def _modules() -> list[tuple[str, Any, Any]]:
-    from cupyx.scipy import special
+    special = importlib.import_module("cupyx.scipy.special")
 
     return [("cupy", OURS, cupy), ("cupy.linalg", OURS.linalg, cupy.linalg), ("cupy.fft", OURS.fft, cupy.fft),
             ("cupy.cuda", OURS.cuda, cupy.cuda), ("cupy.cuda.runtime", OURS.cuda.runtime, cupy.cuda.runtime),

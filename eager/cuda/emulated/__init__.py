@@ -17,7 +17,7 @@ from eager.cuda.emulated.arrays import ndarray
 from eager.cuda.emulated.functions import FUNCTIONS
 from eager.cuda.emulated.ufuncs import UFUNCS
 
-_BASICS: Final = """array asarray ascontiguousarray asnumpy empty empty_like copyto where take reshape ravel matmul broadcast_arrays
+_BASICS: Final = """array asarray ascontiguousarray asnumpy empty empty_like copyto where take repeat reshape ravel matmul broadcast_arrays
 may_share_memory put_along_axis fill_diagonal get_default_memory_pool get_default_pinned_memory_pool""".split()
 _FROM_NUMPY: Final = """bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128 dtype nan inf
 pi newaxis finfo iinfo result_type can_cast promote_types broadcast_shapes""".split()

@@ -146,18 +146,21 @@ def submit(work: Callable[[], object]) -> None:
     streams.get_current_stream().enqueue(quietly)
 
 
-def launch(compute: Callable[..., Any], *args: Any, out: Any = None, **kwargs: Any) -> Any:
-    """The result of `compute` over host arrays, as device arrays; or `out`, which receives the only result."""
+def launch(compute: Callable[..., Any], *args: Any, out: Any = None, settled: bool = False, **kwargs: Any) -> Any:
+    """The result of `compute` over host arrays, as device arrays; or `out`, which receives the only result.
+
+    settled: the stream was synchronised, so that the size of the result may depend on the contents.
+    """
     args, kwargs = as_host(args), as_host(list(kwargs.items()))
     named = dict(kwargs)  # type: ignore[arg-type]
 
-    def call() -> Any:
+    def call(given: Any = args) -> Any:
         with np.errstate(all="ignore"):
-            return compute(*args, **named)
+            return compute(*given, **named)
 
     if not waits() and streams.get_current_stream()._recording is None:
         streams.Stream.null.enqueue(lambda: None)  # the default stream comes after the blocking ones
-    first = call()  # on a queue: for shapes and dtypes alone, of contents that may be old
+    first = call(_harmless(args) if waits() and not settled else args)
     several = isinstance(first, (tuple, list))
     outs = [on_device(f, not waits()) for f in first] if several else [on_device(first, not waits())]
     if out is not None:
@@ -173,6 +176,13 @@ def launch(compute: Callable[..., Any], *args: Any, out: Any = None, **kwargs: A
     if out is not None:
         return out
     return type(first)(outs) if type(first) in (tuple, list) else type(first)(*outs) if several else outs[0]
+
+
+def _harmless(a: Any) -> Any:
+    """Arguments for shapes and dtypes alone: integers, which may be positions, are zeros. Other contents may be old."""
+    if isinstance(a, (list, tuple)):
+        return type(a)(map(_harmless, a))
+    return np.zeros_like(a) if isinstance(a, np.ndarray) and a.dtype.kind in "iu" else a
 
 
 def store_all(targets: list[ndarray], values: Any) -> None:

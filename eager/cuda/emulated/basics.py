@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from eager.cuda.emulated import memory
+from eager.cuda.emulated import memory, streams
 from eager.cuda.emulated.arrays import SCALARS, as_host, checked_dtype, copy_from_host, launch, ndarray, submit, view
 from eager.cuda.emulated.ufuncs import BFLOAT16
 
@@ -124,7 +124,16 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None) -> Any:
     """Elements by position along an axis. A position out of range wraps around, as on the device."""
     if isinstance(indices, np.ndarray):
         raise TypeError(f"Unsupported type {type(indices)}")
-    return launch(lambda x, i: np.take(x, i, axis=axis, mode="wrap"), a, indices, out=out)
+    n = a.size if axis is None else a.shape[axis]
+    return launch(lambda x, i: np.take(x, i % max(1, n), axis=axis), a, indices, out=out)
+
+
+def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
+    """Elements repeated. Waits for the device if their counts are an array."""
+    counted = isinstance(repeats, ndarray)
+    if counted:
+        streams.get_current_stream().synchronize()
+    return launch(np.repeat, a, repeats, axis=axis, settled=counted)
 
 
 def reshape(a: Any, newshape: Any, order: str = "C", *, copy: bool | None = None) -> ndarray:

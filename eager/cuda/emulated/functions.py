@@ -55,10 +55,8 @@ hstack(tup, *, dtype=None, casting='same_kind')
 lexsort(keys)
 partition(a, kth, axis=-1)
 argpartition(a, kth, axis=-1)
-bincount(x, weights=None, minlength=None)
 searchsorted(a, v, side='left', sorter=None)
 roll(a, shift, axis=None)
-repeat(a, repeats, axis=None)
 tile(A, reps)
 unravel_index(indices, dims, order='C')
 pad(array, pad_width, mode='constant', **kwargs)
@@ -103,6 +101,7 @@ copy(a, order='K')
 """
 
 _WAITING = """
+bincount(x, weights=None, minlength=None)
 nonzero(a)
 flatnonzero(a)
 argwhere(a)
@@ -156,7 +155,7 @@ def _bound(name: str, signature: inspect.Signature, args: tuple[Any, ...], kwarg
     return kept, named
 
 
-def _function(text: str, fn: Callable[..., Any]) -> tuple[str, Callable[..., Any]]:
+def _function(text: str, fn: Callable[..., Any], settled: bool = False) -> tuple[str, Callable[..., Any]]:
     name, signature = signature_of(text)
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -170,7 +169,7 @@ def _function(text: str, fn: Callable[..., Any]) -> tuple[str, Callable[..., Any
             raise TypeError(f"'a' must be a cupy.ndarray object, but got {type(kept[0])}")
         if name in ("min", "amin") and out is not None:
             raise TypeError("the minimum of CuPy 14.2 takes no `out`")
-        return launch(fn, *kept, out=out, **{_RENAMED.get(name, {}).get(k, k): v for k, v in named.items()})
+        return launch(fn, *kept, out=out, settled=settled, **{_RENAMED.get(name, {}).get(k, k): v for k, v in named.items()})
 
     call.__name__ = call.__qualname__ = name
     call.__signature__ = signature  # type: ignore[attr-defined]
@@ -188,7 +187,7 @@ def _check_arrays(name: str, args: list[Any]) -> None:
 
 
 def _waiting(text: str, fn: Callable[..., Any]) -> tuple[str, Callable[..., Any]]:
-    name, run = _function(text, fn)
+    name, run = _function(text, fn, True)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         streams.get_current_stream().synchronize()

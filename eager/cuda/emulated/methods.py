@@ -191,13 +191,13 @@ _OPERATORS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "di
 _COMPARISONS = {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal"}
 
 
-_LIKE_FUNCTIONS = """sum prod mean max min any all argmax argmin var std cumsum cumprod argsort argpartition searchsorted repeat nonzero
+_LIKE_FUNCTIONS = """sum prod mean max min any all argmax argmin var std cumsum cumprod argsort argpartition searchsorted nonzero
 diagonal trace dot swapaxes squeeze""".split()
 _MEMBERS: dict[str, Any] = {
     "__getitem__": _getitem, "__setitem__": _setitem, "__array_ufunc__": _array_ufunc, "__array_function__": _array_function,
     "__matmul__": lambda self, other: basics.matmul(self, other), "astype": _astype, "view": _view, "fill": _fill, "sort": _sort,
     "real": _part("real"), "imag": _part("imag"), "transpose": _transpose, "reshape": _reshape, "ravel": basics.ravel, "clip": _clip,
-    "_scatter_op": _scatter_op, "take": basics.take, "conj": _conj, "conjugate": _conj, "T": property(_transpose),
+    "_scatter_op": _scatter_op, "take": basics.take, "repeat": basics.repeat, "conj": _conj, "conjugate": _conj, "T": property(_transpose),
     "mT": property(lambda self: self.swapaxes(-1, -2)), "copy": lambda self, order="C": self.astype(self.dtype, order),
     "flatten": lambda self, order="C": self.astype(self.dtype, order).reshape(-1),
 }  # fmt: skip

@@ -50,12 +50,12 @@ def target_of(capability: tuple[int, int]) -> Target:
     return known[max(fitting)]
 
 
-def compile_for_cuda(graph: Graph, where: device, target: Target, *, is_emulated: bool) -> CompiledForCuda:
-    """Compile `graph`, whose tensors are on the CUDA device `where`.
+def compile_for_cuda(graph: Graph, where: device, target: Target, precision: str = "ieee", *, is_emulated: bool) -> CompiledForCuda:
+    """Compile `graph`, whose tensors are on the CUDA device `where`. precision: of products of float32, "ieee" or "tf32".
 
     Raises: Unprintable for a kernel without a Triton form; NeedsStatic; TritonUnavailable.
     """
-    plan = lower_to_cuda(graph, target)
+    plan = lower_to_cuda(graph, target, precision)
     capability = int(target.name.removeprefix("sm_"))
     cubins = None if is_emulated else compile_kernels(plan.kernels, capability)
     kernels, code = _kernels(plan.kernels, cubins)

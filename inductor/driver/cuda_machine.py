@@ -7,6 +7,7 @@ from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
+from eager.base import precision
 from eager.base.device import device
 from eager.cuda import backend as cuda
 from fxir.base.options import CompileOptions, GraphKind
@@ -27,7 +28,10 @@ class CudaMachine:
     def key_parts(self, graph: Graph, options: CompileOptions, store: Cache) -> dict[str, str]:
         name = "emulated" if self.is_emulated else cuda.get_device_name(self.where)
         major, minor = self.capability
-        return {"toolchain": f"triton {_triton_version()}, {name}, capability {major}.{minor}"}
+        return {
+            "toolchain": f"triton {_triton_version()}, {name}, capability {major}.{minor}",
+            "float32 products": _precision(),
+        }
 
     def build(
         self, graph: Graph, kind: GraphKind, options: CompileOptions, store: Cache, folder: Path, lap: Callable[[str], None]
@@ -35,13 +39,18 @@ class CudaMachine:
         compiler = importlib.import_module("inductor.driver.cuda_artifact")  # here, so that a hit does not pay for the import
         lap("import compiler")
         target = compiler.target_of(self.capability)
-        made = compiler.compile_for_cuda(graph, self.where, target, is_emulated=self.is_emulated)
+        made = compiler.compile_for_cuda(graph, self.where, target, _precision(), is_emulated=self.is_emulated)
         lap("generate code")
         if made.code is None:
             return made.compiled, None
         library = folder / "kernels.cubins"
         library.write_bytes(made.code)
         return made.compiled, library
+
+
+def _precision() -> str:
+    """How products of float32 are computed: "ieee", or "tf32" if the program allows it."""
+    return "ieee" if precision.get_float32_matmul_precision() == "highest" else "tf32"
 
 
 def _triton_version() -> str:

@@ -177,6 +177,8 @@ def _place(b: ir.Buffer, steps: list[Step], home: dict[str, int], readers: dict[
         if at < earliest or not isinstance(nest, Nest) or (nest.members[0].name in fixed) != (b.name in fixed):
             continue
         joined = fuse(nest, b, column)
+        if isinstance(joined, Refusal) and (flat := _over_ranges_of(nest, b)) is not None:
+            joined = fuse(nest, flat, column)
         if isinstance(joined, Refusal):
             refusals.append(joined)
             continue
@@ -238,6 +240,27 @@ def fuse(nest: Nest, b: ir.Buffer, column: bool) -> Nest | Refusal:
     if per_row > SERIAL_LIMIT and count < 64:
         return Refusal(label, b.name, f"only {count} common rows of {per_row} iterations")
     return Nest(rows, [*nest.members, b])
+
+
+def _over_ranges_of(nest: Nest, b: ir.Buffer) -> ir.Buffer | None:
+    """`b` over the ranges of a member of the nest that it reads, such as (4096, 64) in place of (8, 512, 64); None if they run over
+    other elements, or if a load would then divide positions."""
+    d = b.definition
+    source = next((m.definition for m in reversed(nest.members) if m.name in b.reads), None)
+    if not isinstance(d, ir.Pointwise) or not isinstance(source, ir.Pointwise) or len(source.ranges) == len(d.ranges):
+        return None
+    if product(source.ranges) != product(d.ranges) or 0 in d.ranges:
+        return None
+    value = producer_at(d, ir.load(b.name, ir.own_position(source.ranges), b.layout.dtype))
+    positions = [x.expr if isinstance(x, ir.Index) else x.index for x in ir.walk([value]) if isinstance(x, ir.Load | ir.Index)]
+    if any(map(_divides, positions)):
+        return None
+    return replace(b, definition=ir.Pointwise(source.ranges, value))
+
+
+def _divides(e: E.IntLike) -> bool:
+    """Whether a position has a quotient or a remainder."""
+    return isinstance(e, E.FloorDiv | E.Mod) or (isinstance(e, E.Expr) and any(map(_divides, e.children)))
 
 
 def _common_prefix(a: Sequence[Size], b: Sequence[Size]) -> int:

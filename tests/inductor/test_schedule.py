@@ -33,6 +33,19 @@ def test_one_nest(name, fn):
     assert len(made.steps) == 1 and isinstance(made.steps[0], Nest), str(made)
 
 
+def test_a_reader_of_another_rank_joins_over_the_same_elements():
+    def fn(x, b):
+        y = x.exp()
+        return y, F.gelu(y.view(8, 2, 64) + b)
+
+    inputs = torch.randn(16, 64), torch.randn(64)
+    assert len(_schedule(fn, *inputs).steps) == 1
+    for found, wanted in zip(torch.compile(fn)(*inputs), fn(*inputs), strict=True):
+        assert torch.allclose(found, wanted) and found.stride() == wanted.stride()
+    by_row = _schedule(lambda x, b: (fn(x, b)[0], fn(x, b)[0].view(8, 2, 64) + b), torch.randn(16, 64), torch.randn(2, 64))
+    assert len(by_row.steps) == 2  # the position of b is a remainder of the row
+
+
 def test_views_make_no_buffers():
     made = _schedule(lambda x: ((x.t().reshape(8, 2, 64).permute(2, 0, 1) + 1).sum(0),), torch.randn(64, 16))
     assert len(made.program.buffers) == 2, str(made)

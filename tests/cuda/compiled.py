@@ -140,6 +140,8 @@ def a_position_outside_is_an_error_at_the_next_synchronisation() -> None:
     with pytest.raises(IndexError, match="index 9 is out of bounds for dimension 0 with size 5"):
         torch.cuda.synchronize()
     torch.cuda.synchronize()
+    with pytest.raises(IndexError, match="index -6 is out of bounds"):
+        f(w, torch.tensor([-6]).cuda()).cpu()
 
 
 def writes_reach_the_inputs() -> None:

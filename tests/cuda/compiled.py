@@ -27,13 +27,13 @@ def close(found: Any, wanted: Any, tolerance: float = 1e-4) -> None:
 
 
 def small_graphs() -> None:
-    """Every kind of kernel: pointwise, reductions, scans, gathers, scatters, products."""
-    for name, (fn, make, _) in GRAPHS.items():
+    """Kinds of kernels; `tests.triton_kernels.interpreted` runs the plans of all graphs."""
+    for name in ("half precision", "softmax", "sum of everything", "gather", "added by index", "linear and gelu"):
+        fn, make, _ = GRAPHS[name]
         given = make()
         found = torch.compile(fn, fullgraph=True)(*(x.cuda() for x in given))
         for a, b in zip(found, fn(*given), strict=True):
             close(a, b, 2e-2 if b.dtype.itemsize == 2 else 1e-4)
-        del name
 
 
 def gradients_in_every_mode() -> None:

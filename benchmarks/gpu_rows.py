@@ -185,11 +185,12 @@ def _training(
         x, y = inputs(scale), targets(scale)
         loss = compile(net)
         optimizer = torch.optim.SGD(net.parameters(), 1e-3, momentum=0.9)
+        update = compile(optimizer.step)
 
         def run() -> None:
             optimizer.zero_grad(set_to_none=True)
             loss(x, y).backward()
-            optimizer.step()
+            update()
 
         return run
 

@@ -141,6 +141,8 @@ class FakeMode(Mode):
     its data.
     """
 
+    records_graph = True
+
     effectful: bool = False
     fallible: bool = False
     # made: a data-dependent size was made. The results of equal calls have equal sizes: `_sizes` holds their specs, by op and arguments.

@@ -143,8 +143,12 @@ class _Backend:
             stream.synchronize()
 
     def copy_to_host(self, target: Any, source: Any) -> None:
-        """Copy a CUDA tensor into a CPU tensor of its shape and dtype, after the work of the current stream."""
+        """Copy a CUDA tensor into a CPU tensor of its shape and dtype, after the work of the current stream.
+
+        Raises: the error of a compiled kernel that failed.
+        """
         target._array[...] = self.xp.asnumpy(source._array)
+        raise_failures()
 
     def keep_until_reached(self, stream: Any, value: Any) -> None:
         """Keep a value alive until a stream has done its present work."""

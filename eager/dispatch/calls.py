@@ -70,7 +70,12 @@ def _show_depth() -> None:
 
 
 class Mode:
-    """Handles every op call of this thread while it is entered. It is off while it handles a call."""
+    """Handles every op call of this thread while it is entered. It is off while it handles a call.
+
+    records_graph: whether it records calls in a graph, whose tensors are on one device.
+    """
+
+    records_graph = False
 
     def dispatch(self, op: Any, args: tuple[Any, ...]) -> Any:
         """Handle one op call. `args` is the full positional tuple in schema order."""

@@ -8,6 +8,7 @@ from eager.base import dtypes
 from eager.base.device import CPU, device
 from eager.base.dtypes import dtype
 from eager.base.spec import TensorSpec, fake, format_strides, preserve_strides, suggested_format
+from eager.dispatch import calls
 from eager.optable.memory import array_module, cuda_backend, empty
 from eager.optable.table import OPS
 from eager.public.record import public
@@ -67,6 +68,8 @@ def move(x: Any, where: device, non_blocking: bool = False) -> Any:
     if x.device.type == "meta" and where.type != "meta":
         raise NotImplementedError("Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of "
                                   "torch.nn.Module.to() when moving module from meta to a different device.")  # fmt: skip
+    if x.is_fake and "cuda" in (x.device.type, where.type) and any(m.records_graph for m in calls.active_modes()):
+        raise NotImplementedError(f"a copy of a tensor on {x.device} to {where} in a graph; the tensors of a graph are on one device")
     if x.is_fake or where.type == "meta":
         return fake(TensorSpec(tuple(x.shape), x.dtype, preserve_strides(x), where))
     target = empty(TensorSpec(tuple(x.shape), x.dtype, preserve_strides(x), where))

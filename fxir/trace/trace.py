@@ -80,6 +80,8 @@ class TraceMode(Mode):
     nodes made while it is not None.
     """
 
+    records_graph = True
+
     def __init__(
         self,
         graph: Graph,

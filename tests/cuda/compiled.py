@@ -180,6 +180,8 @@ def a_position_outside_is_an_error_at_the_next_synchronisation() -> None:
     with pytest.raises(IndexError, match="index 9 is out of bounds for dimension 0 with size 5"):
         torch.cuda.synchronize()
     torch.cuda.synchronize()
+    with pytest.raises(IndexError, match="index -6 is out of bounds"):
+        f(w, torch.tensor([-6]).cuda()).cpu()
 
 
 def writes_reach_the_inputs() -> None:
@@ -194,6 +196,14 @@ def writes_reach_the_inputs() -> None:
         close(target, wanted)
 
 
+def a_move_to_the_device_ends_a_graph() -> None:
+    x, w = torch.randn(4, 5), torch.randn(5).cuda()
+    f = torch.compile(lambda x: ((x * 2).to("cuda") + w).cpu() * 3)
+    assert torch.allclose(f(x), (x * 2 + w.cpu()) * 3)
+    with pytest.raises(Exception, match="the tensors of a graph are on one device"):
+        torch.compile(lambda x: x.cuda() + 1, fullgraph=True)(x)
+
+
 def tensors_of_two_devices_fall_back_with_a_warning() -> None:
     with settings.scope(capture_suppress_errors=False), pytest.raises(Exception, match=r"one device|same device"):
         torch.compile(lambda x, y: x * 2 + y)(torch.randn(3).cuda(), torch.randn(3))
@@ -203,7 +213,8 @@ SCENARIOS: tuple[Callable[[], None], ...] = (
     small_graphs, gradients_in_every_mode, attention_and_convolution, training_gives_the_losses_of_the_cpu,
     mixed_precision_with_a_scaler, two_streams_with_pinned_prefetch, one_graph_serves_every_size,
     a_position_outside_is_an_error_at_the_next_synchronisation, writes_reach_the_inputs,
-    tensors_of_two_devices_fall_back_with_a_warning, kernels_are_timed_by_events, an_emulated_device_measures_nothing,
+    a_move_to_the_device_ends_a_graph, tensors_of_two_devices_fall_back_with_a_warning, kernels_are_timed_by_events,
+    an_emulated_device_measures_nothing,
 )  # fmt: skip
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ The driver is chosen once in a process. Each scenario prints nothing, or raises.
 from __future__ import annotations
 
 import ctypes
+import importlib
 import subprocess
 import sys
 import tempfile
@@ -17,13 +18,11 @@ import pytest
 
 import eager as torch
 from eager import _native
-from eager.base import settings
 from eager.cuda import backend as cuda
 from inductor._native import CompiledGraph, CudaModule, use_cuda_driver
+from inductor.artifact.format import ArtifactPlan
 from inductor.base.target import SM_90
-from inductor.driver import gpu_timing
-from inductor.triton.compile import Cubin
-from inductor.triton.kernel import TritonKernel
+from inductor.runtime import loader
 
 LAUNCH, COPY = 2, 3  # enum step_kind
 SIZE, CHECKS = -1, -2  # buffers of an argument
@@ -203,14 +202,14 @@ def a_launch_costs_less_than_a_microsecond(d: Driver) -> None:
 
 
 def a_timing_launches_a_candidate_between_events(d: Driver) -> None:
-    with settings.scope(gpu_emulate=True):
-        backend = cuda.backend()
-    backend.is_emulated = False  # memory, streams and events of the emulated device, but launches by the driver
-    timer = gpu_timing.EventTimer(torch.device("cuda"), SM_90._replace(caches=(1 << 10,)))
+    names = ("inductor.driver.gpu_timing", "inductor.triton.kernel", "inductor.triton.compile")
+    timing, kernel_module, compiler = map(importlib.import_module, names)  # here: the other scenarios need no compiler
+    cuda.backend().is_emulated = False  # memory, streams and events of the emulated device, but launches by the driver
+    timer = timing.EventTimer(torch.device("cuda"), SM_90._replace(caches=(1 << 10,)))
     x, y = torch.bfloat16, torch.int64
-    kernels = tuple(TritonKernel(f"k{i}", "", ("p0", "p1"), "", ("x", "y"), ("y",), (), (x, y), 7 + i, 2) for i in range(2))
-    cubins = tuple(Cubin(k.name, 90, b"code of " + k.name.encode(), "", 64 << 10, 2) for k in kernels)
-    assert 0 < timer.seconds(gpu_timing.Variant(kernels, cubins, {"x": (x, 3 << 20), "y": (y, 80)})) < 0.1
+    kernels = tuple(kernel_module.TritonKernel(f"k{i}", "", ("p0", "p1"), "", ("x", "y"), ("y",), (), (x, y), 7 + i, 2) for i in range(2))
+    cubins = tuple(compiler.Cubin(k.name, 90, b"code of " + k.name.encode(), "", 64 << 10, 2) for k in kernels)
+    assert 0 < timer.seconds(timing.Variant(kernels, cubins, {"x": (x, 3 << 20), "y": (y, 80)})) < 0.1
     runs, last = d.count("launches"), d.launch(d.count("launches") - 1)
     assert runs % 2 == 0 and runs >= 2 * (1 + 3 + 5)
     assert (last.grid, last.threads, last.shared_bytes) == (8, 64, 64 << 10)
@@ -219,16 +218,45 @@ def a_timing_launches_a_candidate_between_events(d: Driver) -> None:
     assert np.isfinite(numbers).all() and 0.9 < numbers.std() < 1.1 and not of_y.any()  # positions are in range
     d.library.fake_fail_next(2)
     with pytest.raises(RuntimeError, match="CUDA_ERROR_OUT_OF_MEMORY"):
-        timer.seconds(gpu_timing.Variant(kernels, cubins, {"x": (x, 64), "y": (y, 80)}))
+        timer.seconds(timing.Variant(kernels, cubins, {"x": (x, 64), "y": (y, 80)}))
     timer.release()
+
+
+def a_plan_from_disk_needs_no_compiler(d: Driver) -> None:
+    made = subprocess.run([sys.executable, "-m", "tests.cuda.fake_driver", "--compile"], capture_output=True, text=True, check=True)
+    folder = Path(made.stdout.strip())
+    cuda.backend().is_emulated = False  # memory of the emulated device, kernels of the fake driver
+    plan = ArtifactPlan.from_json((folder / "plan.json").read_text())
+    x = torch.randn(8, 40).cuda()
+    out = loader.load(plan, folder / "kernels.cubins", {}, name="g", single=True)(x)
+    assert out.shape == (8, 40) and d.count("launches") == 1
+    assert list(d.launch(0).values[:2]) == [x.data_ptr(), out.data_ptr()]
+    loaded = [name for name in ("triton", "inductor.driver.cuda_artifact", "inductor.loops.tree") if name in sys.modules]
+    assert not loaded, loaded
+
+
+def compile_to_disk() -> None:
+    """Write a plan and its machine code to a new folder, and print the folder."""
+    compiler = importlib.import_module("inductor.driver.cuda_artifact")
+    graphs, trace = importlib.import_module("tests.triton_kernels.graphs"), importlib.import_module("fxir.trace.trace").trace
+    graph = trace(lambda x: (torch.softmax(x, -1),), [graphs.on_cuda(torch.zeros(8, 40))])
+    made = compiler.compile_for_cuda(graph, torch.device("cuda:0"), graphs.SM_90, is_emulated=False)
+    folder = Path(tempfile.mkdtemp(prefix="framejit-plan-"))
+    (folder / "plan.json").write_text(made.compiled.plan.to_json())
+    (folder / "kernels.cubins").write_bytes(made.code)
+    print(folder)
 
 
 SCENARIOS = (
     arguments_are_packed_in_order, an_empty_grid_is_not_launched, sizes_come_from_a_program,
     an_input_at_an_odd_address_is_copied_and_written_back, steps_are_recorded_when_their_addresses_come_again,
     an_input_that_moves_is_copied_for_the_recording, an_output_in_use_is_never_overwritten, errors_name_the_step,
-    a_failed_check_is_raised_later, a_timing_launches_a_candidate_between_events, a_launch_costs_less_than_a_microsecond,
-)  # fmt: skip
+    a_failed_check_is_raised_later, a_launch_costs_less_than_a_microsecond,
+)
+WITH_TRITON = (a_plan_from_disk_needs_no_compiler, a_timing_launches_a_candidate_between_events)  # fmt: skip
 
 if __name__ == "__main__":
-    {s.__name__: s for s in SCENARIOS}[sys.argv[1]](Driver())
+    if sys.argv[1] == "--compile":
+        compile_to_disk()
+    else:
+        {s.__name__: s for s in (*SCENARIOS, *WITH_TRITON)}[sys.argv[1]](Driver())

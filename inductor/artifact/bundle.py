@@ -29,7 +29,7 @@ __all__ = ["CacheInfo", "load_cache_artifacts", "save_cache_artifacts"]
 _COMPONENT = logs.component("inductor")
 _FORMAT: Final = 1
 _ENTRY: Final = re.compile(r"entries/([0-9a-f]{40})/([\w.-]*\w)")
-_RECORD: Final = re.compile(r"(toolchains|autotune)/[0-9a-f]{32,40}\.json")
+_RECORD: Final = re.compile(r"(toolchains|autotune|autotune/cuda)/(?:product-|kernel-)?[0-9a-f]{32,40}\.json")
 # Errors of zipfile for a damaged archive: a header may specify encryption, another method or an offset before the file.
 _DAMAGE: Final = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError, KeyError, TypeError)
 
@@ -87,8 +87,9 @@ def save_cache_artifacts() -> tuple[bytes, CacheInfo] | None:
         if info.empty():
             return None
         for path in _records(store, tools):
-            archive.writestr(f"{path.parent.name}/{path.name}", path.read_bytes())
-            info._add("autotune" if path.parent.name == "autotune" else "toolchain", path.stem)
+            name = path.relative_to(store.dir).as_posix()
+            archive.writestr(name, path.read_bytes())
+            info._add("toolchain" if name.startswith("toolchains/") else "autotune", path.stem)
     return stream.getvalue(), info
 
 
@@ -102,7 +103,7 @@ def _entry_files(store: Cache, key: Key) -> Iterator[tuple[str, bytes]]:
 
 def _records(store: Cache, tools: set[str | None]) -> Iterator[Path]:
     yield from (path for path, found in toolchain.probes(store.dir / "toolchains") if found.key() in tools)
-    yield from (path for path in sorted((store.dir / "autotune").glob("*.json")) if records.read_any(path) is not None)
+    yield from (path for path in sorted((store.dir / "autotune").rglob("*.json")) if records.read_any(path) is not None)
 
 
 def load_cache_artifacts(serialized_artifacts: bytes) -> CacheInfo | None:
@@ -130,7 +131,7 @@ def _stored(store: Cache, files: dict[str, bytes]) -> CacheInfo:
             entries.setdefault(entry[1], {})[entry[2]] = data
         elif (record := _RECORD.fullmatch(name)) is not None:
             _store_record(store.dir / name, data)
-            info._add("autotune" if record[1] == "autotune" else "toolchain", Path(name).stem)
+            info._add("toolchain" if record[1] == "toolchains" else "autotune", Path(name).stem)
     for digest, content in entries.items():
         try:
             store.adopt(_key_of(digest, content), content)

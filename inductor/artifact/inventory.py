@@ -110,7 +110,7 @@ def verify(store: Cache) -> Iterator[Damage]:
 
 
 def _record_files(store: Cache) -> list[Path]:
-    return sorted(path for folder in ("autotune", "toolchains") for path in (store.dir / folder).glob("*.json"))
+    return sorted(path for folder in ("autotune", "toolchains") for path in (store.dir / folder).rglob("*.json"))
 
 
 def clear(store: Cache) -> Removed:

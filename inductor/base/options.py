@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
+from eager.base import settings
 from eager.utils._config_module import Config, Only, Setting, Values
+from fxir.base.options import CompileOptions
 from inductor import config as _config
 
 # The settings that a compilation can override. `packing`: keep weights packed between calls. `channels_last` and
@@ -51,6 +53,18 @@ def _name(given: str) -> str:
 def is_autotuned(options: Mapping[str, Any]) -> bool:
     """Whether the options enable autotuning."""
     return any(value for given, value in options.items() if _name(given) in _AUTOTUNE)
+
+
+def is_tuned(options: CompileOptions) -> bool:
+    """Whether the mode, the options or the settings enable autotuning."""
+    asked = options.mode.startswith("max-autotune") or bool(options.options and is_autotuned(options.options))
+    return asked or settings.current().cpu.max_autotune
+
+
+def budget_s(options: CompileOptions) -> float:
+    """Seconds that one graph may spend on measuring variants."""
+    given = options.options.get("autotune_budget_s")
+    return float(given if isinstance(given, int) else settings.current().cpu.autotune_budget_s)
 
 
 def check_options(options: Mapping[str, Any]) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from eager.base import logs
 
-__all__ = ["read", "read_any", "replace_file", "write"]
+__all__ = ["inventory", "read", "read_any", "replace_file", "write"]
 
 _COMPONENT = logs.component("inductor")
 
@@ -45,6 +45,15 @@ def _read(path: Path) -> tuple[str, dict[str, Any]] | None:
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         _COMPONENT.log(f"{path} cannot be read ({type(error).__name__}: {error}); it is made again")
         return None
+
+
+def inventory(folder: Path, prefix: str = "") -> str:
+    """The number of files in a folder whose names begin with `prefix`, and a hash of the names; "" without the folder."""
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.startswith(prefix) and name.endswith(".json"))
+    except OSError:
+        return ""
+    return f"{len(names)} measured, {hashlib.sha256(' '.join(names).encode()).hexdigest()[:16]}"
 
 
 def write(path: Path, question: str, answer: Mapping[str, Any]) -> None:

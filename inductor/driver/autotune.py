@@ -49,7 +49,7 @@ from inductor.cpp.gemm_problem import GemmProblem
 from inductor.driver.tuning_report import Bar, table
 from inductor.runtime import loader
 
-__all__ = ["Winners", "in_parallel", "knob_variants", "measure", "synthetic_inputs", "tune_gemms", "tune_knobs"]
+__all__ = ["Winners", "clearly_fastest", "in_parallel", "knob_variants", "measure", "synthetic_inputs", "tune_gemms", "tune_knobs"]
 
 T = TypeVar("T")
 
@@ -209,10 +209,10 @@ class Winners(Mapping[Request, GemmChoice]):
         return None
 
 
-def _clearly_fastest(seconds: Mapping[str, float]) -> str:
-    """The fastest variant if it is clearly faster than variant "0", the default; else variant "0"."""
+def clearly_fastest(seconds: Mapping[str, float]) -> str:
+    """The fastest variant, or variant "0", the default, if that was measured and no variant is clearly faster."""
     fastest = min(seconds, key=seconds.__getitem__)
-    return fastest if seconds[fastest] < _MARGIN * seconds["0"] else "0"
+    return fastest if "0" not in seconds or seconds[fastest] < _MARGIN * seconds["0"] else "0"
 
 
 # --------------------------------------------------------------------------- matrix kernels
@@ -296,7 +296,7 @@ def _fastest_gemm(request: Request, number: int, library: Path, tools: Toolchain
             continue
         variants[str(i)] = partial(run, a, right)
     seconds = measure(variants, deadline)
-    chosen = _clearly_fastest(seconds)
+    chosen = clearly_fastest(seconds)
     if _LOG.enabled:
         words = {name: str(choices[int(name)]) for name in seconds}
         whole = request.problem
@@ -465,7 +465,7 @@ def tune_knobs(
                     pair = {"0": partial(best, *inputs), "1": partial(graph, *inputs)}
                     found = measure(pair, now + (deadline - now) / (len(variants) - i))
                     seconds |= {str(variants.index(chosen)): found["0"]} | ({str(i): found["1"]} if "1" in found else {})
-                    if _clearly_fastest(found) == "1":
+                    if clearly_fastest(found) == "1":
                         chosen, best = knobs, graph
                 bar.done()
     except Exception as error:  # noqa: BLE001 - an op may raise for generated inputs; the graph itself is valid

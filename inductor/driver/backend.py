@@ -8,14 +8,13 @@ The modes:
   reduce-overhead the same code; an output tensor without references is reused by the next call,
                   so that a call allocates nothing. An output that is still referenced (by a view, an ndarray or a
                   weak reference too) is never reused.
-  max-autotune    matrix kernels and code generator knobs are measured for this graph; winners stay on disk.
+  max-autotune    matrix kernels and code generator knobs are measured for this graph; winners stay on disk. On CUDA the schedules
+                  of all kernels are measured.
 """
 
 from __future__ import annotations
 
-import hashlib
 import importlib
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -41,8 +40,8 @@ from fxir.trace.trace import Decompositions
 from inductor.artifact import cache
 from inductor.artifact.cache import Cache, Entry, Key
 from inductor.artifact.format import ArtifactPlan, Compiled, ExternCall, Spec
-from inductor.base import toolchain
-from inductor.base.options import PASSES, check_options, is_autotuned
+from inductor.base import records, toolchain
+from inductor.base.options import PASSES, budget_s, check_options, is_tuned
 from inductor.base.request import Knobs, Request
 from inductor.base.toolchain import CompileError, Toolchain, build
 from inductor.base.user_lines import Lines, with_lines
@@ -206,7 +205,7 @@ class _Cpu:
 
     def key_parts(self, graph: Graph, options: CompileOptions, store: Cache) -> dict[str, str]:
         return {
-            "winners": "" if _tuned(options) or not _has_products(graph) else _measured_winners(store),
+            "winners": "" if is_tuned(options) or not _has_products(graph) else _measured_winners(store),
             "toolchain": self.tools.key(),
             "threads": str(host.threads()),
             "blas": str(host.has_blas()),
@@ -218,7 +217,7 @@ class _Cpu:
         request = _request(kind, options, self.tools)
         compile_ = _compiler()
         lap("import compiler")
-        if _tuned(options):
+        if is_tuned(options):
             compiled = _autotuned(graph, kind, request, store, compile_)
             lap("autotune")
         else:
@@ -232,22 +231,13 @@ class _Cpu:
 # --------------------------------------------------------------------------- the key
 
 
-def _tuned(options: CompileOptions) -> bool:
-    asked = options.mode.startswith("max-autotune") or bool(options.options and is_autotuned(options.options))
-    return asked or settings.current().cpu.max_autotune
-
-
 def _has_products(graph: Graph) -> bool:
     return any(getattr(node.target, "name", None) in _PRODUCTS for node in graph.find("call_function"))
 
 
 def _measured_winners(store: Cache) -> str:
     """Which products have been measured in this cache. A product is measured once, so their names determine the winners."""
-    try:
-        names = sorted(name for name in os.listdir(store.dir / "autotune") if name.endswith(".json"))
-    except OSError:
-        return ""
-    return f"{len(names)} products, {hashlib.sha256(' '.join(names).encode()).hexdigest()[:16]}"
+    return records.inventory(store.dir / "autotune")
 
 
 def _key(graph: Graph, kind: GraphKind, options: CompileOptions, parts: Mapping[str, str]) -> Key:
@@ -259,7 +249,7 @@ def _key(graph: Graph, kind: GraphKind, options: CompileOptions, parts: Mapping[
             "inputs": inputs,
             "kind": kind.value,
             # default and reduce-overhead run the same code: one artifact serves both.
-            "mode": "max-autotune" if _tuned(options) else "default",
+            "mode": "max-autotune" if is_tuned(options) else "default",
             "options": ", ".join(f"{name}={value!r}" for name, value in options.options.items()),
             "compiler": cache.source_digest(),
             **parts,
@@ -384,19 +374,16 @@ def _autotuned(
 ) -> Compiled:
     """Matrix kernels first, each alone; then the code generator's knobs, on the whole graph."""
     gemm, autotune = _tuning()
-    given = request.options.options.get("autotune_budget_s")
-    budget_s = float(given if isinstance(given, int) else settings.current().cpu.autotune_budget_s)
+    seconds = budget_s(request.options)
     winners = autotune.Winners(store.dir / "autotune", request.tools, request.threads)
     with gemm.collect() as wanted:
         first = compile_(graph, kind, request)
     if wanted:
-        autotune.tune_gemms(wanted, request.tools, winners, store.objects, budget_s * 0.6)
-    if any(isinstance(spec, Spec) and spec.device != "cpu" for spec in first.plan.inputs):
-        return first
+        autotune.tune_gemms(wanted, request.tools, winners, store.objects, seconds * 0.6)
     with gemm.decided(winners):
         knobs = Knobs()
         if not first.plan.symbols:  # knobs are measured on inputs of one shape, but a graph with symbols serves many
-            knobs = _tuned_knobs(graph, kind, request, store, compile_, budget_s * 0.4)
+            knobs = _tuned_knobs(graph, kind, request, store, compile_, seconds * 0.4)
         return _preferring(knobs, compile_(graph, kind, replace(request, knobs=knobs)))
 
 

@@ -8,7 +8,7 @@ a GPU.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
@@ -17,6 +17,7 @@ from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from fxir.ir.graph import Graph
 from inductor.base.target import SM_90, Target
+from inductor.driver.gpu_candidates import Candidate, default_candidate
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, at_least, fixed, plain
 from inductor.ir.values import replace_loads
@@ -29,13 +30,11 @@ from inductor.loops.tree import Kernel
 from inductor.lowering import lower
 from inductor.plan.attention import fuse_attention
 from inductor.plan.gpu_attention import schedule_attention
-from inductor.plan.gpu_schedule import schedule_gpu
 from inductor.plan.heuristics import schedule_product
 from inductor.plan.memory import lifetimes, plan_arena
 from inductor.plan.schedule import FUSION, SCHEDULE, Nest, Schedule, Single, schedule
 from inductor.plan.split_products import split_products
 from inductor.triton.kernel import CHECKS_POINTER, Options, TritonKernel
-from inductor.triton.loops import print_kernel
 from inductor.triton.values import Unprintable
 
 LOOPS: Final = logs.artifact("loops")
@@ -72,6 +71,7 @@ class Copy:
 
 
 Step: TypeAlias = Launch | Call | Copy
+Choose: TypeAlias = Callable[[Kernel, Target, Options], Candidate]  # the schedule of plain loops
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +128,14 @@ class CudaPlan:
                 return f"{step.target} = {step.source}"
 
 
-def lower_to_cuda(graph: Graph, target: Target = SM_90, precision: str = "ieee") -> CudaPlan:
+def lower_to_cuda(graph: Graph, target: Target = SM_90, precision: str = "ieee", choose: Choose = default_candidate) -> CudaPlan:
     """The plan of `graph`, whose tensors are on one CUDA device; fake tensors suffice. precision: of products, as in `Options`.
 
+    choose: called for every kernel except kernels of attention, whose tiles have fixed sizes.
     Raises: NeedsStatic if a stage needs a symbol as an int; Unprintable for a kernel without a Triton form.
     """
     program = split_products(_with_casts(fuse_attention(lower(graph))), target)
-    return _Planner(_sink_products(schedule(program)), target, Options(precision=precision)).plan()
+    return _Planner(_sink_products(schedule(program)), target, Options(precision=precision), choose).plan()
 
 
 def _sink_products(made: Schedule) -> Schedule:
@@ -170,8 +171,8 @@ def _with_casts(program: ir.Program) -> ir.Program:
 
 
 class _Planner:
-    def __init__(self, made: Schedule, target: Target, options: Options) -> None:
-        self.made, self.program, self.target, self.options = made, made.program, target, options
+    def __init__(self, made: Schedule, target: Target, options: Options, choose: Choose) -> None:
+        self.made, self.program, self.target, self.options, self.choose = made, made.program, target, options, choose
         self.dtypes = {n: b.layout.dtype for n, b in self.program.buffers.items()}
         self.kernels: dict[tuple[object, ...], tuple[int, TritonKernel]] = {}
         self.sizes: dict[str, Size] = {}  # bytes of scratch, by name
@@ -285,17 +286,18 @@ class _Planner:
 
     def _launches(self, members: Sequence[ir.Buffer], loops: Kernel, done: LoopSchedule = (), options: Options | None = None) -> list[Step]:
         """The launches of a kernel, and the copy of the memory that a scatter takes over. done: the steps that made the loops."""
-        kernel, schedule_steps = schedule_gpu(loops, self.target)
+        chosen = (default_candidate if options else self.choose)(loops, self.target, options or self.options)
+        kernel = chosen.kernel
         scattered = [(m.definition.target, m.name) for m in members if isinstance(m.definition, ir.Scatter)]
         before: list[Step] = [Copy(self._holder(target), self._holder(n)) for target, n in scattered if target not in self.taken]
         title = "; ".join(f"{m.name}: {m.source.title or 'copy'}" for m in members)
-        printed = print_kernel(kernel, "kernel", options or self.options)
+        printed = chosen.printed("kernel")
         for n in kernel.temporary:
             self.sizes[n] = self.program.buffers[n].layout.nbytes
         for x in printed.scratch:
             self.sizes[x.name] = plain(x.size * x.dtype.itemsize)
             self.dtypes[x.name] = x.dtype
-        text = to_text((*done, *schedule_steps))
+        text = to_text((*done, *chosen.steps))
         if SCHEDULE.enabled:
             SCHEDULE.log(f"{'+'.join(m.name for m in members)}: {text}")
         if LOOPS.enabled:

@@ -20,7 +20,8 @@ from fxir.ir.graph import Graph
 from inductor.artifact import format as A
 from inductor.base.target import TARGETS, Target
 from inductor.cpp.units import Sizes
-from inductor.driver.cuda import Call, Copy, CudaPlan, Launch, Step, lower_to_cuda
+from inductor.driver.cuda import Call, Choose, Copy, CudaPlan, Launch, Step, lower_to_cuda
+from inductor.driver.gpu_candidates import default_candidate
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import at_least, plain
 from inductor.triton.compile import Cubin, compile_kernel, prepare
@@ -50,23 +51,35 @@ def target_of(capability: tuple[int, int]) -> Target:
     return known[max(fitting)]
 
 
-def compile_for_cuda(graph: Graph, where: device, target: Target, precision: str = "ieee", *, is_emulated: bool) -> CompiledForCuda:
+def compile_for_cuda(
+    graph: Graph, where: device, target: Target, precision: str = "ieee", choose: Choose = default_candidate, *, is_emulated: bool
+) -> CompiledForCuda:
     """Compile `graph`, whose tensors are on the CUDA device `where`. precision: of products of float32, "ieee" or "tf32".
 
+    choose: the schedule of each kernel.
     Raises: Unprintable for a kernel without a Triton form; NeedsStatic; TritonUnavailable.
     """
-    plan = lower_to_cuda(graph, target, precision)
-    capability = int(target.name.removeprefix("sm_"))
-    cubins = None if is_emulated else compile_kernels(plan.kernels, capability)
-    kernels, code = _kernels(plan.kernels, cubins)
+    plan = lower_to_cuda(graph, target, precision, choose)
+    cubins = None if is_emulated else compile_kernels(plan.kernels, capability_of(target))
+    kernels, code = device_kernels(plan.kernels, cubins)
     made = _Translation(graph, plan, where).plan(kernels)
     units = tuple(A.SourceUnit(k.name, k.source, suffix=".py") for k in plan.kernels)
     return CompiledForCuda(A.Compiled(made, units, ()), None if is_emulated else code)
 
 
+def capability_of(target: Target) -> int:
+    """The compute capability of a target, times 10."""
+    return int(target.name.removeprefix("sm_"))
+
+
+def workers_for(count: int) -> int:
+    """The processes that compile `count` kernels."""
+    return min(count, len(os.sched_getaffinity(0)), 16)
+
+
 def compile_kernels(kernels: Sequence[TritonKernel], capability: int) -> list[Cubin]:
     """The machine code of kernels, compiled in forked processes if there are several."""
-    workers = min(len(kernels), len(os.sched_getaffinity(0)), 16)
+    workers = workers_for(len(kernels))
     if workers <= 1:
         return [compile_kernel(k, capability) for k in kernels]
     prepare()  # before the processes start, since each would need seconds for it
@@ -74,7 +87,8 @@ def compile_kernels(kernels: Sequence[TritonKernel], capability: int) -> list[Cu
         return list(pool.map(compile_kernel, kernels, [capability] * len(kernels)))
 
 
-def _kernels(kernels: Sequence[TritonKernel], cubins: Sequence[Cubin] | None) -> tuple[tuple[A.DeviceKernel, ...], bytes]:
+def device_kernels(kernels: Sequence[TritonKernel], cubins: Sequence[Cubin] | None) -> tuple[tuple[A.DeviceKernel, ...], bytes]:
+    """The records of kernels, and their machine code in one piece. cubins: None for the emulated device."""
     found, code = [], b""
     for i, k in enumerate(kernels):
         dtypes = tuple(d.name for d in k.dtypes)

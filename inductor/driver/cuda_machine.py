@@ -6,14 +6,21 @@ import importlib
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
+from typing import Any, Final
 
-from eager.base import precision
+from eager.base import logs, precision
 from eager.base.device import device
 from eager.cuda import backend as cuda
 from fxir.base.options import CompileOptions, GraphKind
 from fxir.ir.graph import Graph
-from inductor.artifact.cache import Cache
+from inductor.artifact.cache import CUDA_WINNERS, PRODUCT_WINNER, Cache
 from inductor.artifact.format import Compiled
+from inductor.base import records
+from inductor.base.options import budget_s, is_tuned
+from inductor.base.target import Target
+
+_TUNING = logs.artifact("autotuning")
+_PRODUCTS: Final = frozenset({"mm", "bmm", "convolution", "conv_weight"})  # ops whose kernels are contractions
 
 
 class CudaMachine:
@@ -28,7 +35,10 @@ class CudaMachine:
     def key_parts(self, graph: Graph, options: CompileOptions, store: Cache) -> dict[str, str]:
         name = "emulated" if self.is_emulated else cuda.get_device_name(self.where)
         major, minor = self.capability
+        has_products = any(getattr(n.target, "name", None) in _PRODUCTS for n in graph.find("call_function"))
+        uses_winners = has_products and not self.is_emulated and not is_tuned(options)
         return {
+            "winners": records.inventory(store.dir / CUDA_WINNERS, PRODUCT_WINNER) if uses_winners else "",
             "toolchain": f"triton {_triton_version()}, {name}, capability {major}.{minor}",
             "float32 products": _precision(),
         }
@@ -39,13 +49,26 @@ class CudaMachine:
         compiler = importlib.import_module("inductor.driver.cuda_artifact")  # here, so that a hit does not pay for the import
         lap("import compiler")
         target = compiler.target_of(self.capability)
-        made = compiler.compile_for_cuda(graph, self.where, target, _precision(), is_emulated=self.is_emulated)
+        choose = self._choose(graph, options, store, target)
+        lap("autotune")
+        made = compiler.compile_for_cuda(graph, self.where, target, _precision(), choose, is_emulated=self.is_emulated)
         lap("generate code")
         if made.code is None:
             return made.compiled, None
         library = folder / "kernels.cubins"
         library.write_bytes(made.code)
         return made.compiled, library
+
+    def _choose(self, graph: Graph, options: CompileOptions, store: Cache, target: Target) -> Any:
+        """The schedules of the kernels (`inductor.driver.cuda.Choose`): measured ones, or by default the stored ones of products."""
+        device_text = self.key_parts(graph, options, store)["toolchain"]
+        winners = importlib.import_module("inductor.driver.gpu_winners").Winners(store.dir / CUDA_WINNERS, device_text)
+        if is_tuned(options) and not self.is_emulated:
+            tuner = importlib.import_module("inductor.driver.gpu_autotune")
+            return tuner.measured(graph, self.where, target, _precision(), winners, budget_s(options))
+        if is_tuned(options):
+            _TUNING.log("an emulated device has no times to measure: every kernel keeps the default")
+        return winners.choose_product
 
 
 def _precision() -> str:

@@ -39,11 +39,12 @@ _ROWS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One schedule of a kernel and its launch parameters."""
+    """One schedule of a kernel and its launch parameters. choice: the sizes of tiles that the schedule was made with."""
 
     kernel: Kernel
     steps: Schedule
     options: Options
+    choice: Choice = DEFAULT
 
     def printed(self, name: str) -> Launches:
         """The kernels. Raises: Unprintable."""
@@ -52,6 +53,16 @@ class Candidate:
     def __str__(self) -> str:
         o = self.options
         return f"{to_text(self.steps)}; {o.num_warps or 'default'} warps, {o.num_stages or 'default'} stages"
+
+
+def default_candidate(loops: Kernel, target: Target, options: Options) -> Candidate:
+    """The schedule that rules choose, with the given launch parameters."""
+    return Candidate(*schedule_gpu(loops, target), options)
+
+
+def products_in(loops: Kernel) -> list[Contract]:
+    """The contractions of plain loops. If there are any, the candidates differ in the blocks of the first."""
+    return [x for x in loops.body if isinstance(x, Contract)]
 
 
 def candidates(loops: Kernel, target: Target = SM_90, precision: str = "ieee") -> tuple[Candidate, ...]:
@@ -66,12 +77,12 @@ def candidates(loops: Kernel, target: Target = SM_90, precision: str = "ieee") -
         kernel, steps = schedule_gpu(loops, target, choice)
         if (to_text(steps), options) not in known:
             known.add((to_text(steps), options))
-            found.append(Candidate(kernel, steps, options))
+            found.append(Candidate(kernel, steps, options, choice))
     return tuple(found)
 
 
 def _choices(loops: Kernel, target: Target, precision: str) -> Iterator[tuple[Choice, Options]]:
-    products = [x for x in loops.body if isinstance(x, Contract)]
+    products = products_in(loops)
     if products:
         for size, warps, stages in _blocks(products[0], target):
             yield Choice(product=size), Options(warps, stages, precision)
@@ -103,4 +114,4 @@ def _blocks(x: Contract, target: Target) -> Iterator[tuple[tuple[int, int, int],
         yield size
 
 
-__all__ = ["Candidate", "candidates"]
+__all__ = ["Candidate", "candidates", "default_candidate", "products_in"]

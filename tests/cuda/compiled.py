@@ -7,6 +7,8 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -14,9 +16,16 @@ import pytest
 
 import eager as torch
 from eager import nn
-from eager.base import settings
+from eager.base import logs, settings
+from eager.cuda import backend as cuda
 from eager.nn import functional as F
-from tests.triton_kernels.graphs import GRAPHS
+from fxir.trace.trace import trace
+from inductor.base.target import SM_90
+from inductor.driver.gpu_autotune import jobs_of, memory_of
+from inductor.driver.gpu_timing import EventTimer, Variant
+from inductor.driver.gpu_winners import Winners
+from inductor.triton.compile import compile_kernel
+from tests.triton_kernels.graphs import GRAPHS, on_cuda
 
 MODES = ("default", "reduce-overhead", "max-autotune")
 
@@ -55,6 +64,37 @@ def gradients_in_every_mode() -> None:
         close(found, y)
         for a, b in zip(given, wanted, strict=True):
             close(a.grad, b.grad)
+
+
+def kernels_are_timed_by_events() -> None:
+    """Each kind of kernel, with the generated inputs of a timing."""
+    is_emulated = cuda.backend().is_emulated
+    timer = EventTimer(torch.device("cuda"), SM_90._replace(caches=(1 << 10,)))
+    with TemporaryDirectory() as folder:
+        for fn, inputs in (
+            (lambda x, w: (torch.relu(x @ w),), (torch.randn(32, 64), torch.randn(64, 32))),
+            (lambda x, i: (x[i].sum(-1), x.sum()), (torch.randn(7, 40), torch.tensor([6, 2]))),
+            (lambda x: (x.bfloat16() * 2,), (torch.randn(3000),)),
+        ):
+            plan, jobs = jobs_of(trace(fn, [on_cuda(t) for t in inputs]), SM_90, Winners(Path(folder), "test"))
+            assert jobs
+            for job in jobs:
+                kernels = job.found[0][1].kernels
+                cubins = None if is_emulated else tuple(compile_kernel(k) for k in kernels)
+                memory = memory_of(job.found[0][1], plan.program)
+                assert 0 < timer.seconds(Variant(kernels, cubins, memory, len(plan.program.checks))) < 10
+    timer.release()
+    torch.cuda.synchronize()  # no index of a generated input is out of range
+
+
+def an_emulated_device_measures_nothing() -> None:
+    """A mode that tunes logs why, and uses default schedules."""
+    if not cuda.backend().is_emulated:
+        return
+    with logs.capture("autotuning") as records:
+        compiled = torch.compile(lambda x: torch.relu(x * 3), mode="max-autotune-no-cudagraphs", fullgraph=True)
+        close(compiled(torch.ones(40).cuda()), torch.full((40,), 3.0))
+    assert [r.message for r in records] == ["an emulated device has no times to measure: every kernel keeps the default"]
 
 
 def attention_and_convolution() -> None:
@@ -173,7 +213,8 @@ SCENARIOS: tuple[Callable[[], None], ...] = (
     small_graphs, gradients_in_every_mode, attention_and_convolution, training_gives_the_losses_of_the_cpu,
     mixed_precision_with_a_scaler, two_streams_with_pinned_prefetch, one_graph_serves_every_size,
     a_position_outside_is_an_error_at_the_next_synchronisation, writes_reach_the_inputs,
-    a_move_to_the_device_ends_a_graph, tensors_of_two_devices_fall_back_with_a_warning,
+    a_move_to_the_device_ends_a_graph, tensors_of_two_devices_fall_back_with_a_warning, kernels_are_timed_by_events,
+    an_emulated_device_measures_nothing,
 )  # fmt: skip
 
 if __name__ == "__main__":

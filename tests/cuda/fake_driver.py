@@ -21,6 +21,7 @@ from eager import _native
 from eager.cuda import backend as cuda
 from inductor._native import CompiledGraph, CudaModule, use_cuda_driver
 from inductor.artifact.format import ArtifactPlan
+from inductor.base.target import SM_90
 from inductor.runtime import loader
 
 LAUNCH, COPY = 2, 3  # enum step_kind
@@ -200,6 +201,27 @@ def a_launch_costs_less_than_a_microsecond(d: Driver) -> None:
     assert each_s < 1e-6, f"{each_s * 1e9:.0f} ns"
 
 
+def a_timing_launches_a_candidate_between_events(d: Driver) -> None:
+    names = ("inductor.driver.gpu_timing", "inductor.triton.kernel", "inductor.triton.compile")
+    timing, kernel_module, compiler = map(importlib.import_module, names)  # here: the other scenarios need no compiler
+    cuda.backend().is_emulated = False  # memory, streams and events of the emulated device, but launches by the driver
+    timer = timing.EventTimer(torch.device("cuda"), SM_90._replace(caches=(1 << 10,)))
+    x, y = torch.bfloat16, torch.int64
+    kernels = tuple(kernel_module.TritonKernel(f"k{i}", "", ("p0", "p1"), "", ("x", "y"), ("y",), (), (x, y), 7 + i, 2) for i in range(2))
+    cubins = tuple(compiler.Cubin(k.name, 90, b"code of " + k.name.encode(), "", 64 << 10, 2) for k in kernels)
+    assert 0 < timer.seconds(timing.Variant(kernels, cubins, {"x": (x, 3 << 20), "y": (y, 80)})) < 0.1
+    runs, last = d.count("launches"), d.launch(d.count("launches") - 1)
+    assert runs % 2 == 0 and runs >= 2 * (1 + 3 + 5)
+    assert (last.grid, last.threads, last.shared_bytes) == (8, 64, 64 << 10)
+    of_x, of_y = (np.ctypeslib.as_array((ctypes.c_uint16 * n).from_address(last.values[k])) for k, n in enumerate((3 << 19, 40)))
+    numbers = of_x.view(x.numpy).astype(np.float32)
+    assert np.isfinite(numbers).all() and 0.9 < numbers.std() < 1.1 and not of_y.any()  # positions are in range
+    d.library.fake_fail_next(2)
+    with pytest.raises(RuntimeError, match="CUDA_ERROR_OUT_OF_MEMORY"):
+        timer.seconds(timing.Variant(kernels, cubins, {"x": (x, 64), "y": (y, 80)}))
+    timer.release()
+
+
 def a_plan_from_disk_needs_no_compiler(d: Driver) -> None:
     made = subprocess.run([sys.executable, "-m", "tests.cuda.fake_driver", "--compile"], capture_output=True, text=True, check=True)
     folder = Path(made.stdout.strip())
@@ -231,7 +253,7 @@ SCENARIOS = (
     an_input_that_moves_is_copied_for_the_recording, an_output_in_use_is_never_overwritten, errors_name_the_step,
     a_failed_check_is_raised_later, a_launch_costs_less_than_a_microsecond,
 )
-WITH_TRITON = (a_plan_from_disk_needs_no_compiler,)  # fmt: skip
+WITH_TRITON = (a_plan_from_disk_needs_no_compiler, a_timing_launches_a_candidate_between_events)  # fmt: skip
 
 if __name__ == "__main__":
     if sys.argv[1] == "--compile":

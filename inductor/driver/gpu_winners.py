@@ -1,0 +1,115 @@
+"""The fastest schedules of kernels on a GPU, stored on disk.
+
+Owns the files, their keys, and the lookup of a schedule. It measures nothing. A key holds the source of the kernel's default schedule,
+in which names of buffers do not occur, the device and the version of the compiler. A stored schedule that is not a candidate of this
+version is ignored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from eager.base import logs
+from inductor.artifact.cache import PRODUCT_WINNER
+from inductor.base import records
+from inductor.base.target import Target
+from inductor.driver.gpu_candidates import Candidate, candidates, default_candidate, products_in
+from inductor.loops.tree import Kernel
+from inductor.plan.gpu_schedule import DEFAULT, Choice, schedule_gpu
+from inductor.triton.kernel import Launches, Options
+from inductor.triton.values import Unprintable
+
+__all__ = ["Winners", "description", "is_fixed"]
+
+_KERNEL: Final = "kernel-"
+_FORMAT: Final = 1
+_COMPONENT = logs.component("inductor")
+
+
+class Winners:
+    """The schedules measured so far on one device, each read from disk at its first lookup.
+
+    device: the text that names the device and the version of the compiler.
+    """
+
+    def __init__(self, folder: Path, device: str) -> None:
+        self._folder, self._device = folder, device
+        self._known: dict[str, tuple[Choice, Options] | None] = {}
+
+    def key(self, default: Candidate, target: Target) -> str:
+        """The key of a kernel. default: its default schedule. Raises: Unprintable."""
+        printed = default.printed("kernel")
+        parts = [f"{_FORMAT}|{self._device}|{target.name}|{default.options}"]
+        parts += [f"{k.source}# {k.grid} programs of {k.num_warps} warps, {k.num_stages} stages, {[d.name for d in k.dtypes]}, {k.sizes}"
+                  for k in printed.kernels]  # fmt: skip
+        parts += [f"# scratch of {x.size} {x.dtype.name}" for x in printed.scratch]
+        return "\n".join(parts)
+
+    def find(self, key: str, loops: Kernel, target: Target, options: Options) -> Candidate | None:
+        """The stored schedule of a kernel for `loops`; None if none is stored."""
+        if key not in self._known:
+            self._known[key] = self._read(key, loops, target, options)
+        known = self._known[key]
+        if known is None:
+            return None
+        # Made for these loops: kernels of one key may have other buffers.
+        return Candidate(*schedule_gpu(loops, target, known[0]), known[1], known[0])
+
+    def remember(self, key: str, loops: Kernel, chosen: Candidate, seconds: Mapping[str, float]) -> None:
+        """Store a schedule, in this process and on disk. seconds: the measured times, by the candidate's description."""
+        self._known[key] = chosen.choice, chosen.options
+        measured = {name: round(s * 1e6, 3) for name, s in seconds.items()}
+        records.write(self._path(key, loops), key, {**_record(chosen), "us": measured.get(description(chosen)), "measured_us": measured})
+
+    def choose(self, loops: Kernel, target: Target, options: Options) -> Candidate:
+        """The stored schedule of a kernel, else the default (see `inductor.driver.cuda.Choose`)."""
+        default = default_candidate(loops, target, options)
+        try:
+            if not is_fixed(default.printed("kernel")):
+                return default
+            return self.find(self.key(default, target), loops, target, options) or default
+        except Unprintable:
+            return default
+
+    def choose_product(self, loops: Kernel, target: Target, options: Options) -> Candidate:
+        """The stored schedule of a product, else the default."""
+        choose = self.choose if products_in(loops) and self._folder.is_dir() else default_candidate
+        return choose(loops, target, options)
+
+    def _path(self, key: str, loops: Kernel) -> Path:
+        kind = PRODUCT_WINNER if products_in(loops) else _KERNEL
+        return self._folder / f"{kind}{hashlib.sha256(key.encode()).hexdigest()[:40]}.json"
+
+    def _read(self, key: str, loops: Kernel, target: Target, options: Options) -> tuple[Choice, Options] | None:
+        path = self._path(key, loops)
+        found = records.read(path, key)
+        if found is None:
+            return None
+        for c in candidates(loops, target, options.precision):
+            if json.loads(json.dumps(_record(c))) == {name: found.get(name) for name in _record(c)}:
+                return c.choice, c.options
+        _COMPONENT.log(f"{path}: {found} is not a candidate of this version; the kernel is measured again")
+        return None
+
+
+def is_fixed(printed: Launches) -> bool:
+    """Whether all sizes of the kernels are known: others are not measured, since they serve many sizes."""
+    return all(not k.sizes and isinstance(k.grid, int) for k in printed.kernels)
+
+
+def description(c: Candidate) -> str:
+    """Sizes of tiles that are not the default, warps and stages; "default" if everything is."""
+    parts = [f"{name}={value}" for name, value in c.choice._asdict().items() if value != getattr(DEFAULT, name)]
+    parts += [f"{c.options.num_warps} warps"] if c.options.num_warps else []
+    parts += [f"{c.options.num_stages} stages"] if c.options.num_stages else []
+    return ", ".join(parts) or "default"
+
+
+def _record(c: Candidate) -> dict[str, Any]:
+    """A candidate without its loops."""
+    return {"choice": c.choice._asdict(), "num_warps": c.options.num_warps, "num_stages": c.options.num_stages}
+

@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 out=${1:-benchmarks/results}
 py=${PYTHON:-python3}
 mkdir -p "$out"
-export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" PYTHONUNBUFFERED=1
+export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" PYTHONUNBUFFERED=1 FRAMEJIT_AUTOTUNE_BUDGET_S="${FRAMEJIT_AUTOTUNE_BUDGET_S:-8}"
 
 if ! "$py" -c "import eager, dynamo, inductor._native" 2>/dev/null; then
   "$py" -c "from setuptools import setup; setup()" -q build_ext --inplace -j "$(nproc)" >"$out/build.log" 2>&1 || { tail -20 "$out/build.log"; exit 1; }

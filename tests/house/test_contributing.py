@@ -52,12 +52,17 @@ class Block:
             file.write_text(self.body)
 
 
-def blocks() -> list[Block]:
-    """The blocks of the worked examples, in the order of the document."""
-    examples = TEXT.partition("\n## Worked examples\n")[2].partition("\n## ")[0]
+def blocks_of(text: str) -> list[Block]:
+    """The blocks of a document's worked examples, in their order."""
+    examples = text.partition("\n## Worked examples\n")[2].partition("\n## ")[0]
     found = re.findall(r"^```(python|diff)\n# (\S+\.(?:py|c))(?: \((append|unchanged)\))?\n(.*?)^```$", examples, re.M | re.S)
     assert len(found) == examples.count("```") // 2, "a block does not name its file"
     return [Block(path, mark, kind == "diff", body) for kind, path, mark, body in found]
+
+
+def blocks() -> list[Block]:
+    """The blocks of CONTRIBUTING.md."""
+    return blocks_of(TEXT)
 
 
 @pytest.fixture(scope="module")

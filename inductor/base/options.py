@@ -55,12 +55,6 @@ def is_autotuned(options: Mapping[str, Any]) -> bool:
     return any(value for given, value in options.items() if _name(given) in _AUTOTUNE)
 
 
-def is_tuned(options: CompileOptions) -> bool:
-    """Whether the mode, the options or the settings enable autotuning."""
-    asked = options.mode.startswith("max-autotune") or bool(options.options and is_autotuned(options.options))
-    return asked or settings.current().cpu.max_autotune
-
-
 def budget_s(options: CompileOptions) -> float:
     """Seconds that one graph may spend on measuring variants."""
     given = options.options.get("autotune_budget_s")

@@ -41,7 +41,7 @@ from inductor.artifact import cache
 from inductor.artifact.cache import Cache, Entry, Key
 from inductor.artifact.format import ArtifactPlan, Compiled, ExternCall, Spec
 from inductor.base import records, toolchain
-from inductor.base.options import PASSES, budget_s, check_options, is_tuned
+from inductor.base.options import PASSES, budget_s, check_options, is_autotuned
 from inductor.base.request import Knobs, Request
 from inductor.base.toolchain import CompileError, Toolchain, build
 from inductor.base.user_lines import Lines, with_lines
@@ -88,7 +88,7 @@ def compile_graph(graph: Graph, kind: GraphKind, options: CompileOptions) -> Com
     clock = _Clock()
     host.configure()
     store = cache.current()
-    machine = _machine(graph)
+    machine = _machine(graph, _is_tuned(options))
     key = _key(graph, kind, options, machine.key_parts(graph, options, store))
     clock.lap("key")
     entry = store.lookup(key)
@@ -186,26 +186,36 @@ class Machine(Protocol):
         """The compiled graph, and the file in `folder` with its native code. lap: called with the name of each stage that ends."""
 
 
-def _machine(graph: Graph) -> Machine:
-    """The machine of a graph's tensors. Raises: NotImplementedError for tensors on several devices."""
+def _is_tuned(options: CompileOptions) -> bool:
+    """Whether the mode, the options or the settings enable autotuning."""
+    asked = options.mode.startswith("max-autotune") or bool(options.options and is_autotuned(options.options))
+    return asked or settings.current().cpu.max_autotune
+
+
+def _machine(graph: Graph, is_tuned: bool) -> Machine:
+    """The machine of a graph's tensors. is_tuned: whether it measures variants.
+
+    Raises: NotImplementedError for tensors on several devices.
+    """
     devices = {n.info.spec.device for n in graph.in_order() if isinstance(n.info.spec, TensorSpec)}
     if all(d.type == "cpu" for d in devices):
-        return _Cpu()
+        return _Cpu(is_tuned)
     if len(devices) > 1:
         raise NotImplementedError(f"inductor: a graph with tensors on {', '.join(sorted(map(str, devices)))}; allowed: one device")
-    found: Machine = importlib.import_module("inductor.driver.cuda_machine").CudaMachine(devices.pop())
+    found: Machine = importlib.import_module("inductor.driver.cuda_machine").CudaMachine(devices.pop(), is_tuned)
     return found
 
 
 class _Cpu:
     """This machine's CPU: C++ and its compiler."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_tuned: bool) -> None:
+        self.is_tuned = is_tuned
         self.tools = toolchain.toolchain()
 
     def key_parts(self, graph: Graph, options: CompileOptions, store: Cache) -> dict[str, str]:
         return {
-            "winners": "" if is_tuned(options) or not _has_products(graph) else _measured_winners(store),
+            "winners": "" if self.is_tuned or not _has_products(graph) else _measured_winners(store),
             "toolchain": self.tools.key(),
             "threads": str(host.threads()),
             "blas": str(host.has_blas()),
@@ -217,7 +227,7 @@ class _Cpu:
         request = _request(kind, options, self.tools)
         compile_ = _compiler()
         lap("import compiler")
-        if is_tuned(options):
+        if self.is_tuned:
             compiled = _autotuned(graph, kind, request, store, compile_)
             lap("autotune")
         else:
@@ -249,7 +259,7 @@ def _key(graph: Graph, kind: GraphKind, options: CompileOptions, parts: Mapping[
             "inputs": inputs,
             "kind": kind.value,
             # default and reduce-overhead run the same code: one artifact serves both.
-            "mode": "max-autotune" if is_tuned(options) else "default",
+            "mode": "max-autotune" if _is_tuned(options) else "default",
             "options": ", ".join(f"{name}={value!r}" for name, value in options.options.items()),
             "compiler": cache.source_digest(),
             **parts,

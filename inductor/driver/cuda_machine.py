@@ -16,7 +16,7 @@ from fxir.ir.graph import Graph
 from inductor.artifact.cache import CUDA_WINNERS, PRODUCT_WINNER, Cache
 from inductor.artifact.format import Compiled
 from inductor.base import records
-from inductor.base.options import budget_s, is_tuned
+from inductor.base.options import budget_s
 from inductor.base.target import Target
 
 _TUNING = logs.artifact("autotuning")
@@ -26,9 +26,9 @@ _PRODUCTS: Final = frozenset({"mm", "bmm", "convolution", "conv_weight"})  # ops
 class CudaMachine:
     """One CUDA device. See `inductor.driver.backend.Machine`."""
 
-    def __init__(self, where: device) -> None:
-        """Raises: RuntimeError without a GPU."""
-        self.where = where
+    def __init__(self, where: device, is_tuned: bool) -> None:
+        """is_tuned: whether kernels without a stored schedule are measured. Raises: RuntimeError without a GPU."""
+        self.where, self.is_tuned = where, is_tuned
         self.is_emulated = cuda.backend().is_emulated
         self.capability = cuda.get_device_capability(where)
 
@@ -36,7 +36,7 @@ class CudaMachine:
         name = "emulated" if self.is_emulated else cuda.get_device_name(self.where)
         major, minor = self.capability
         has_products = any(getattr(n.target, "name", None) in _PRODUCTS for n in graph.find("call_function"))
-        uses_winners = has_products and not self.is_emulated and not is_tuned(options)
+        uses_winners = has_products and not self.is_emulated and not self.is_tuned
         return {
             "winners": records.inventory(store.dir / CUDA_WINNERS, PRODUCT_WINNER) if uses_winners else "",
             "toolchain": f"triton {_triton_version()}, {name}, capability {major}.{minor}",
@@ -63,10 +63,10 @@ class CudaMachine:
         """The schedules of the kernels (`inductor.driver.cuda.Choose`): measured ones, or by default the stored ones of products."""
         device_text = self.key_parts(graph, options, store)["toolchain"]
         winners = importlib.import_module("inductor.driver.gpu_winners").Winners(store.dir / CUDA_WINNERS, device_text)
-        if is_tuned(options) and not self.is_emulated:
+        if self.is_tuned and not self.is_emulated:
             tuner = importlib.import_module("inductor.driver.gpu_autotune")
             return tuner.measured(graph, self.where, target, _precision(), winners, budget_s(options))
-        if is_tuned(options):
+        if self.is_tuned:
             _TUNING.log("an emulated device has no times to measure: every kernel keeps the default")
         return winners.choose_product
 

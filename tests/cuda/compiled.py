@@ -56,7 +56,7 @@ def gradients_in_every_mode() -> None:
     for mode in MODES:
         given = [t.cuda().requires_grad_() for t in (x, w)]
         compiled = torch.compile(f, mode=mode, fullgraph=True)
-        for _ in range(3):  # the third call of reduce-overhead replays a recording
+        for _ in range(3 if mode == "reduce-overhead" else 1):  # the third call replays a recording
             for t in given:
                 t.grad = None
             found = compiled(*given)
@@ -117,7 +117,7 @@ def training_gives_the_losses_of_the_cpu() -> None:
         step = torch.compile(loss, mode=mode) if mode else loss
         optimizer = torch.optim.AdamW(net.parameters(), 0.01)
         found = []
-        for _ in range(4):
+        for _ in range(3):
             value = step()
             optimizer.zero_grad()
             value.backward()

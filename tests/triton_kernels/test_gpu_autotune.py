@@ -20,6 +20,7 @@ from fxir.trace.trace import trace
 from inductor.artifact.cache import CUDA_WINNERS, PRODUCT_WINNER, Cache
 from inductor.base.target import SM_90
 from inductor.driver import cuda_machine, gpu_autotune
+from inductor.driver.backend import _is_tuned
 from inductor.driver.cuda import lower_to_cuda
 from inductor.driver.gpu_autotune import Built, jobs_of, tune
 from inductor.driver.gpu_candidates import candidates
@@ -271,6 +272,7 @@ def test_the_cache_key_names_the_measured_products(tmp_path: Path, monkeypatch: 
     store, folder = Cache(tmp_path, 1 << 30), tmp_path / CUDA_WINNERS
 
     def parts(graph: Graph, mode: str = "default") -> str:
+        machine.is_tuned = _is_tuned(CompileOptions(mode=mode))
         return machine.key_parts(graph, CompileOptions(mode=mode), store)["winners"]
 
     before = parts(product)
@@ -293,6 +295,7 @@ def test_the_mode_decides_whether_a_graph_is_tuned(tmp_path: Path, monkeypatch: 
     store, graph = Cache(tmp_path, 1 << 30), doubled(1 << 16)
 
     def threads(mode: str) -> list[int]:
+        machine.is_tuned = _is_tuned(CompileOptions(mode=mode))
         made, library = machine.build(graph, GraphKind.INFERENCE, CompileOptions(mode=mode), store, tmp_path, lambda name: None)
         assert library is not None and library.read_bytes()[:4] == b"\x7fELF"
         return [k.threads for k in made.plan.kernels]

@@ -126,7 +126,7 @@ def training_gives_the_losses_of_the_cpu() -> None:
         return found
 
     wanted = losses("cpu", None)
-    for mode in (None, "default", "reduce-overhead"):
+    for mode in (None, "reduce-overhead"):
         np.testing.assert_allclose(losses("cuda", mode), wanted, rtol=1e-4)
 
 

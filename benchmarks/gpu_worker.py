@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import json
 import sys
 import time
 from collections.abc import Callable
@@ -81,17 +80,5 @@ class GpuWorker:
         return {}
 
 
-def main() -> None:
-    """Serve until the input ends."""
-    out = worker.answers()
-    gpu = GpuWorker(sys.argv[1], int(sys.argv[2]))
-    for line in sys.stdin:
-        try:
-            answer = gpu.answer(json.loads(line))
-        except Exception as error:  # noqa: BLE001 - the parent reports it as the row's result
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(answer), file=out, flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    worker.serve(lambda: GpuWorker(sys.argv[1], int(sys.argv[2])))

@@ -209,24 +209,32 @@ def alias(library: str) -> None:
             sys.modules[f"eager{name}"] = importlib.import_module(f"{library}{name}")
 
 
-def answers() -> TextIO:
+def _answers() -> TextIO:
     """Standard output for answers alone: prints of the libraries go to standard error."""
     kept = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     return kept
 
 
-def main() -> None:
-    """Serve until the input ends."""
-    out = answers()
-    worker = Worker(sys.argv[1], int(sys.argv[2]))
+class Answering(Protocol):
+    """A process that answers requests."""
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Do one request."""
+        ...
+
+
+def serve(make: Callable[[], Answering]) -> None:
+    """Answer each line of the input until it ends. make: called when prints no longer reach the answers."""
+    out = _answers()
+    answering = make()
     for line in sys.stdin:
         try:
-            answer = worker.answer(json.loads(line))
+            answer = answering.answer(json.loads(line))
         except Exception as error:  # noqa: BLE001 - the parent reports it as the row's result
             answer = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(answer), file=out, flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    serve(lambda: Worker(sys.argv[1], int(sys.argv[2])))

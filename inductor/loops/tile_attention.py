@@ -219,8 +219,8 @@ class _Blocked(Loops):
         return (store,) if inside is None else (Guard(inside, (store,)),)
 
 
-class _Forward(_Blocked):
-    """The result, and the logarithm of the sum of exponentials for each query."""
+class _ByQueries(_Blocked):
+    """A program for each block of queries. first: the first query of the block."""
 
     def body(self) -> Block:
         def block(k: E.Expr) -> Block:
@@ -228,6 +228,14 @@ class _Forward(_Blocked):
             return self.block()
 
         return self.units(self.query_blocks, block, self.d.seen is not None)
+
+    def block(self) -> Block:
+        """The work of one block."""
+        raise NotImplementedError
+
+
+class _Forward(_ByQueries):
+    """The result, and the logarithm of the sum of exponentials for each query."""
 
     def block(self) -> Block:
         n, depth, width = self.blocks.queries, self.columns["depth"], self.columns["width"]
@@ -323,15 +331,8 @@ class _Forward(_Blocked):
         return (*body, *self.rows(n, logarithm)) if "lse" in self.results else body
 
 
-class _GradientOfQueries(_Blocked):
+class _GradientOfQueries(_ByQueries):
     """The gradient of the queries of a block: weights are computed again from `lse`."""
-
-    def body(self) -> Block:
-        def block(k: E.Expr) -> Block:
-            self.first = E.mul(k, self.blocks.queries)
-            return self.block()
-
-        return self.units(self.query_blocks, block, self.d.seen is not None)
 
     def block(self) -> Block:
         n = self.blocks.queries

@@ -14,7 +14,7 @@ from eager.optable import signatures
 from eager.optable.registry import Kind
 from eager.optable.samples import samples_of
 from eager.optable.table import OPS, Op
-from tests.ops.conftest import assert_same, flat, map_tensors, public_ops
+from tests.ops.conftest import assert_same, flat, is_differentiable, map_tensors, public_ops
 
 UNDEFINED = {"empty"}  # the contents of the result are undefined
 UP_TO_SIGN = {"eigh", "svd"}  # the signs of the vectors are free
@@ -64,7 +64,7 @@ def checks_of(name: str, half: bool = True) -> Iterator[Check]:
         if op.mutates and not _may_write(op, args):
             continue
         yield Check(name, number, "values", partial(check_values, op, number))
-        if _differentiable(op) and any(t.dtype.is_floating_point for t in _leaves(args)):
+        if is_differentiable(op) and any(t.dtype.is_floating_point for t in _leaves(args)):
             yield Check(name, number, "gradients", partial(check_gradients, op, number))
         if number == 0 and not op.mutates and op.kind is not Kind.VIEW and signatures.signatures(name) and signatures.takes_out(name):
             yield Check(name, number, "out", partial(check_out, op, number))
@@ -85,12 +85,6 @@ def _may_write(op: Op, args: Any) -> bool:
     assert base is not None
     spec = base.infer(*args)
     return tuple(spec.shape) == tuple(args[0].shape) and (base.casts_result or can_cast(spec.dtype, args[0].dtype))
-
-
-def _differentiable(op: Op) -> bool:
-    if op.mutates or op.nondifferentiable or op.underived or op.kind in (Kind.CREATION, Kind.RANDOM, Kind.EFFECT):
-        return False
-    return bool(op.vjp) or op.decompose is not None
 
 
 def _leaves(args: Any) -> list[Any]:

@@ -65,15 +65,20 @@ def blocks() -> list[Block]:
     return blocks_of(TEXT)
 
 
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the checkout, built extensions included, with every block applied and the guard kinds built."""
-    root = tmp_path_factory.mktemp("checkout")
+def copy_with(text: str, root: Path) -> Path:
+    """Copy the checkout to `root`, built extensions included, with every block of the document applied."""
     for package in PACKAGES:
         shutil.copytree(ROOT / package, root / package)
     shutil.copy(ROOT / "pyproject.toml", root)
-    for block in blocks():
+    for block in blocks_of(text):
         block.apply(root)
+    return root
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the checkout with every block applied and the guard kinds built."""
+    root = copy_with(TEXT, tmp_path_factory.mktemp("checkout"))
     run(root, sys.executable, "-m", "dynamo.guards.kind_files")
     build(root)
     return root

@@ -2,27 +2,20 @@
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.house.test_contributing import PACKAGES, ROOT, blocks_of, run
+from tests.house.test_contributing import ROOT, blocks_of, copy_with, run
 
 TEXT = (ROOT / "inductor" / "README.md").read_text()
 
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the checkout, built extensions included, with every block applied."""
-    root = tmp_path_factory.mktemp("checkout")
-    for package in PACKAGES:
-        shutil.copytree(ROOT / package, root / package)
-    shutil.copy(ROOT / "pyproject.toml", root)
-    for block in blocks_of(TEXT):
-        block.apply(root)
-    return root
+    """A copy of the checkout with every block applied."""
+    return copy_with(TEXT, tmp_path_factory.mktemp("checkout"))
 
 
 def test_every_example_passes_its_tests(checkout: Path) -> None:

@@ -85,5 +85,12 @@ def map_tensors(fn: Any, args: Any) -> Any:
     return args
 
 
+def is_differentiable(op: Op) -> bool:
+    """Whether an op has gradients to compare."""
+    if op.mutates or op.nondifferentiable or op.underived or op.kind in (Kind.CREATION, Kind.RANDOM, Kind.EFFECT):
+        return False
+    return bool(op.vjp) or op.decompose is not None
+
+
 def is_random(op: Op) -> bool:
     return op.kind in (Kind.EFFECT,) or op.name == "empty"

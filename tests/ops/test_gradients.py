@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 import eager
-from eager.optable.registry import Kind
 from eager.optable.samples import samples_of
 from eager.optable.table import OPS
 from tests.autograd.transforms import double_samples
-from tests.ops.conftest import cases, flat, public_ops, sample
+from tests.ops.conftest import cases, flat, is_differentiable, public_ops, sample
 
 STEP = 1e-6
 
@@ -22,13 +21,6 @@ SYMMETRIC = {"cholesky", "cholesky_status", "eigh"}
 
 def _symmetric_part(a: Any) -> Any:
     return (a + np.swapaxes(a, -1, -2)) / 2
-
-
-def _differentiable(name: str) -> bool:
-    op = OPS[name]
-    if op.mutates or op.nondifferentiable or op.underived or op.kind in (Kind.CREATION, Kind.RANDOM, Kind.EFFECT):
-        return False
-    return bool(op.vjp) or op.decompose is not None
 
 
 def _leaves(args: Any) -> list[Any]:
@@ -100,7 +92,7 @@ def test_every_differentiable_op_is_compared_in_some_sample() -> None:
     assert not silent, f"ops whose gradient no sample compares: {silent}"
 
 
-DOUBLE = cases([n for n in public_ops() if _differentiable(n)], eager.float64)
+DOUBLE = cases([n for n in public_ops() if is_differentiable(OPS[n])], eager.float64)
 
 
 @pytest.mark.parametrize(("name", "number"), DOUBLE)

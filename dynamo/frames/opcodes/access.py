@@ -55,7 +55,10 @@ def swap(frame: Frame, ins: Instruction) -> None:
 
 @op("LOAD_CONST")
 def load_const(frame: Frame, ins: Instruction) -> None:
-    frame.push(frame.constant(frame.code.co_consts[ins.arg]))
+    value = frame.code.co_consts[ins.arg]
+    # From CPython 3.13 on, the names of keyword arguments are on the stack. Only CALL_KW, which follows, reads them.
+    is_names = frame.decoded.instructions[frame.pc].name == "CALL_KW"
+    frame.push(Constant(value) if is_names else frame.constant(value))
 
 
 @op("LOAD_SMALL_INT")

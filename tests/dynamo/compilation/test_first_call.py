@@ -16,9 +16,8 @@ from pathlib import Path
 
 from eager.startup.places import ROOT
 
-# Few files are enough to read for one call to be understood. The numbers only go down. From CPython 3.13 on, the names of keyword
-# arguments are a tuple on the stack, so that the call also passes through dynamo/values/sequences.py.
-FILES = 80 + (sys.version_info >= (3, 13))
+# Few files are enough to read for one call to be understood. The numbers only go down.
+FILES = 80
 SWITCHES = 1_500
 
 PROGRAM = """

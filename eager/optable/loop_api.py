@@ -91,7 +91,7 @@ def _kind(x: Any) -> str:
 
 
 def _of_truth(ufunc: Any) -> Any:
-    """A logical ufunc of CuPy, which takes no complex numbers, over whether they are zero."""
+    """A logical ufunc of CuPy for every dtype. CuPy refuses complex numbers: it gets `x != 0`."""
     return lambda *xs: ufunc(*[x != 0 if _kind(x) == "c" else x for x in xs])
 
 

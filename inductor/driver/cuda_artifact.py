@@ -1,7 +1,6 @@
 """A CUDA plan as an artifact: its kernels as machine code, and its steps over numbered buffers.
 
-The machine code of all kernels is one file, in the order of the kernels. For the emulated device there is no machine code: the plan
-holds Triton's source.
+The machine code of all kernels is one file, in the order of the kernels. A plan for the emulated device holds Triton's source instead.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ def compile_for_cuda(
     plan = lower_to_cuda(graph, target, precision, choose)
     cubins = None if is_emulated else compile_kernels(plan.kernels, capability_of(target))
     kernels, code = device_kernels(plan.kernels, cubins)
-    made = _Translation(graph, plan, where).plan(kernels)
+    made = _Translation(plan, where).plan(kernels)
     units = tuple(A.SourceUnit(k.name, k.source, suffix=".py") for k in plan.kernels)
     return CompiledForCuda(A.Compiled(made, units, ()), None if is_emulated else code)
 
@@ -104,8 +103,8 @@ def device_kernels(kernels: Sequence[TritonKernel], cubins: Sequence[Cubin] | No
 class _Translation:
     """The records of one CUDA plan as records of an artifact."""
 
-    def __init__(self, graph: Graph, plan: CudaPlan, where: device) -> None:
-        self.graph, self.cuda = graph, plan
+    def __init__(self, plan: CudaPlan, where: device) -> None:
+        self.cuda = plan
         self.device = f"cuda:{where.index or 0}"
         self.symbols = {s.name: s for s, _ in plan.symbols}
         self.given = {n: (m.kind, m.number) for n, m in plan.memory.items() if m.kind in ("input", "constant")}

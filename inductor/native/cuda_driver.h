@@ -37,7 +37,7 @@ extern PyTypeObject CudaModule_Type;
 
 /* The driver. NULL with RuntimeError if libcuda is missing or too old. */
 const CudaDriver *cuda_driver(void);
-/* -1 with RuntimeError for a status other than 0; `what` names the step that failed. */
+/* Returns 0 for status 0. Returns -1 and sets a RuntimeError for any other status; the error says that the driver failed while `what`. */
 int cuda_check(int status, const char *what);
 /* The context of the device, which other libraries in the process use too. NULL with RuntimeError. */
 void *cuda_context(int index);

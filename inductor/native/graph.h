@@ -129,6 +129,7 @@ typedef struct {
     PyObject *allocate; /* (nbytes) -> storage on the device */
     PyObject *stream;   /* () -> handle of the current stream, an int */
     PyObject *owner;    /* keeps code and checks alive */
+    int64_t *last_sizes; /* of the last call, for the text of a check that failed in it */
     int64_t *checks;    /* two for each check, which kernels write and the host reads: not zero if it failed, and the value */
     int has_launches;
     enum recording_kind recording; /* RECORD_NEVER for steps that a CUDA graph cannot hold */

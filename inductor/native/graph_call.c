@@ -21,7 +21,7 @@ typedef struct {
     StorageObject *arena;
     int64_t *sizes; /* of a graph with symbols */
     void *stream;   /* of a graph on a device */
-    StorageObject **moved; /* of a graph on a device, by input: an aligned copy, or NULL */
+    StorageObject **moved; /* of a graph on a device, by input, then by constant: an aligned copy, or NULL */
     void *inline_slots[INLINE_SLOTS];
 } Call;
 
@@ -374,7 +374,7 @@ static int raise_failed(const GraphObject *g, int check, int64_t value, const in
         return -1;
     }
     PyObject *first = filled_in(text, "{}", value);
-    PyObject *message = first ? filled_in(first, "{size}", sizes || bound.number < 0 ? size_value(bound, sizes) : -1) : NULL;
+    PyObject *message = first ? filled_in(first, "{size}", size_value(bound, sizes)) : NULL;
     if (message)
         PyErr_SetObject(error, message);
     Py_XDECREF(first);
@@ -427,14 +427,13 @@ int graph_raise_pending(GraphObject *g)
 {
     int64_t value = 0;
     int check = g->device ? device_failed_check(g, &value) : 0;
-    return check ? raise_failed(g, check - 1, value, NULL) : 0;
+    return check ? raise_failed(g, check - 1, value, g->device->last_sizes) : 0;
 }
 
 enum { ALIGNMENT = 16 };
 
-static int64_t span_bytes(const Call *call, int i)
+static int64_t span_bytes(const TensorObject *t)
 {
-    const TensorObject *t = (const TensorObject *)call->args[i];
     int ndim = tensor_ndim(t);
     int64_t span = 1;
     for (int k = 0; k < ndim; k++) {
@@ -453,19 +452,27 @@ static int is_written(const GraphObject *g, int input)
     return 0;
 }
 
-/* Kernels read 16 bytes at once: an input that begins elsewhere is copied. */
-static int align_inputs(Call *call)
+/* A copy of the tensor in buffer `b`, if it does not begin at a multiple of 16 bytes, which kernels read at once. */
+static int align(Call *call, int b, const TensorObject *t, StorageObject **moved)
+{
+    if ((uintptr_t)call->bufs[b] % ALIGNMENT == 0)
+        return 0;
+    int64_t nbytes = span_bytes(t);
+    if (!(*moved = device_alloc(call->g, nbytes)) || device_copy_bytes((*moved)->data, call->bufs[b], nbytes, call->stream) < 0)
+        return -1;
+    call->bufs[b] = (*moved)->data;
+    return 0;
+}
+
+static int align_all(Call *call)
 {
     GraphObject *g = call->g;
-    for (int i = 0; i < g->ninputs; i++) {
-        if (g->inputs[i].ndim < 0 || (uintptr_t)call->bufs[i] % ALIGNMENT == 0)
-            continue;
-        int64_t nbytes = span_bytes(call, i);
-        if (!(call->moved[i] = device_alloc(g, nbytes)) ||
-            device_copy_bytes(call->moved[i]->data, call->bufs[i], nbytes, call->stream) < 0)
+    for (int i = 0; i < g->ninputs; i++)
+        if (g->inputs[i].ndim >= 0 && align(call, i, (const TensorObject *)call->args[i], &call->moved[i]) < 0)
             return -1;
-        call->bufs[i] = call->moved[i]->data;
-    }
+    for (int i = 0; i < g->nconstants; i++)
+        if (align(call, g->ninputs + g->nallocs + i, g->constants[i], &call->moved[g->ninputs + i]) < 0)
+            return -1;
     return 0;
 }
 
@@ -473,9 +480,9 @@ static int return_moved(Call *call)
 {
     GraphObject *g = call->g;
     for (int i = 0; i < g->nwritten; i++) {
-        int input = g->written[i];
-        char *target = ((TensorObject *)call->args[input])->data;
-        if (call->moved[input] && device_copy_bytes(target, call->moved[input]->data, span_bytes(call, input), call->stream) < 0)
+        const TensorObject *t = (const TensorObject *)call->args[g->written[i]];
+        const StorageObject *moved = call->moved[g->written[i]];
+        if (moved && device_copy_bytes(t->data, moved->data, span_bytes(t), call->stream) < 0)
             return -1;
     }
     return 0;
@@ -489,7 +496,7 @@ static int copy_inputs(Call *call)
     for (int i = 0; i < g->ninputs; i++) {
         if (!d->is_copied[i])
             continue;
-        int64_t nbytes = span_bytes(call, i);
+        int64_t nbytes = span_bytes((const TensorObject *)call->args[i]);
         if (!d->input_copies[i] && !(d->input_copies[i] = device_alloc(g, nbytes)))
             return -1;
         if (device_copy_bytes(d->input_copies[i]->data, call->bufs[i], nbytes, call->stream) < 0)
@@ -548,7 +555,9 @@ static int run_on_device(Call *call)
     void *before;
     if (device_enter(g, &before) < 0)
         return -1;
-    int failed = g->device->has_launches && align_inputs(call) < 0;
+    if (call->sizes)
+        memcpy(g->device->last_sizes, call->sizes, sizeof(int64_t) * (size_t)g->nsizes);
+    int failed = g->device->has_launches && align_all(call) < 0;
     if (!failed)
         failed = (g->device->recording != RECORD_NEVER ? run_recorded(call) : run_steps(call)) < 0 || return_moved(call) < 0;
     device_leave(g, before);
@@ -641,7 +650,7 @@ static void finish(Call *call)
         else
             Py_DECREF(call->arena);
     }
-    for (int i = 0; g->device && i < g->ninputs; i++)
+    for (int i = 0; g->device && i < g->ninputs + g->nconstants; i++)
         Py_XDECREF(call->moved[i]);
     if ((void *)call->bufs != (void *)call->inline_slots)
         PyMem_Free(call->bufs);
@@ -649,7 +658,7 @@ static void finish(Call *call)
 
 static int begin(Call *call, GraphObject *g, PyObject *const *args)
 {
-    size_t pointers = (size_t)(g->nbuffers + g->nallocs + g->noutputs + g->npacks + (g->device ? g->ninputs : 0));
+    size_t pointers = (size_t)(g->nbuffers + g->nallocs + g->noutputs + g->npacks + (g->device ? g->ninputs + g->nconstants : 0));
     size_t slots = pointers + (size_t)g->nsizes * sizeof(int64_t) / sizeof(void *);
     void **memory = call->inline_slots;
     if (slots > INLINE_SLOTS && !(memory = PyMem_Malloc(sizeof(void *) * slots))) {

@@ -76,7 +76,8 @@ int device_parse(GraphObject *g, PyObject *device)
         return -1;
     Device *d = g->device = PyMem_Calloc(1, sizeof(Device));
     if (!d || !(d->is_copied = PyMem_Calloc((size_t)g->ninputs + 1, 1)) ||
-        !(d->input_copies = PyMem_Calloc((size_t)g->ninputs + 1, sizeof(StorageObject *)))) {
+        !(d->input_copies = PyMem_Calloc((size_t)g->ninputs + 1, sizeof(StorageObject *))) ||
+        !(d->last_sizes = PyMem_Calloc((size_t)g->nsizes + 1, sizeof(int64_t)))) {
         PyErr_NoMemory();
         return -1;
     }
@@ -116,6 +117,7 @@ void device_free(GraphObject *g)
         cuda_driver()->destroy_stream(d->capture_stream);
     PyMem_Free(d->is_copied);
     PyMem_Free(d->input_copies);
+    PyMem_Free(d->last_sizes);
     Py_XDECREF(d->allocate);
     Py_XDECREF(d->stream);
     Py_XDECREF(d->owner);

@@ -56,7 +56,7 @@ def gradients_in_every_mode() -> None:
     for mode in MODES:
         given = [t.cuda().requires_grad_() for t in (x, w)]
         compiled = torch.compile(f, mode=mode, fullgraph=True)
-        for _ in range(3 if mode == "reduce-overhead" else 1):  # the third call replays a recording
+        for _ in range(3 if mode == "reduce-overhead" else 1):  # on a GPU the third call replays a recording
             for t in given:
                 t.grad = None
             found = compiled(*given)

@@ -125,6 +125,28 @@ def an_input_at_an_odd_address_is_copied_and_written_back(d: Driver) -> None:
     assert d.launch(0).values[0] != x.data_ptr() and d.launch(0).values[0] % 16 == 0 and d.count("copies") == 2
 
 
+def a_constant_at_an_odd_address_is_copied(d: Driver) -> None:
+    _, f = kernel()
+    odd, even = tensor(16, at=3), tensor(16)
+    g = graph((launch(f, (0, 0), (2, 0), (3, 0)),), (layout(16),), constants=(odd, even))
+    for _ in range(2):
+        g(tensor(16))
+    assert d.count("copies") == 2 and d.launch(1).values[1] % 16 == 0
+    assert d.launch(1).values[1] != odd.data_ptr() and d.launch(1).values[2] == even.data_ptr()
+
+
+def the_error_of_a_check_names_the_size_of_the_call(d: Driver) -> None:
+    _, f = kernel()
+    memory = np.zeros(2, np.int64)
+    spec = (FLOAT, ((0,), 4), (4, 1), 0)
+    g = graph((launch(f, (0, 0), (CHECKS, 0)),), (spec,), symbols=((0, 0, 0, 0, 1 << 40),), n_sizes=1,
+              checks=((IndexError, "index {} of {size}", (0,)),), checks_at=memory.ctypes.data)  # fmt: skip
+    g(tensor(6, 4))
+    memory[:] = 1, 12
+    with pytest.raises(IndexError, match="index 12 of 6"):
+        g(tensor(5, 4))
+
+
 def steps_are_recorded_when_their_addresses_come_again(d: Driver) -> None:
     _, f = kernel()
     weight, x = tensor(16), tensor(16)
@@ -249,7 +271,8 @@ def compile_to_disk() -> None:
 
 SCENARIOS = (
     arguments_are_packed_in_order, an_empty_grid_is_not_launched, sizes_come_from_a_program,
-    an_input_at_an_odd_address_is_copied_and_written_back, steps_are_recorded_when_their_addresses_come_again,
+    an_input_at_an_odd_address_is_copied_and_written_back, a_constant_at_an_odd_address_is_copied,
+    the_error_of_a_check_names_the_size_of_the_call, steps_are_recorded_when_their_addresses_come_again,
     an_input_that_moves_is_copied_for_the_recording, an_output_in_use_is_never_overwritten, errors_name_the_step,
     a_failed_check_is_raised_later, a_launch_costs_less_than_a_microsecond,
 )

@@ -244,7 +244,7 @@ def attention(cases: int) -> dict[str, Any]:
     """Attention in small blocks: printed kernels give what the loops give; plans give what eager code gives, and its gradients."""
     failures, counts = [], Counter()
     for name, case in CASES.items():
-        for of in (torch.float32, torch.bfloat16) if cases > 1 or name in ("causal", "bool mask") else (torch.float32,):
+        for of in (torch.float32, torch.bfloat16):
             try:
                 _attend(case, of)
                 counts["cases"] += 1

@@ -18,7 +18,8 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 def emulated(*command: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """The finished process of `python ...` in which CUDA is emulated."""
-    environment = os.environ | {"FRAMEJIT_EMULATE_CUDA": "1"} | variables
+    own = {k: v for k, v in os.environ.items() if k != "PYTEST_ADDOPTS"}  # options of this run change what a nested run prints
+    environment = own | {"FRAMEJIT_EMULATE_CUDA": "1"} | variables
     return subprocess.run([sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
 
 

@@ -50,8 +50,9 @@ def inputs_of(case: Case, of: Any, with_cotangent: bool) -> list[torch.Tensor]:
         return torch.from_numpy(rng.standard_normal(shape, dtype=np.float32)).to(of)
 
     (heads, of_keys), (queries, keys, depth, width) = case.heads, case.sizes
-    made = [draw(2, heads, queries, depth), draw(2, of_keys, keys, depth), draw(2, of_keys, keys, width)]
-    made += [draw(2, heads, queries, width)] if with_cotangent else []
+    batch = 2 if heads == 1 else 1  # at least two slices either way
+    made = [draw(batch, heads, queries, depth), draw(batch, of_keys, keys, depth), draw(batch, of_keys, keys, width)]
+    made += [draw(batch, heads, queries, width)] if with_cotangent else []
     if case.mask == "bool":
         shown = rng.random((queries, keys)) < 0.7
         shown[3] = False  # a query that sees nothing

@@ -8,7 +8,6 @@ import traceback
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 
 from dynamo import _native
@@ -32,6 +31,7 @@ from dynamo.report import causes
 from dynamo.report.break_errors import error_on_graph_break
 from dynamo.report.causes import BreakRecord
 from eager.base import logs, settings
+from eager.base.records import dataclass
 from eager.compiler import is_compiling
 from eager.nn import Module
 from fxir import backends

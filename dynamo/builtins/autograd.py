@@ -7,7 +7,6 @@ the graph attaches it to the results. Part of the builtin table; importing this 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final
 
@@ -24,6 +23,7 @@ from dynamo.values.writer import Writer
 from eager import Tensor
 from eager.autograd.function import ONCE, Function, FunctionCtx, attach_outputs, once_differentiable
 from eager.base import thread_state
+from eager.base.records import dataclass
 from eager.base.spec import fake, spec_of
 from eager.tape import engine
 from eager.tape.node import Node, edge_of

@@ -11,7 +11,6 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from dynamo.builtins.registry import Args, Kwargs, Row
@@ -29,6 +28,7 @@ from dynamo.values.trees import map_tree, to_host
 from dynamo.values.writer import Writer
 from eager import Tensor, func
 from eager import _native as eager_native
+from eager.base.records import dataclass
 from eager.base.spec import spec_of
 from eager.nn import Module
 from eager.nn.utils import stateless

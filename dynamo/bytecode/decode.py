@@ -10,7 +10,6 @@ import dis
 import sys
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
 from typing import Any, Final
@@ -18,6 +17,7 @@ from typing import Any, Final
 from bytecode import ConcreteBytecode
 
 from dynamo._native import localsplus_kinds, localsplus_names
+from eager.base.records import dataclass
 from eager.base.tracebacks import OUR_DIRS, handler_offset
 
 CO_GENERATOR_LIKE: Final = 0x20 | 0x80 | 0x200  # CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import CellType, FrameType, FunctionType, MappingProxyType, TracebackType
 from typing import Any, Final
 
 from dynamo.bytecode.decode import Place, location_table
 from dynamo.report.errors import Steering
 from eager import _native as eager_native
+from eager.base.records import dataclass
 from eager.base.tracebacks import OURS, owner_of
 
 GENERATED: Final = "__framejit_generated__"  # a global of every generated function: its `Generated`

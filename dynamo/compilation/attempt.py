@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import CellType, CodeType, FunctionType
 from typing import Any, Final, Protocol
 
@@ -42,6 +42,7 @@ from dynamo.values.tensor import TensorValue
 from eager import Tensor
 from eager.base import logs
 from eager.base import settings as _settings
+from eager.base.records import dataclass
 from eager.base.spec import TensorSpec, spec_of
 from eager.base.symint import SymInt
 from fxir import backends

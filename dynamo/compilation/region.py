@@ -10,7 +10,6 @@ import itertools
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
 from threading import Lock
 from types import CodeType, FunctionType
 from typing import Any, Final, cast
@@ -52,6 +51,7 @@ from dynamo.report.errors import (
 from eager import Tensor
 from eager.base import logs, thread_state
 from eager.base import settings as _settings
+from eager.base.records import dataclass
 from eager.nn import Module
 from eager.tape.state import per_thread, saved_hooks_off
 from fxir.backends import Backend

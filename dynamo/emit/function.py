@@ -13,7 +13,6 @@ import itertools
 import threading
 import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Final
 
@@ -30,6 +29,7 @@ from dynamo.python.finalizers import leads_to, value_end_is_visible
 from dynamo.report import causes
 from dynamo.report.errors import GiveUp, Restart
 from eager.base import thread_state
+from eager.base.records import dataclass
 from fxir.ir.graph_module import GraphModule
 from fxir.symbols.shapes import AssumptionFailed
 

@@ -8,9 +8,11 @@ kind or an outcome.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from eager.base.records import dataclass
 
 if TYPE_CHECKING:
     from dynamo import _native

@@ -15,7 +15,6 @@ A capture ends in one of these ways:
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Final, NoReturn
 
@@ -57,6 +56,7 @@ from dynamo.values.base import Lazy
 from dynamo.values.protocols import Raised, Value
 from dynamo.world.side_effects import Effects
 from dynamo.world.wrap import World
+from eager.base.records import dataclass
 from eager.startup.places import ROOT
 from fxir.base.origin import Origin
 

@@ -6,11 +6,11 @@ The modules of `frames.opcodes` fill the table when they are imported.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
 from dynamo.bytecode.decode import Instruction
 from dynamo.values.protocols import Value
+from eager.base.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

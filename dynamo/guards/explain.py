@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from dynamo._native import GuardProgram
 from dynamo.guards.kinds import KINDS
 from dynamo.guards.program import Guard, build_program
 from dynamo.guards.sources import Source
+from eager.base.records import dataclass
 from eager.optable.table import OPS
 
 _DEFAULT_REMEDY: Final = "Raise torch._dynamo.config.recompile_limit if the number of variants has a bound."

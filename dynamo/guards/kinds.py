@@ -14,12 +14,12 @@ kind: add a line to the table, write the files, and add a `case` to `fetch` or `
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
 from dynamo.guards import wording
 from dynamo.guards.wording import Operands
+from eager.base.records import dataclass
 
 
 class Phase(Enum):

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from dynamo._native import META_ALL, GuardProgram
@@ -21,6 +21,7 @@ from dynamo.guards.kinds import KINDS, LISTING, OF_THE_PROCESS, RANKS, RELATIONS
 from dynamo.guards.shape_guards import ShapeCheck
 from dynamo.guards.sources import AttrSource, ChildSource, ConstSource, Source
 from eager.base import logs
+from eager.base.records import dataclass
 from eager.nn.parameter import REQUIRES_GRAD_FLAG
 from fxir.base.origin import Origin
 

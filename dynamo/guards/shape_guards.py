@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from dynamo.guards.sources import GeometrySource, Source
+from eager.base.records import dataclass
 from fxir.expr.printing import PYTHON, to_source
 from fxir.expr.rules import Add, Expr, FloorDiv, Int, Max, Min, Mod, Mul, Sym, as_expr
 from fxir.symbols.floats import FloatExpr, FloatRelation, Operand, to_text

@@ -10,11 +10,11 @@ on a slot-rooted object runs at each call.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dynamo import _native
 from eager import _native as eager_native
+from eager.base.records import dataclass
 from fxir.base.safe_repr import text
 
 

@@ -15,7 +15,6 @@ import sys
 import sysconfig
 import types
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Final, TypeAlias
 
@@ -28,6 +27,7 @@ from dynamo.report import causes
 from dynamo.report.causes import Cause
 from dynamo.report.errors import ForbiddenCall
 from eager._ops import OperatorBase, OpOverload, OpOverloadPacket
+from eager.base.records import dataclass
 from eager.nn import Module
 from eager.optable.table import OPS, Op
 from eager.public import wrapper

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from dynamo.report.errors import ConstraintViolationError
 from eager import Tensor
 from eager.base import logs, settings
+from eager.base.records import dataclass
 from fxir.symbols.shapes import MOST
 
 LOG: Final = logs.component("dynamic")

@@ -6,7 +6,6 @@ import itertools
 import re
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 from dynamo.report import causes
@@ -16,6 +15,7 @@ from dynamo.values.objects import ClassValue, ExceptionValue, Passed, UserObject
 from dynamo.values.protocols import Frame, Machine, Raised, Value
 from dynamo.values.sequences import TupleValue
 from dynamo.world.wrap import is_exception_class
+from eager.base.records import dataclass
 from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt
 from fxir.symbols.shapes import GuardOnDataDependentSymNode

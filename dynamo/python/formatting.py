@@ -8,7 +8,6 @@ from __future__ import annotations
 import enum
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from dynamo.report import causes
@@ -22,6 +21,7 @@ from dynamo.values.sequences import ListValue, TupleValue
 from dynamo.values.symbolic import SymbolicText, SymbolicValue, text_parts
 from dynamo.values.tensor import TensorValue
 from eager._tensor.tensor import Size
+from eager.base.records import dataclass
 
 
 @dataclass(eq=False)

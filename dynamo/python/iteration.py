@@ -6,7 +6,6 @@ Loops are unrolled: every call of next() counts towards one limit.
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
 
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
@@ -16,6 +15,7 @@ from dynamo.values.mappings import DictValue, SetValue, constants_of
 from dynamo.values.protocols import Machine, NotConstant, Value
 from dynamo.values.sequences import ListValue, Sequence, TupleValue
 from dynamo.values.set_order import History
+from eager.base.records import dataclass
 
 
 @dataclass(eq=False)

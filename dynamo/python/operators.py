@@ -11,7 +11,6 @@ import enum
 import operator
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -33,6 +32,7 @@ from dynamo.values.sequences import ListValue, RangeValue, Sequence, SliceValue,
 from dynamo.values.symbolic import SymbolicValue, host_value
 from dynamo.values.tensor import TensorValue
 from dynamo.values.trees import to_host
+from eager.base.records import dataclass
 from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt
 from fxir.symbols.shapes import GuardOnDataDependentSymNode

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from dynamo.report import causes
@@ -22,6 +22,7 @@ from dynamo.values.writer import Writer
 from eager import Tensor
 from eager.base import settings
 from eager.base.dtypes import Category
+from eager.base.records import dataclass
 from eager.base.symint import SymInt
 from fxir.expr.rules import Sym, as_expr
 from fxir.ir.node import Node, NodeInfo

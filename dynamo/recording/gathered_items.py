@@ -8,7 +8,7 @@ graph.
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import eager
@@ -22,6 +22,7 @@ from dynamo.values.tensor import TensorValue
 from dynamo.values.writer import Writer
 from eager import Tensor
 from eager.base.dtypes import Category
+from eager.base.records import dataclass
 
 _WHOLE: Final = SliceValue(NONE, NONE, NONE)
 _KNOWN: Final = (Constant, SliceValue)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import linecache
 import traceback
-from dataclasses import dataclass
 from threading import Lock, local
 from typing import Final
 
 from eager.base import logs
+from eager.base.records import dataclass
 from eager.base.tracebacks import OURS, owner_of
 
 LOG: Final = logs.artifact("graph_breaks")

@@ -7,7 +7,6 @@ Attribute look-up follows `object.__getattribute__`: data descriptors, the insta
 from __future__ import annotations
 
 import types
-from dataclasses import dataclass
 from typing import Any, Final
 
 from dynamo.bytecode.decode import Place
@@ -21,6 +20,7 @@ from dynamo.values.protocols import Frame, Machine, Raised, Value
 from dynamo.values.sequences import TupleValue
 from dynamo.values.writer import Writer
 from eager._ops import OperatorBase
+from eager.base.records import dataclass
 
 DELETED: Final = object()
 

@@ -7,8 +7,9 @@ set that the same calls make has the same order. This module must not know captu
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from eager.base.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

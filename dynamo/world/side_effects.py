@@ -8,7 +8,6 @@ write, is indistinguishable from the individual writes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from dynamo.values.functions import CellValue
@@ -18,6 +17,7 @@ from dynamo.values.objects import DELETED, ExceptionValue, UserObject
 from dynamo.values.protocols import Machine, Value
 from dynamo.values.sequences import ListValue
 from dynamo.values.writer import Writer
+from eager.base.records import dataclass
 from eager.nn import Module
 
 _NOTHING: Final[dict[str, Any]] = {}

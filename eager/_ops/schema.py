@@ -8,10 +8,10 @@ import ast
 import functools
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from eager._tensor.tensor import Tensor
+from eager.base.records import dataclass
 
 __all__ = ["Argument", "FunctionSchema", "parse_schema"]
 

@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from eager.base import dtypes
+from eager.base.records import dataclass
 
 
 @dataclass(slots=True)

@@ -12,9 +12,9 @@ import importlib
 import inspect
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from eager.base.records import dataclass
 from eager.startup import absent_names
 
 

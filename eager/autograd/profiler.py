@@ -10,9 +10,10 @@ import json
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from eager.base.records import dataclass
 from eager.dispatch.calls import Mode
 from eager.optable.table import Op
 from eager.tape.state import per_thread

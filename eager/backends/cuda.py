@@ -3,12 +3,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from eager import cuda
 from eager.base import precision
 from eager.base.attention_backends import SDPBackend, allowed, sdpa_kernel, set_allowed
+from eager.base.records import dataclass
 
 __all__ = [
     "SDPAParams", "SDPBackend", "can_use_cudnn_attention", "can_use_efficient_attention", "can_use_flash_attention",

@@ -20,11 +20,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from threading import Lock
 from typing import ClassVar, NamedTuple, TextIO, cast
 
 from eager.base import settings
+from eager.base.records import dataclass
 
 __all__ = [
     "FRAME",

@@ -20,11 +20,13 @@ import os
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import partial
 from pathlib import Path
 from threading import RLock
 from typing import Any, Final, NamedTuple
+
+from eager.base.records import dataclass
 
 __all__ = ["Description", "Settings", "assign", "current", "describe", "reload", "scope"]
 

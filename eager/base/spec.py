@@ -14,12 +14,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
 from eager import _native
 from eager.base.device import CPU, device
 from eager.base.dtypes import dtype
+from eager.base.records import dataclass
 from eager.base.symint import SymInt, hint_of
 
 # Makes a size that depends on data, at most the given size (None: unbounded).

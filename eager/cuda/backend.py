@@ -11,7 +11,6 @@ import importlib
 import types
 import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
@@ -19,6 +18,7 @@ from weakref import WeakKeyDictionary
 from eager import _native
 from eager.base import dtypes, logs, settings
 from eager.base.device import device as _device_type
+from eager.base.records import dataclass
 from eager.base.spec import TensorSpec, contiguous_strides
 from eager.cuda import emulated
 from eager.optable import loop_api, memory

@@ -10,11 +10,11 @@ import itertools
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from eager.base.dtypes import Category
+from eager.base.records import dataclass
 from eager.optable.native_kernels import INTEGER_LOOPS
 from eager.optable.registry import Kind
 from eager.optable.table import OPS, Op

@@ -14,7 +14,7 @@ import inspect
 import re
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, NamedTuple, NoReturn
 
 import numpy as np
@@ -22,6 +22,7 @@ import numpy as np
 from eager import _native
 from eager.base import dtypes
 from eager.base.dtypes import Category, dtype
+from eager.base.records import dataclass
 from eager.base.spec import SpecLike, TensorSpec, same_shape
 from eager.optable import opmath
 from eager.optable.precision import Precision

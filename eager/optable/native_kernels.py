@@ -5,9 +5,9 @@ table. The C function of a kernel is `kernel_NAME`; its arity is the number of t
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from eager.base.records import dataclass
 from eager.optable.table import OPS
 from eager.startup.places import EAGER_DIR
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
+from eager.base.records import dataclass
 from eager.optable.declaration import composition
 from eager.optable.precision import Precision
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 import cmath
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from eager._tensor.tensor import Tensor
 from eager.base import dtypes
 from eager.base.dtypes import dtype
+from eager.base.records import dataclass
 from eager.functions import creation, pointwise
 from eager.functions.reductions import max as maximum_of
 from eager.functions.reductions import sum as sum_of

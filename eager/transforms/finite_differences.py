@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from eager import _native
 from eager.autograd.function import Function
 from eager.autograd.grad_mode import enable_grad, no_grad
+from eager.base.records import dataclass
 from eager.optable.memory import from_array
 from eager.optable.table import OPS
 from eager.tape import hooks

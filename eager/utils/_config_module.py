@@ -15,11 +15,11 @@ import sys
 import types
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from eager.base import settings
+from eager.base.records import dataclass
 
 # A table of flags: pairs of a reason and the flags that it applies to, with their default values.
 Table = Iterable[tuple[str, Mapping[str, Any]]]

@@ -6,9 +6,9 @@ The gradients are computed on fakes while the trace is active: the vjp rules cal
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from eager._tensor.tensor import Tensor
+from eager.base.records import dataclass
 from eager.base.spec import fake_like, spec_of
 from eager.optable.registry import Kind
 from eager.optable.table import Op

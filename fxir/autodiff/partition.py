@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
+from eager.base.records import dataclass
 from eager.base.spec import TensorSpec
 from eager.optable.registry import Kind
 from eager.optable.table import OPS, Op

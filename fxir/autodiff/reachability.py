@@ -7,10 +7,10 @@ when eager does.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from eager._tensor.tensor import Tensor
 from eager.autograd.function import DifferentiatedTwice
+from eager.base.records import dataclass
 from eager.tape.engine import reachable
 from eager.tape.node import Node, edge_of
 

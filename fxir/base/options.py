@@ -6,10 +6,12 @@ Owns no behaviour: passes and backends take these values as arguments and read n
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, TypeAlias
+
+from eager.base.records import dataclass
 
 OptionValue: TypeAlias = bool | int | float | str | None
 

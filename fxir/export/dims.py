@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
 from eager._tensor.tensor import Tensor
+from eager.base.records import dataclass
 from eager.utils import _pytree as pytree
 from fxir.symbols.shapes import MOST
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from eager._tensor.tensor import Tensor
 from eager.base.dtypes import dtype
+from eager.base.records import dataclass
 from eager.nn import Module, Parameter
 from eager.utils import _pytree as pytree
 from fxir.export.signature import ExportGraphSignature, InputKind, OutputKind, TensorArgument

@@ -11,10 +11,11 @@ import math
 import operator
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, TypeVar, Union
 from weakref import WeakValueDictionary
+
+from eager.base.records import dataclass
 
 IntLike: TypeAlias = Union["Expr", int]
 Bound: TypeAlias = int | float  # a float is always +-inf

@@ -8,9 +8,10 @@ definition).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
+from eager.base.records import dataclass
 from fxir.expr.rules import Add, Expr, FloorDiv, Int, IntLike, Max, Min, Mod, Mul, Sym, as_expr
 
 _SUM, _PRODUCT, _ATOM = 1, 2, 3

@@ -11,10 +11,11 @@ import keyword
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
+from eager.base.records import dataclass
 from eager.base.spec import fake
 from fxir.base.origin import Origin
 from fxir.ir.leaves import has_side_effect  # noqa: F401 - a name of torch.fx.node

@@ -9,9 +9,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from eager.base.records import dataclass
 from eager.base.spec import TensorSpec
 from fxir.expr.rules import Sym
 from fxir.ir.leaves import SIDE_EFFECTS

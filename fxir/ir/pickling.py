@@ -5,9 +5,9 @@ Targets are pickled by reference, like functions. `fxir.ir.graph_file` writes fi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from eager.base.records import dataclass
 from eager.optable.table import OPS, Op
 from fxir.ir.graph import Graph
 from fxir.ir.node import NodeInfo, map_instances, map_nodes

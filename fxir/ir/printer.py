@@ -11,10 +11,11 @@ import math
 import sys
 import types
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import eager
+from eager.base.records import dataclass
 from fxir.expr.printing import PYTHON, to_source
 from fxir.expr.rules import Expr, Sym
 from fxir.ir.listing import format_spec

@@ -8,7 +8,7 @@ in separate memory and is not an input) and returns a callable from real tensors
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from eager import _native
@@ -16,6 +16,7 @@ from eager._tensor.tensor import Tensor
 from eager.autograd.function import TWICE
 from eager.base import settings, thread_state
 from eager.base.logs import artifact, component, current_frame
+from eager.base.records import dataclass
 from eager.base.spec import TensorSpec, fake, spec_of
 from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt

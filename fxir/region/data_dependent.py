@@ -14,13 +14,14 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from eager import _native
 from eager._tensor.tensor import Tensor
 from eager.base import thread_state
 from eager.base.logs import component
+from eager.base.records import dataclass
 from eager.base.spec import TensorSpec
 from fxir.base.safe_repr import text
 from fxir.expr.rules import Sym

@@ -8,10 +8,11 @@ which recomputes the forward. That program is compiled like any other, so that a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, TypeAlias
 
 from eager._tensor.tensor import Tensor
+from eager.base.records import dataclass
 from fxir.trace.trace import fakes_like
 
 UNABLE: Final = (

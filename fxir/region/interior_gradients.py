@@ -9,12 +9,12 @@ autograd computes that gradient as in eager.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from eager import _native, random
 from eager._tensor.tensor import Tensor
 from eager.base import thread_state
+from eager.base.records import dataclass
 from eager.optable.table import OPS
 from eager.tape import engine
 from eager.tape.inplace import note_base

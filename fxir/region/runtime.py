@@ -10,12 +10,13 @@ import itertools
 import math
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, TypeAlias
 
 from eager import _native, random
 from eager._tensor.tensor import Tensor
 from eager.base import dtypes
+from eager.base.records import dataclass
 from eager.base.spec import TensorSpec
 from eager.optable.memory import empty
 from eager.optable.table import OPS

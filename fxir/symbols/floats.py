@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Protocol, TypeAlias
 
+from eager.base.records import dataclass
 from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt
 from fxir.base.origin import Origin

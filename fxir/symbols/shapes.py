@@ -16,12 +16,13 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import gcd
 from typing import Any, Final, Literal
 
 from eager.base.device import device
 from eager.base.dtypes import dtype
+from eager.base.records import dataclass
 from eager.base.spec import DataDependentError, TensorSpec
 from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt

@@ -7,9 +7,9 @@ the same value wherever it occurs. Only the pattern's result may have readers ou
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from eager.base.records import dataclass
 from eager.nn import Module
 from fxir.ir.graph import Graph
 from fxir.ir.graph_module import GraphModule

@@ -10,11 +10,12 @@ on modes or autograd.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, TypeAlias
 
 from eager._tensor.tensor import Tensor
 from eager.base import dtypes
+from eager.base.records import dataclass
 from eager.optable.table import OPS, Op
 from fxir.base.origin import Origin
 from fxir.ir.graph import Graph, emit, emit_layout, emit_reshape, physical_root, spec

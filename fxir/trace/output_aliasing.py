@@ -8,11 +8,11 @@ and autograd history equal eager's.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from eager._tensor.tensor import Tensor
 from eager.autograd.function import BackwardCFunction
+from eager.base.records import dataclass
 from eager.base.spec import is_dense
 from eager.optable.table import OPS, Op
 from eager.tape.node import OpNode, history_of

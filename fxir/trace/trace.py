@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from eager import _native
 from eager._tensor.tensor import Tensor
 from eager.base import dtypes
 from eager.base.device import device
+from eager.base.records import dataclass
 from eager.base.spec import DataDependentError, TensorSpec, fake, fake_like, is_dense, spec_of
 from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt

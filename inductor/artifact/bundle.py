@@ -15,11 +15,12 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
 from eager.base import logs
+from eager.base.records import dataclass
 from inductor.artifact import cache
 from inductor.artifact.cache import Cache, Key, Untrusted
 from inductor.base import records, toolchain

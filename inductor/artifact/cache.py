@@ -28,12 +28,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from eager.base import logs
 from eager.base import settings as _settings
+from eager.base.records import dataclass
 from eager.startup.places import ROOT
 from inductor.artifact.format import ABI_VERSION, ArtifactPlan, SourceUnit
 from inductor.artifact.readers import Readers

@@ -32,9 +32,10 @@ its version is part of every cache key.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from typing import Any, TypeAlias
 
+from eager.base.records import dataclass
 from fxir.expr import nodes as E
 from fxir.expr.nodes import Expr, Sym
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from eager.base.records import dataclass
 from inductor.artifact.cache import Cache, Key, Removed, Untrusted, folder_bytes, nearest, read_entry
 from inductor.base import records
 

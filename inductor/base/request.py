@@ -5,8 +5,9 @@ Owns no behaviour. The backend makes one `Request` per compilation and passes it
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from eager.base.records import dataclass
 from fxir.base.options import CompileOptions
 from inductor.base.toolchain import Toolchain
 

@@ -20,13 +20,14 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
 from eager.base import logs
 from eager.base import settings as _settings
+from eager.base.records import dataclass
 from inductor.base import records
 
 __all__ = ["LIBRARIES", "LINK_FLAGS", "CompileError", "Toolchain", "Unit", "build", "compile_workers", "cpu_id", "probes",

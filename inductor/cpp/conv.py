@@ -6,9 +6,9 @@ Owns the choice of a tile and `emit`. It does not depend on the loop IR.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from eager.base.records import dataclass
 from inductor.artifact.format import SourceUnit
 from inductor.base.toolchain import Toolchain
 from inductor.cpp.conv_core import CONV_TASK, conv_core, conv_symbol

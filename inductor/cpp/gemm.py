@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from eager.base.records import dataclass
 from inductor.base.toolchain import Toolchain
 from inductor.cpp.gemm_core import TASK, Tile, core
 from inductor.cpp.gemm_problem import GemmCode, GemmProblem, RunTimeSizes

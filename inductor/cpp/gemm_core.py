@@ -11,8 +11,7 @@ vectors unless every loop over it is unrolled.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from eager.base.records import dataclass
 from inductor.artifact.format import RUNTIME_ABI, SourceUnit
 
 __all__ = ["TASK", "Tile", "block_core", "block_symbol", "bytes_of", "cache_lines", "core", "head", "transposition"]

@@ -18,8 +18,8 @@ fused loop nest over that block and finds c itself.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from eager.base.records import dataclass
 from inductor.artifact.format import SourceUnit
 
 

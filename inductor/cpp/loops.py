@@ -10,11 +10,12 @@ is remembered: a kernel that runs on several groups of buffers is printed once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from eager.base.dtypes import dtype
+from eager.base.records import dataclass
 from fxir.expr import rules as E
 from fxir.expr.printing import to_source
 from inductor.cpp.division import split_inverse

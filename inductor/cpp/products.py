@@ -7,11 +7,11 @@ kernel, the source of the values that are known only at run time, and the fields
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from eager.base import dtypes
 from eager.base.dtypes import dtype
+from eager.base.records import dataclass
 from fxir.expr import rules as E
 from inductor.cpp.gemm_problem import GemmProblem, RunTimeSizes
 from inductor.cpp.units import declared

@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -30,6 +30,7 @@ from eager import _native as eager_native
 from eager._tensor.tensor import Tensor
 from eager.base import dtypes, logs
 from eager.base import machine as host
+from eager.base.records import dataclass
 from eager.random import get_rng_state, set_rng_state
 from inductor.artifact.format import (
     RUNTIME_ABI,

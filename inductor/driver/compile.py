@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 from eager.base import logs
 from eager.base.dtypes import dtype
+from eager.base.records import dataclass
 from fxir.base.options import GraphKind
 from fxir.expr import rules as E
 from fxir.ir.fingerprint import canonical_symbols

@@ -8,12 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from multiprocessing import get_context
 from typing import Any, Final
 
 from eager.base.device import device
 from eager.base.dtypes import dtype
+from eager.base.records import dataclass
 from fxir.expr import rules as E
 from fxir.ir.graph import Graph
 from inductor.artifact import format as A

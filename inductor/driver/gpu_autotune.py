@@ -12,13 +12,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures import TimeoutError as NotInTime
-from dataclasses import dataclass, field
+from dataclasses import field
 from multiprocessing import get_context
 from typing import Final, TypeAlias
 
 from eager.base import logs
 from eager.base.device import device
 from eager.base.dtypes import dtype
+from eager.base.records import dataclass
 from fxir.ir.graph import Graph
 from inductor.base.target import Target
 from inductor.driver.autotune import clearly_fastest

@@ -6,9 +6,9 @@ Owns which sizes of tiles, warps and stages are tried. A candidate is scheduled 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
+from eager.base.records import dataclass
 from inductor.base.target import SM_90, Target
 from inductor.ir.sizes import nominal, product
 from inductor.loops.steps import Schedule, to_text

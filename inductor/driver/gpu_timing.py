@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -23,6 +22,7 @@ from eager._tensor.tensor import Tensor
 from eager.base import dtypes
 from eager.base.device import device
 from eager.base.dtypes import dtype
+from eager.base.records import dataclass
 from eager.cuda import backend as cuda
 from inductor.artifact import format as A
 from inductor.base.target import Target

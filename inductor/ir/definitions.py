@@ -43,10 +43,11 @@ definition's store position is always the row-major position of its ranges.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, lru_cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from eager.base.records import dataclass
 from fxir.expr import rules as E
 from fxir.symbols.shapes import SymbolSource
 from inductor.ir.sizes import Layout as Layout

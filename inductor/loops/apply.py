@@ -10,11 +10,11 @@ A `Scheduler` is a kernel with the steps so far, for rules that try steps one by
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from eager.base import dtypes
 from eager.base.dtypes import dtype
+from eager.base.records import dataclass
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, ceildiv, plain

@@ -18,13 +18,14 @@ unique in a kernel, so a schedule refers to loops by name.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from operator import attrgetter
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from eager.base import dtypes
 from eager.base.dtypes import dtype
+from eager.base.records import dataclass
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size

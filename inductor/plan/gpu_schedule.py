@@ -7,9 +7,9 @@ no rule can spread stays a loop of one program, so the result is always legal.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
+from eager.base.records import dataclass
 from fxir.expr import rules as E
 from inductor.base.target import SM_90, Target
 from inductor.ir import definitions as ir

@@ -10,9 +10,10 @@ as its largest, so that slots do not overlap for any sizes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from eager.base.records import dataclass
 from fxir.expr import rules as E
 from inductor.ir.sizes import Size, ceildiv, nominal, plain
 

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 from eager.base import logs
+from eager.base.records import dataclass
 from eager.optable.registry import Kind
 from eager.optable.table import OPS
 from fxir.expr import rules as E

@@ -16,7 +16,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ import numpy as np
 from eager import _native as eager_native
 from eager._tensor.tensor import Tensor
 from eager.base import dtypes
+from eager.base.records import dataclass
 from inductor.artifact.cache import Entry, Key
 from inductor.artifact.format import (
     PRELUDE_END,

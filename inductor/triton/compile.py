@@ -9,10 +9,10 @@ import importlib
 import re
 import subprocess
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from eager.base import settings
+from eager.base.records import dataclass
 from inductor.runtime.triton_source import TritonUnavailable, jit_function, load_triton
 from inductor.triton.kernel import TritonKernel
 from inductor.triton.values import SIGNATURE

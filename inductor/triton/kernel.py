@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from eager.base.dtypes import dtype
+from eager.base.records import dataclass
 from inductor.ir.sizes import Size
 
 # Two int64 for each index check of the program, zero before the launch; a failing check writes 1 and the position.

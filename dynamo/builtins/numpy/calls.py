@@ -16,7 +16,6 @@ import functools
 import inspect
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -36,6 +35,7 @@ from dynamo.values.tensor import TensorValue
 from dynamo.values.trees import to_host, walk_values
 from dynamo.world.array_memory import is_known
 from eager.base import dtypes
+from eager.base.records import dataclass
 from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt, hint_of
 

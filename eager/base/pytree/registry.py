@@ -7,8 +7,9 @@ import json
 import sys
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
+
+from eager.base.records import dataclass
 
 PyTree = Any
 Context = Any

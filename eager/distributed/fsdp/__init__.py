@@ -1,10 +1,10 @@
 """`torch.distributed.fsdp`: parameters sharded over processes. Its names serve imports and `isinstance` checks only."""
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from eager.base.dtypes import dtype
+from eager.base.records import dataclass
 from eager.nn.module import Module
 from eager.startup.absent_names import missing
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 import enum
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from eager._tensor.tensor import Tensor
+from eager.base.records import dataclass
 from eager.dispatch import calls
 from eager.optable.table import Op
 from eager.utils._pytree import tree_map_only

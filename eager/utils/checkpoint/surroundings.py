@@ -4,12 +4,12 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from eager import random
 from eager._tensor.tensor import Tensor
 from eager.base import thread_state
+from eager.base.records import dataclass
 from eager.random import Generator
 
 

@@ -11,7 +11,6 @@ import random
 import signal
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from multiprocessing import parent_process
 from multiprocessing.connection import wait
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from eager._utils import ExceptionWrapper
+from eager.base.records import dataclass
 from eager.base.threads import set_num_threads
 from eager.random import manual_seed
 from eager.utils.data._utils.fetch import Fetcher, IterableFetcher

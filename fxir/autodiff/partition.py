@@ -85,6 +85,7 @@ class _Cut:
         self.outputs = {n: i for i, n in enumerate(joint.forward_outputs)}
         self.output_roots = {physical_root(n) for n in joint.forward_outputs}
         self.eager_keeps = {physical_root(n) for n in self.read_by_backward}
+        self.operands = {physical_root(i) for n in self.forward if _is_opaque(n) for i in n.inputs}
 
     def in_place_of(self, node: Node) -> Saved | None:
         """The place where the caller holds `node` anyway, if eager would save that very tensor (and so check its version)."""
@@ -101,8 +102,9 @@ class _Cut:
         return root.op == "placeholder" or root in self.output_roots or root is not node
 
     def price(self, node: Node) -> int:
-        """The cost of saving `node`, in bytes. The result of a product or a reduction is in memory in any case; a pointwise value, or
-        a copy of memory that the caller can write to, is stored only to be saved, and costs an eighth more.
+        """The cost of saving `node`, in bytes. The result of a product or a reduction, and an operand of a product, are in memory
+        in any case. Another pointwise value, or a copy of memory that the caller can write to, is stored only to be saved, and
+        costs an eighth more.
         """
         if not isinstance(node.info.spec, TensorSpec) or node.op == "get_attr":
             return INFINITE
@@ -113,7 +115,7 @@ class _Cut:
         if self.in_place_of(node) is not None:
             return 1
         size = size_bytes(spec(node), shapes)
-        is_extra = self.shares_memory(node) or not self.fixed(node)
+        is_extra = self.shares_memory(node) or not (self.fixed(node) or node in self.operands)
         return 1 + size + (size // 8 if is_extra else 0)
 
     def fixed(self, node: Node) -> bool:
@@ -155,6 +157,10 @@ def size_bytes(s: TensorSpec, shapes: ShapeEnv | None = None) -> int:
 def is_view(node: Node) -> bool:
     """Whether a node is a view op's call."""
     return isinstance(node.target, Op) and node.target.kind is Kind.VIEW
+
+
+def _is_opaque(node: Node) -> bool:
+    return isinstance(node.target, Op) and node.target.kind is Kind.OPAQUE
 
 
 def ancestors(nodes: Iterable[Node]) -> set[Node]:

@@ -73,6 +73,17 @@ CASES = {  # function, inputs, the bytes that are kept at most
 }
 
 
+def test_a_pointwise_operand_of_a_product_is_saved_where_its_sources_are_no_smaller():
+    """The product stores its operand in any case: no `exp` and no statistics of rows are needed again."""
+
+    def attention(q, k, v):
+        return eager.softmax(q @ k.transpose(-1, -2) / 4, dim=-1) @ v
+
+    cut, _ = both(attention, *(param(2, 32, 16) for _ in range(3)))
+    assert "exp" in names(cut.forward) and not {"exp", "amax", "sum_"} & set(names(cut.backward))
+    assert cut.saved_bytes == 2 * 32 * 32 * 4
+
+
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_recomputing_keeps_fewer_bytes(name):
     fn, make, at_most = CASES[name]

@@ -47,6 +47,7 @@ PRELUDE_END = "/* ---- end of the prelude ---- */\n"
 ABI_VERSION = 4
 
 RUNTIME_ABI = r"""
+#define FJ_LOCAL static /* functions that other functions of the graph call; not static where they lie in several units */
 typedef struct Runtime Runtime;
 /* One matrix product c = alpha * op(a) @ op(b) + beta * c, row-major like cblas. op transposes where trans_* is 1.
    dtype: 0 float32, 1 float64. lda/ldb/ldc are row pitches in elements; batch products step by stride_* elements. */

@@ -18,7 +18,7 @@ from inductor.cpp.conv import ConvCode
 from inductor.cpp.gemm_problem import GemmCode
 from inductor.cpp.loops import Function, Pointers, cost_of
 from inductor.cpp.products import Problem, problem_of
-from inductor.cpp.units import FLOP_NS, NAME, Place, launch
+from inductor.cpp.units import FLOP_NS, NAME, Code, Place, joined, launch
 from inductor.cpp.units import Kernel as Printed
 from inductor.cpp.values import STYLE, TYPE, size_source
 from inductor.cpp.windows import Convolution, convolution_of, weight_gradient_of
@@ -79,14 +79,14 @@ class _Steps:
         self.timed = [s.axis for s in walk(kernel.body) if isinstance(s, Loop) and _holds_contraction(s)]
         memory = {n: p.dtype for n, p in places.items()}
         self.pointers = Pointers(kernel.body, memory, (), [axis.name for axis in self.timed])
-        self.texts: list[str] = []
+        self.codes: list[Code] = []
         self.ns: float = 0.0
         self.ps: Size = 0
 
     def printed(self, title: str) -> Printed:
         calls = " ".join(self.calls(self.kernel.body, 1))
         sources = tuple("0" if n in self.pointers.outer else self.places[n].source for n in self.pointers.names)
-        return Printed("".join(self.texts), calls, sources, title, self.ns, self.ps)
+        return Printed(joined(self.codes), calls, sources, title, self.ns, self.ps)
 
     def calls(self, block: Block, times: Size) -> Iterator[str]:
         """The statements that run a block, which runs `times`."""
@@ -103,7 +103,7 @@ class _Steps:
 
     def loops(self, s: Statement, times: Size) -> str:
         name = self.function_name()
-        self.texts.append(Function(self.pointers).text(name, s))
+        self.codes.append(Function(self.pointers).code(name, s))
         count, each = cost_of(s)
         self.add_cost(*each.of(product((count, times))))
         is_parallel = isinstance(s, Loop) and s.kind == "parallel"
@@ -123,12 +123,12 @@ class _Steps:
         if core.code is None:
             assert isinstance(problem, Problem)
             return f"{{ GemmCall g = {{{problem.blas_fields()}, {', '.join(args)}}}; rt->gemm(rt, &g, rt->threads); }}"
-        self.texts.append((_block_function(s, self.pointers) + core.code.text).replace(NAME, name))
+        self.codes += [x.named(name) for x in (_block_function(s, self.pointers), Code(core.code.text, (core.code.head,)))]
         return f"{name}({', '.join(args)}, 0, args, rt);"
 
     def function_name(self) -> str:
         """A name for another function. The first has the name of the kernel, so that a kernel of one function has no number."""
-        return NAME if not self.texts else f"{NAME}_{len(self.texts)}"
+        return NAME if not self.codes else f"{NAME}_{len(self.codes)}"
 
     def start(self, x: Size) -> str:
         """A position over the axes of the loops around a statement."""
@@ -143,10 +143,10 @@ def _holds_contraction(s: Loop) -> bool:
     return any(isinstance(x, Contract) for x in walk(s.body))
 
 
-def _block_function(s: Contract, pointers: Pointers) -> str:
+def _block_function(s: Contract, pointers: Pointers) -> Code:
     """`NAME_block(args, batch, r0, r1, c0, c1)`: the body for these rows and columns of one product. Empty without a body."""
     if not s.body:
-        return ""
+        return Code("")
     body, ranges = _columns(s, *(E.sym(name, 0) for name in ("c0", "c1")))
     moved: dict[E.Expr, E.IntLike] = {}
     row = _counted("row", s.axes.rows, moved)
@@ -156,7 +156,9 @@ def _block_function(s: Contract, pointers: Pointers) -> str:
         body = (Loop(row, product(n for _, n in s.axes.rows), "serial", body),)
         ranges[row.name] = (E.sym("r0", 0), E.sym("r1", 0))
     head = f"{NAME}_block(char** args, long batch, long r0, long r1, long c0, long c1)"
-    return Function(pointers).function(head, body, ranges, ("batch", "r0", "r1", "c0", "c1"))
+    block = Function(pointers)
+    text = block.function(f"static void {head}", body, ranges, ("batch", "r0", "r1", "c0", "c1"))
+    return Code(text, (), frozenset(block.operations))
 
 
 def _counted(name: str, axes: Role, moved: dict[E.Expr, E.IntLike]) -> E.Expr:

@@ -34,10 +34,12 @@ _FEW_ROWS: Final = 8  # ways of that cache
 
 @dataclass(frozen=True, slots=True)
 class ConvCode:
-    """text: defines `static void NAME(const T* x, const T* w, T* y, long, char** args, const Runtime* rt)`. pack_text: if the weight is
-    packed, defines `NAME_pack(const void* w, void* packed)`. unit: the core. packed_bytes: of the weight in panels. note: for the log.
+    """text: defines `head`, which is `void NAME(const T* x, const T* w, T* y, long, char** args, const Runtime* rt)`. pack_text: if the
+    weight is packed, defines `NAME_pack(const void* w, void* packed)`. unit: the core. packed_bytes: of the weight in panels. note:
+    for the log.
     """
 
+    head: str
     text: str
     unit: SourceUnit
     pack_text: str
@@ -50,11 +52,12 @@ def emit(v: Convolution, is_followed: bool, packed: bool, tools: Toolchain) -> C
     tile = _tile(v, tools)
     symbol, real = conv_symbol(tile), _REAL[v.dtype]
     sizes, symbols = _sizes(v)
+    head = _head(real)
     weight = "0, y, w" if packed else "w, y, 0"  # w, y, packed
     after = f", .epilogue = {NAME}_block, .args = args" if is_followed else ""
     text = f"""{CONV_TASK}
 extern "C" void {symbol}(const ConvTask *, const Runtime *);
-static void {NAME}(const {real} *x, const {real} *w, {real} *y, long, char **args, const Runtime *rt) {{
+FJ_LOCAL {head} {{
 {symbols}  ConvTask task = {{x, {weight}, {sizes}{after}}};
   {symbol}(&task, rt);
 }}
@@ -71,7 +74,7 @@ extern "C" __attribute__((visibility("default"))) void {NAME}_pack(const void *w
 """
     panels = -(-v["columns"] // tile.columns)
     nbytes = v["groups"] * panels * tile.columns * v["kh"] * v["kw"] * v["channels"] * _BYTES[v.dtype]
-    return ConvCode(text, conv_core(tile), pack_text, nbytes, _note(v, tile, ", packed" if packed else ""))
+    return ConvCode(head, text, conv_core(tile), pack_text, nbytes, _note(v, tile, ", packed" if packed else ""))
 
 
 def emit_weight_gradient(v: Convolution, tools: Toolchain) -> ConvCode:
@@ -79,20 +82,25 @@ def emit_weight_gradient(v: Convolution, tools: Toolchain) -> ConvCode:
     tile = _weight_tile(v, tools)
     symbol, real = conv_weight_symbol(tile), _REAL[v.dtype]
     sizes, symbols = _sizes(v)
+    head = _head(real)
     text = f"""{CONV_WEIGHT_TASK}
 extern "C" void {symbol}(const ConvWeightTask *, const Runtime *);
-static void {NAME}(const {real} *x, const {real} *w, {real} *y, long, char **args, const Runtime *rt) {{
+FJ_LOCAL {head} {{
 {symbols}  ConvWeightTask task = {{x, w, y, {sizes}}};
   {symbol}(&task, rt);
 }}
 """
-    return ConvCode(text, conv_weight_core(tile), "", 0, _note(v, tile, ", gradient of the weight"))
+    return ConvCode(head, text, conv_weight_core(tile), "", 0, _note(v, tile, ", gradient of the weight"))
+
+
+def _head(real: str) -> str:
+    return f"void {NAME}(const {real} *x, const {real} *w, {real} *y, long, char **args, const Runtime *rt)"
 
 
 def _sizes(v: Convolution) -> tuple[str, str]:
     """The fields of a task with the sizes of a convolution, and the lines before it that declare the symbols among them."""
     sources = {name: size_source(n) for name, n in v.fields.items()}
-    symbols = declared(source for name, source in sources.items() if not isinstance(v.fields[name], int))
+    symbols = declared(v.fields.values())
     lines = ("char **bufs = (char **)args[0];", *symbols) if symbols else ()
     return ", ".join(f".{name} = {source}" for name, source in sources.items()), "".join(f"  {line}\n" for line in lines)
 

@@ -278,9 +278,10 @@ def render(
         choice.mc, choice.nc, choice.kc, int(choice.a_direct), int(choice.direct and not packed),
         epilogue or "0", "args",
     ]  # fmt: skip
+    head = f"void {name}(const {real} *a, const {real} *b, {real} *c, long batch_index, char **args, const Runtime *rt)"
     text = f"""{TASK}
 extern "C" void {tile.symbol}(const GemmTask *, const Runtime *);
-static void {name}(const {real} *a, const {real} *b, {real} *c, long batch_index, char **args, const Runtime *rt) {{
+FJ_LOCAL {head} {{
 {before}  GemmTask task = {{{", ".join(map(str, fields))}}};
   {tile.symbol}(&task, rt);
 }}
@@ -293,4 +294,4 @@ extern "C" __attribute__((visibility("default"))) void {name}_pack(const void *s
 }}
 """
     note = f"{problem.batch}x[{problem.m},{problem.n},{problem.k}] {choice}{', packed' if packed else ''}"
-    return GemmCode(text, core(tile), pack_text, packed_bytes(tile, problem) if packed else 0, note)
+    return GemmCode(head, text, core(tile), pack_text, packed_bytes(tile, problem) if packed else 0, note)

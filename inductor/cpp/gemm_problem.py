@@ -6,7 +6,7 @@ blocks. This module does not depend on the loop IR or on the template's tiling.
 
 The emitted text defines
 
-    static void NAME(const T* a, const T* b, T* c, long batch_index, char** args, const Runtime* rt)
+    FJ_LOCAL void NAME(const T* a, const T* b, T* c, long batch_index, char** args, const Runtime* rt)
 
 which computes all `problem.batch` products, numbered from batch_index,
 
@@ -57,12 +57,13 @@ class RunTimeSizes:
 class GemmCode:
     """The result of `cpp.gemm.emit`.
 
-    text: belongs in the kernel's unit, after the runtime ABI; defines NAME. unit: the GEMM core that NAME calls, one per
+    text: belongs in the kernel's unit, after the runtime ABI; defines NAME. head: of NAME. unit: the GEMM core that NAME calls, one per
     (dtype, tile): add it once to the plan's units. pack_text: only if `emit` was called with packed=True; it defines `extern "C" void
     NAME_pack(const void* b, void* packed)`, which packs b between calls into packed_bytes. To use it, add a pack to the plan whose
     function (`pack_function`) calls it, and pass the packed buffer as NAME's `b`. note: why this kernel was chosen, for the log.
     """
 
+    head: str
     text: str
     unit: SourceUnit
     pack_text: str = ""

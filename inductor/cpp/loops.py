@@ -22,9 +22,9 @@ from inductor.cpp.division import split_inverse
 from inductor.cpp.gemm_core import block_symbol
 from inductor.cpp.products import problem_of
 from inductor.cpp.transposes import Transposition, transposition
-from inductor.cpp.units import FLOP_NS, NAME, Cost, Place, declared, launch
+from inductor.cpp.units import FLOP_NS, NAME, Code, Cost, Place, declared, joined, launch
 from inductor.cpp.units import Kernel as Printed
-from inductor.cpp.values import STYLE, TYPE, literal, operation, size_source
+from inductor.cpp.values import STYLE, TYPE, called, literal, operation, size_source
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, ceildiv, plain, product
 from inductor.ir.values import EXPENSIVE
@@ -67,7 +67,7 @@ class _Text(NamedTuple):
     starts: the offset in bytes of each shared local in the scratch memory of the calling thread, which has `scratch` bytes.
     """
 
-    functions: str
+    functions: Code
     calls: str
     names: tuple[str, ...]
     starts: Mapping[str, Size]
@@ -96,11 +96,11 @@ def _printed(body: Block, memory: tuple[tuple[str, dtype], ...], parallel_ns: in
     """The text of a kernel, which does not depend on the places of its buffers. memory: their names and dtypes."""
     statements, shared = roots_of(body)
     pointers = Pointers(body, dict(memory), shared)
-    texts, calls = [], []
+    codes, calls = [Code(_declarations(body))], []
     costs: list[tuple[Size, Cost]] = []
     for k, s in enumerate(statements):
         name = NAME if len(statements) == 1 else f"{NAME}_{k}"
-        texts.append(Function(pointers).text(name, s))
+        codes.append(Function(pointers).code(name, s))
         count, each = cost_of(s)
         costs.append((count, each))
         is_parallel = isinstance(s, Loop) and s.kind == "parallel"
@@ -108,8 +108,7 @@ def _printed(body: Block, memory: tuple[tuple[str, dtype], ...], parallel_ns: in
     times = [each.of(count) for count, each in costs]
     symbolic = plain(E.total(ps for _, ps in times))
     starts, scratch = pointers.scratch()
-    functions = _declarations(body) + "".join(texts)
-    return _Text(functions, " ".join(calls), pointers.names, starts, scratch, sum(ns for ns, _ in times), symbolic)
+    return _Text(joined(codes), " ".join(calls), pointers.names, starts, scratch, sum(ns for ns, _ in times), symbolic)
 
 
 class Pointers:
@@ -183,7 +182,8 @@ class Function:
         self.axes: dict[str, str] = {}
         self.level_of: dict[E.Sym, int] = {}
         self.locals: dict[str, tuple[Local, str]] = {}
-        self.symbols: set[str] = set()
+        self.symbols: set[E.Sym] = set()
+        self.operations: set[str] = set()
         self.used: set[int] = set()
         self.n_values = self.n_axes = 0
         self.has_checks = False
@@ -192,16 +192,19 @@ class Function:
         self.near_bytes: Size = 0
         self.style = STYLE.with_names(self.axes)  # which grow while the function is printed
 
-    def text(self, name: str, s: Statement) -> str:
+    def code(self, name: str, s: Statement) -> Code:
         """The function `name` that runs `s`; a parallel loop runs from `begin` to `end`."""
+        head = f"void {name}(void* ctx, long begin, long end)"
         if isinstance(s, Loop) and s.kind == "parallel":
             begin, end = E.sym("begin"), E.sym("end")
-            return self.function(f"{name}(void* ctx, long begin, long end)", (s,), {s.axis.name: (begin, end)}, ("begin", "end"))
-        return self.function(f"{name}(void* ctx, long begin, long end)", (s,))
+            text = self.function(f"FJ_LOCAL {head}", (s,), {s.axis.name: (begin, end)}, ("begin", "end"))
+        else:
+            text = self.function(f"FJ_LOCAL {head}", (s,))
+        return Code(text, (head,), frozenset(self.operations))
 
     def function(self, head: str, block: Block, ranges: Mapping[str, tuple[E.Expr, E.Expr]] | None = None,
                  parameters: Iterable[str] = ()) -> str:  # fmt: skip
-        """A function that runs a block. head: its name and parameters, the first of which is `ctx` or `args`.
+        """A function that runs a block. head: all before its body; of its parameters, the first of which is `ctx` or `args`.
 
         ranges: the first value, and the value after the last, of loops that run through part of their extent, by axis.
         parameters: symbols of the block or its ranges that are parameters of the function.
@@ -220,10 +223,10 @@ class Function:
             root.lines[:0] = self.near()
         if self.symbols or self.has_checks:
             lines.append("char** bufs = (char**)args[0];")
-        lines += declared(sorted(self.symbols))
+        lines += declared(self.symbols)
         lines += [self.pointers.declaration(k) for k in sorted(self.used)]
         body = "".join(f"  {line}\n" for line in (*lines, *root.lines))
-        return f"static void {head} {{\n{body}}}\n"
+        return f"{head} {{\n{body}}}\n"
 
     def near(self) -> list[str]:
         """The stack memory for locals of unknown size, which are used if all of them fit."""
@@ -452,6 +455,7 @@ class Function:
 
     def operation(self, v: ir.Op, is_repeated: bool) -> str:
         args = [self.known[a][0] for a in v.args]
+        self.operations.add(called(v))
         self.has_checks = self.has_checks or v.name in _CHECKS
         if is_repeated and v.name == "div" and isinstance(v.args[1], ir.Const):
             parts = split_inverse(v.args[1].value, v.dtype)
@@ -478,7 +482,7 @@ class Function:
             if s.name in self.pointers.outer and s.name not in self.axes:
                 self.axes[s.name] = self.pointers.axis(s.name)
                 self.used.add(self.pointers.number(s.name))
-        self.symbols |= {s.name for s in e.symbols if s.name not in self.axes and (bound is None or s.name not in bound)}
+        self.symbols |= {s for s in e.symbols if s.name not in self.axes and (bound is None or s.name not in bound)}
         return to_source(e, STYLE.with_names({**self.axes, **bound}) if bound else self.style)
 
     def line(self, text: str) -> None:

@@ -61,8 +61,8 @@ class Problem:
         }  # fmt: skip
         if not is_symbolic(*fields.values()):
             return None
-        source = {name: size_source(n) for name, n in fields.items() if is_symbolic(n)}
-        return RunTimeSizes(source, tuple(declared(source.values())))
+        symbolic = {name: n for name, n in fields.items() if is_symbolic(n)}
+        return RunTimeSizes({name: size_source(n) for name, n in symbolic.items()}, tuple(declared(symbolic.values())))
 
     def suits_blas(self) -> bool:
         """Whether CBLAS can express the operands for all sizes: one stride of each must be 1."""

@@ -14,7 +14,6 @@ spread over several units are hidden symbols of the shared object, declared in e
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, Final, NamedTuple
@@ -29,37 +28,54 @@ NAME: Final = "@NAME@"  # placeholder for the function's own name in a text that
 SIZES_IN: Final = "FJ_SIZES_IN"  # placeholder for a given `bufs`: the places are known only when all buffers are
 SIZES: Final = "FJ_SIZES"  # the values of the graph's symbols, then of other expressions; defined in the scope of `bufs`
 _TITLES: Final = 4  # most results of one function that its comment names
-_SYMBOL: Final = re.compile(r"\bn(\d+)\b")  # names as in `inductor.lowering`; generated code has no other names of this form
-_COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 LEAST_CHARS: Final = 48 << 10  # about 0.6 s of compiler: less does not pay for another run, which reads the prelude again
 MOST_CHARS: Final = 512 << 10  # about 6 s: far below the time limit of a compiler run
-_CALL: Final = re.compile(r"\bfj_(\w+)\(")
-_HEAD: Final = re.compile(r"^static (void \w+\([^{]*\)) \{$", re.MULTILINE)
 FLOP_NS: Final = 0.01  # nanoseconds of a multiplication or addition in the core of a product, on one thread
 
+class Code(NamedTuple):
+    """Definitions of functions.
+
+    heads: the functions that other texts call, as `void NAME(void* ctx, long begin, long end)`; `text` writes FJ_LOCAL before each.
+    operations: the operations of the prelude, `fj_<name>`, that the functions call.
+    """
+
+    text: str
+    heads: tuple[str, ...] = ()
+    operations: frozenset[str] = frozenset()
+
+    def named(self, name: str) -> Code:
+        """The definitions with a name in the place of `NAME`."""
+        return Code(self.text.replace(NAME, name), tuple(h.replace(NAME, name) for h in self.heads), self.operations)
+
+
+def joined(codes: Iterable[Code]) -> Code:
+    """All definitions, in order."""
+    codes = tuple(codes)
+    operations = frozenset[str]().union(*(c.operations for c in codes))
+    return Code("".join(c.text for c in codes), tuple(h for c in codes for h in c.heads), operations)
 
 
 class Functions:
-    """Function texts in the order in which they were first added."""
+    """Definitions in the order in which they were first added."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
-        self._texts: dict[str, str] = {}
+        self._codes: dict[str, Code] = {}
         self._titles: dict[str, list[str]] = {}
 
-    def add(self, prefix: str, text: str, title: str) -> str:
-        """The name under which `text` is defined. title: the results that it computes for this caller, for a comment."""
-        name = self._names.get(text)
+    def add(self, prefix: str, code: Code, title: str) -> str:
+        """The name under which `code` is defined. title: the results that it computes for this caller, for a comment."""
+        name = self._names.get(code.text)
         if name is None:
-            name = self._names[text] = f"{prefix}{len(self._names)}"
-            self._texts[name] = text.replace(NAME, name)
+            name = self._names[code.text] = f"{prefix}{len(self._names)}"
+            self._codes[name] = code.named(name)
         self._titles.setdefault(name, []).append(comment(title))
         return name
 
     @property
-    def texts(self) -> Sequence[str]:
-        """Each function after a comment that names its callers' results."""
-        return [f"/* {_callers(self._titles[name])} */\n{text}" for name, text in self._texts.items()]
+    def codes(self) -> Sequence[Code]:
+        """Each definition after a comment that names its callers' results."""
+        return [c._replace(text=f"/* {_callers(self._titles[name])} */\n{c.text}") for name, c in self._codes.items()]
 
 
 def _callers(titles: Sequence[str]) -> str:
@@ -77,15 +93,10 @@ def arguments(pointers: Sequence[str]) -> str:
     return f"char* args[] = {{{', '.join(['(char*)bufs', *pointers])}}};"
 
 
-def declared(lines: Iterable[str]) -> list[str]:
-    """Declarations of the graph's symbols that `lines` name. They read `SIZES`, which needs `bufs`."""
-    numbers = {int(k) for line in lines for k in _SYMBOL.findall(_COMMENT.sub("", line))}
-    return [f"const i64 n{k} = {SIZES}[{k}];" for k in sorted(numbers)]
-
-
-def operations_called(text: str) -> frozenset[str]:
-    """The operations of the prelude, `fj_<name>`, that `text` calls itself."""
-    return frozenset(_CALL.findall(text))
+def declared(sizes: Iterable[E.IntLike], of: str = SIZES) -> list[str]:
+    """Declarations of the graph's symbols in `sizes`, `n<k>` for the symbol number k. They read `SIZES`, which needs `bufs`."""
+    numbers = {int(s.name[1:]) for n in sizes if isinstance(n, E.Expr) for s in n.symbols}
+    return [f"const i64 n{k} = {of}[{k}];" for k in sorted(numbers)]
 
 
 # -- kernels and their calls -----------------------------------------------------------------------------------------
@@ -113,14 +124,14 @@ class Place(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """A printed kernel. `text` and `call` name its function `units.NAME`.
+    """A printed kernel. `code` and `call` name its function `units.NAME`.
 
     pointers: the contents of `args` after `bufs` at the call; None if the function takes `bufs` itself.
     title: the calls that it computes, by number of the node. cost_ns: its estimated time on one thread; symbolic_ps: the part
     of it that depends on symbols, in which case cost_ns is 0.
     """
 
-    text: str
+    code: Code
     call: str
     pointers: tuple[str, ...] | None
     title: str
@@ -191,7 +202,7 @@ class Sizes:
     def function(self, derived: Sequence[E.Expr]) -> str:
         """`fj_sizes`, which computes the derived sizes from the symbols."""
         values = [index_source(e, {}) for e in derived]
-        lines = [line.replace(SIZES, "sizes") for line in declared(values)]
+        lines = declared(derived, "sizes")
         lines += [f"sizes[{self._first + i}] = {value};" for i, value in enumerate(values)]
         body = "".join(f"  {line}\n" for line in lines)
         return f'extern "C" __attribute__((visibility("default"))) void fj_sizes(i64* sizes) {{\n{body}}}\n'
@@ -211,25 +222,27 @@ def _expressions(x: Any) -> Iterator[E.Expr]:
 # -- distribution --------------------------------------------------------------------------------------------------
 
 
-def spread(head: str, texts: Sequence[str], calls: str, workers: int, after: Callable[[str], str] = lambda text: "") -> list[SourceUnit]:
+def spread(
+    head: str, codes: Sequence[Code], calls: str, workers: int, after: Callable[[frozenset[str]], str] = lambda operations: ""
+) -> list[SourceUnit]:
     """The units of a graph for `workers` simultaneous compiler runs.
 
-    head: the start of every unit. texts: functions, each `static void name(parameters) {` at a line's start.
-    calls: the entry points, which call them. after: returns the text that a unit needs after its own text.
+    head: the start of every unit, which defines FJ_LOCAL as `static`. calls: the entry points, which call the functions.
+    after: returns the text that a unit needs after its own text, by the operations that it calls.
     """
-    chars = sum(map(len, texts))
+    chars = sum(len(c.text) for c in codes)
     count = min(max(workers, -(-chars // MOST_CHARS)), chars // LEAST_CHARS)
     if count < 2:
-        text = "\n".join([*texts, calls])
-        return [SourceUnit("graph", head + PRELUDE_END + text + after(text))]
-    parts: list[list[str]] = [[] for _ in range(count)]
+        text = "\n".join([*(c.text for c in codes), calls])
+        return [SourceUnit("graph", head + PRELUDE_END + text + after(joined(codes).operations))]
+    parts: list[list[Code]] = [[] for _ in range(count)]
     sizes = [0] * count
     sizes[-1] = len(calls) // 4  # plain calls: quick to compile
-    for text in texts:
+    for c in codes:
         k = sizes.index(min(sizes))
-        parts[k].append(text)
-        sizes[k] += len(text)
-    declared = "".join(f"{prototype};\n" for text in texts for prototype in _HEAD.findall(text))
-    parts[-1].append(calls)
-    bodies = [_HEAD.sub(r"\1 {", "\n".join(part)) for part in parts]
-    return [SourceUnit(f"graph{k}", head + declared + PRELUDE_END + body + after(body)) for k, body in enumerate(bodies)]
+        parts[k].append(c)
+        sizes[k] += len(c.text)
+    head += "#undef FJ_LOCAL\n#define FJ_LOCAL\n" + "".join(f"{h};\n" for h in joined(codes).heads)
+    parts[-1].append(Code(calls))
+    made = [("\n".join(c.text for c in part), joined(part).operations) for part in parts]
+    return [SourceUnit(f"graph{k}", head + PRELUDE_END + text + after(called)) for k, (text, called) in enumerate(made)]

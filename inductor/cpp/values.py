@@ -61,6 +61,15 @@ def index_source(e: E.IntLike, names: dict[str, str]) -> str:
     return printing.to_source(e, STYLE.with_names(names) if names else STYLE)
 
 
+def called(v: ir.Op) -> str:
+    """The operation of the prelude, `fj_<name>`, that computes one operation if no C++ operator does."""
+    if v.name != "philox":
+        return v.name
+    word = v.args[3]
+    assert isinstance(word, ir.Const)
+    return f"philox_{word.value}"
+
+
 def operation(v: ir.Op, args: list[str]) -> str:
     """C++ source of one operation on named operands."""
     name, of = v.name, v.args[0].dtype
@@ -91,10 +100,7 @@ def operation(v: ir.Op, args: list[str]) -> str:
     if name in ("check_index", "wrap_index"):
         return f"fj_{name}({', '.join(args)}, FJ_CHECKS)"
     if name == "philox":
-        seed, low, high, _ = args
-        word = v.args[3]
-        assert isinstance(word, ir.Const)
-        return f"fj_philox_{word.value}({seed}, {low}, {high})"
+        return f"fj_{called(v)}({', '.join(args[:3])})"
     if name in ("isnan", "isinf", "isfinite") and of.is_integral:
         return "(b8)1" if name == "isfinite" else "(b8)0"
     return f"fj_{name}({', '.join(args)})"

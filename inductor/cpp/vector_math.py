@@ -14,7 +14,6 @@ from functools import lru_cache
 from typing import Final
 
 from inductor.cpp import random_bits
-from inductor.cpp.units import operations_called
 
 # Operations of one argument that libm computes, by the same names. Some have vector forms in libmvec.
 LIBM: Final = (
@@ -30,6 +29,7 @@ _FORMS: Final = {
     "b": (16, "__SSE2__", "b"),
 }
 _TYPES: Final = (("f32", 4, "f"), ("f64", 8, ""))
+_CALL: Final = re.compile(r"\bfj_(\w+)\(")
 _FUNCTION: Final = re.compile(r"^FI \w+ fj_(\w+)\(", re.MULTILINE)
 
 _HEAD: Final = "".join(
@@ -68,7 +68,7 @@ def _calls_of(prelude: str) -> dict[str, frozenset[str]]:
     starts = [*_FUNCTION.finditer(prelude)]
     for k, m in enumerate(starts):
         end = starts[k + 1].start() if k + 1 < len(starts) else len(prelude)
-        found[m[1]] = found.get(m[1], frozenset()) | operations_called(prelude[m.end() : end])
+        found[m[1]] = found.get(m[1], frozenset()) | frozenset(_CALL.findall(prelude, m.end(), end))
     return found
 
 

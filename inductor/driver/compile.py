@@ -31,6 +31,7 @@ from inductor.cpp.units import (
     NAME,
     SIZES,
     SIZES_IN,
+    Code,
     Functions,
     Kernel,
     Place,
@@ -38,7 +39,6 @@ from inductor.cpp.units import (
     arguments,
     comment,
     declared,
-    operations_called,
     spread,
 )
 from inductor.cpp.values import size_source
@@ -111,9 +111,8 @@ def _weights(program: ir.Program, signature: GraphSignature | None) -> frozenset
 
 @dataclass(slots=True)
 class _Code:
-    """The code of one step: function texts, and the statements that run it (or an extern call)."""
+    """The code of one step: the statements that run it, or an extern call."""
 
-    text: str = ""
     statements: list[str] = field(default_factory=list)
     extern: A.ExternCall | None = None
     cost_ns: float = 0.0
@@ -368,7 +367,7 @@ class _Compiler:
             return core
         assert isinstance(s.b, ir.Load)
         weight = made.names[s.b.buffer]
-        symbol = f"{self.functions.add('weight', core.code.pack_text, weight)}_pack"
+        symbol = f"{self.functions.add('weight', Code(core.code.pack_text), weight)}_pack"
         name, sources = f"{weight} {symbol}", self.made.fixed.get(weight, frozenset((weight,)))
         self.packs.setdefault(name, Pack(sources, core.code.packed_bytes, i, weight, symbol))
         return core._replace(packed=name)
@@ -414,7 +413,7 @@ class _Compiler:
         last_check = max([self.made_at[n] for n in self.program.early_checks], default=-1)
         for i, step in enumerate(self.made.steps):
             if i == last_check + 1 and last_check >= 0:
-                codes.append(_Code("", [f"if (FJ_CHECKS[0]) {{ {_FAIL} return; }} /* nothing is written to then */"]))
+                codes.append(_Code([f"if (FJ_CHECKS[0]) {{ {_FAIL} return; }} /* nothing is written to then */"]))
             if isinstance(step, Nest):
                 if i in self.kept:
                     self.kept_codes[i] = self._nest(i)
@@ -429,7 +428,7 @@ class _Compiler:
                 continue
             codes.append(self._single(i, step.member))
         if self.program.checks and self.program.writes:
-            codes.append(_Code("", [f"if (FJ_CHECKS[0]) {{ {_FAIL} return; }} /* nothing is written to then */"]))
+            codes.append(_Code([f"if (FJ_CHECKS[0]) {{ {_FAIL} return; }} /* nothing is written to then */"]))
         codes += [self._write(w) for w in self.program.writes if self.places[w.value.buffer] != self.places[w.input]]
         return _segments(codes)
 
@@ -447,7 +446,7 @@ class _Compiler:
             unit = block_core(block_tile(of, self.request.tools))
             self.units.setdefault(unit.name, unit)
         printed = print_kernel(made.kernel, self._places_of(made), self.request.knobs.parallel_ns, ir.titles(computed))
-        return self._call(printed, self.functions.add(prefix, printed.text, printed.title))
+        return self._call(printed, self.functions.add(prefix, printed.code, printed.title))
 
     def _log_loops(self, made: Scheduled) -> None:
         if SCHEDULE.enabled:
@@ -464,7 +463,7 @@ class _Compiler:
         call = k.call.replace(NAME, name)
         if k.pointers is not None:
             call = f"{{ {arguments(k.pointers)} {call} }}"
-        return _Code("", [f"/* {comment(k.title)} */\n  {call}"], cost_ns=k.cost_ns, symbolic_ps=k.symbolic_ps)
+        return _Code([f"/* {comment(k.title)} */\n  {call}"], cost_ns=k.cost_ns, symbolic_ps=k.symbolic_ps)
 
     def _single(self, i: int, b: ir.Buffer) -> _Code:
         d = b.definition
@@ -521,7 +520,7 @@ class _Compiler:
                 self.units.setdefault(core.code.unit.name, core.code.unit)
                 self.notes.append(f"{made.names.get(name, b.name)}: {core.code.note}")
         printed = print_steps(made.kernel, cores, places, self.request.knobs.parallel_ns, ir.titles(members))
-        return self._call(printed, self.functions.add("gemm", printed.text, printed.title) if printed.text else "")
+        return self._call(printed, self.functions.add("gemm", printed.code, printed.title) if printed.code.text else "")
 
     # ---- scans, scatters, writes ----
 
@@ -553,17 +552,17 @@ class _Compiler:
             return []
         vector_functions = self.request.tools.vector_functions
         start = head = prelude(vector_functions)
-        texts = [*self.functions.texts, *(c.text for c in codes if c.text)]
+        functions = [*self.functions.codes]
         checked = bool(self.program.checks)
         if checked:
             head += f"#define FJ_CHECKS ((i64*)bufs[{plan.arena_buffer}]) /* 1 + the check that failed, and the value */\n"
         if plan.symbols:
             head += f"#define {SIZES_IN}(b) ((const i64*)(b)[{plan.sizes_buffer}]) /* of symbols, then of expressions */\n"
             head += f"#define {SIZES} {SIZES_IN}(bufs)\n"
-            texts.append(self.sizes.function(plan.derived))
+            functions.append(Code(self.sizes.function(plan.derived)))
         kept = [self._pack_text(k, p, plan.packed_buffer(k)) for k, p in enumerate(self.packs.values())]
-        calls = "".join(kept) + codes_segments(codes, checked)
-        return spread(head, texts, calls, compile_workers(), lambda text: forms_used(operations_called(text), start, vector_functions))
+        calls = "".join(kept) + codes_segments(codes, checked, [s for s, _ in self.program.symbols])
+        return spread(head, functions, calls, compile_workers(), lambda called: forms_used(called, start, vector_functions))
 
 
 def _returned(program: ir.Program) -> list[str]:
@@ -581,9 +580,9 @@ def _extern_results(program: ir.Program) -> dict[str, dict[int, ir.Buffer]]:
     return found
 
 
-def codes_segments(codes: Sequence[_Code], checked: bool) -> str:
+def codes_segments(codes: Sequence[_Code], checked: bool, symbols: Sequence[E.Sym]) -> str:
     """The `extern "C"` functions: one per run of native steps between extern calls."""
-    before = "  FJ_CHECKS[0] = 0;\n" if checked else ""
+    before = "".join(f"  [[maybe_unused]] {line}\n" for line in declared(symbols)) + ("  FJ_CHECKS[0] = 0;\n" if checked else "")
     after = f"  if (FJ_CHECKS[0]) {_FAIL}\n" if checked else ""
     text, number, run = "", 0, []
     for c in [*codes, _Code(extern=A.ExternCall("", (), ()))]:
@@ -591,7 +590,7 @@ def codes_segments(codes: Sequence[_Code], checked: bool) -> str:
             run += c.statements
             continue
         if run:
-            body = before + "".join(f"  {s}\n" for s in (*declared(run), *run)) + after
+            body = before + "".join(f"  {s}\n" for s in run) + after
             text += f'extern "C" __attribute__((visibility("default"))) void seg_{number}(char** bufs, const Runtime* rt) {{\n{body}}}\n'
             number, run = number + 1, []
     return text

@@ -85,7 +85,7 @@ def test_equal_kernels_have_one_text_and_their_own_pointers(program: Program) ->
     assume(made.kernel.body)
     first, second = ({n: Place(at + k, 64 * at, made.kernel.dtypes.get(n, F32)) for k, n in enumerate(made.names)} for at in (1, 9))
     texts = [print_kernel(made.kernel, places, 0, "") for places in (first, second)]
-    assert texts[0].text is texts[1].text and texts[0].call == texts[1].call
+    assert texts[0].code is texts[1].code and texts[0].call == texts[1].call
     for text, places in zip(texts, (first, second), strict=True):
         assert text.pointers is not None
         assert {p for p in text.pointers if p.startswith("bufs")} <= {p.source for p in places.values()}

@@ -10,26 +10,29 @@ import eager as torch
 import inductor.driver.compile as compiling
 from inductor.artifact.format import SourceUnit
 from inductor.cpp import units
-from inductor.cpp.units import spread
+from inductor.cpp.units import Code, spread
 
 HEAD = "typedef long i64;\n"
 
 
-def _functions(count: int, chars: int) -> list[str]:
-    return [f"/* {i} */\nstatic void k{i}(char** bufs) {{\n  /* {'x' * chars} */\n}}\n" for i in range(count)]
+def _functions(count: int, chars: int) -> list[Code]:
+    heads = [f"void k{i}(char** bufs)" for i in range(count)]
+    return [Code(f"/* {h} */\nFJ_LOCAL {h} {{\n  /* {'x' * chars} */\n}}\n", (h,), frozenset({h[5:7]})) for h in heads]
 
 
 def test_a_small_graph_is_one_unit_whose_functions_are_static() -> None:
-    (unit,) = spread(HEAD, _functions(3, 100), "calls", workers=8)
-    assert unit.name == "graph" and unit.text.count("static void") == 3 and unit.text.endswith("calls")
+    (unit,) = spread(HEAD, _functions(3, 100), "calls", 8, lambda called: " ".join(sorted(called)))
+    assert unit.name == "graph" and "#undef FJ_LOCAL" not in unit.text and unit.text.endswith("callsk0 k1 k2")
 
 
 def test_every_function_is_defined_once_and_declared_in_every_unit() -> None:
-    found = spread(HEAD, _functions(10, units.LEAST_CHARS // 2), "calls", workers=4)
+    found = spread(HEAD, _functions(10, units.LEAST_CHARS // 2), "calls", 4, lambda called: f"/* forms of {sorted(called)} */")
     assert [u.name for u in found] == ["graph0", "graph1", "graph2", "graph3"]
     for i in range(10):
         assert all(f"\nvoid k{i}(char** bufs);\n" in u.text for u in found)
-        assert sum(f"\nvoid k{i}(char** bufs) {{" in u.text for u in found) == 1
+        here = [f"\nFJ_LOCAL void k{i}(char** bufs) {{" in u.text for u in found]
+        assert sum(here) == 1 and [f"'k{i}'" in u.text for u in found] == here
+    assert all("#undef FJ_LOCAL\n#define FJ_LOCAL\n" in u.text for u in found)
     assert [u.text.count("calls") for u in found] == [0, 0, 0, 1]
     sizes = [len(u.text) for u in found]
     assert max(sizes) < 2 * min(sizes)

@@ -196,6 +196,18 @@ def writes_reach_the_inputs() -> None:
         close(target, wanted)
 
 
+def tensors_are_made_on_the_device() -> None:
+    """Where it is named without an index, and where it is the default."""
+    x = torch.randn(4)
+    for name in ("device", "default"):
+        where = "cuda" if name == "device" else None
+        torch.set_default_device("cuda" if name == "default" else None)
+        f = torch.compile(lambda x, where=where: torch.zeros(4, device=where) + torch.arange(4, device=where) * x, fullgraph=True)
+        found = f(x.cuda())
+        torch.set_default_device(None)
+        close(found, torch.arange(4) * x)
+
+
 def a_move_to_the_device_ends_a_graph() -> None:
     x, w = torch.randn(4, 5), torch.randn(5).cuda()
     f = torch.compile(lambda x: ((x * 2).to("cuda") + w).cpu() * 3)
@@ -212,7 +224,7 @@ def tensors_of_two_devices_fall_back_with_a_warning() -> None:
 SCENARIOS: tuple[Callable[[], None], ...] = (
     small_graphs, gradients_in_every_mode, attention_and_convolution, training_gives_the_losses_of_the_cpu,
     mixed_precision_with_a_scaler, two_streams_with_pinned_prefetch, one_graph_serves_every_size,
-    a_position_outside_is_an_error_at_the_next_synchronisation, writes_reach_the_inputs,
+    a_position_outside_is_an_error_at_the_next_synchronisation, writes_reach_the_inputs, tensors_are_made_on_the_device,
     a_move_to_the_device_ends_a_graph, tensors_of_two_devices_fall_back_with_a_warning, kernels_are_timed_by_events,
     an_emulated_device_measures_nothing,
 )  # fmt: skip

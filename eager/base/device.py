@@ -105,5 +105,12 @@ def from_codes(type_code: int, index: int) -> device:
     return device(TYPES[type_code], index if TYPES[type_code] == "cuda" else None)
 
 
+def memory_device(named: device | None) -> device:
+    """Where the memory of a new tensor is: on the CPU by default, on the first GPU for "cuda" without an index."""
+    if named is None:
+        return CPU
+    return device("cuda", 0) if named.type == "cuda" and named.index is None else named
+
+
 CPU = device("cpu")
 META = device("meta")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from eager.base import dtypes, float8
-from eager.base.device import CPU, device
+from eager.base.device import device, memory_device
 from eager.base.dtypes import dtype
 from eager.base.scalars import check_element
 from eager.base.spec import TensorSpec
@@ -21,7 +21,7 @@ def _full_meta(size: Sequence[int], value: Any, dtype: dtype | None, device: dev
             raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(size)}")
     if dtype is not None:
         check_element(value, dtype)
-    return TensorSpec.contiguous(size, dtype or dtypes.of_scalar(value), device or CPU)
+    return TensorSpec.contiguous(size, dtype or dtypes.of_scalar(value), memory_device(device))
 
 
 FULL = declare("full(int[] size, Scalar value, dtype? dtype=None, device? device=None) -> Tensor", Kind.CREATION,
@@ -77,7 +77,7 @@ def _whole(*numbers: Any) -> bool:
 def _arange_meta(start: Any, end: Any, step: Any, dtype: dtype | None, device: device | None) -> TensorSpec:
     if dtype is None:
         dtype = dtypes.int64 if _whole(start, end, step) else dtypes.get_default_dtype()
-    return TensorSpec.contiguous((_length(start, end, step, dtype),), dtype, device or CPU)
+    return TensorSpec.contiguous((_length(start, end, step, dtype),), dtype, memory_device(device))
 
 
 def _arange(xp: Any, out: Any, start: Any, end: Any, step: Any, dtype: Any, device: Any) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from eager import _native
 from eager.base import dtypes
-from eager.base.device import CPU
+from eager.base.device import memory_device
 from eager.base.spec import TensorSpec
 from eager.optable.registry import Kind
 from eager.optable.table import declare
@@ -45,7 +45,7 @@ def _words(xp: Any, state: Any, count: int) -> Any:
 
 
 def _state_meta(n: int, device: Any) -> TensorSpec:
-    return TensorSpec.contiguous((2,), dtypes.int64, device or CPU)
+    return TensorSpec.contiguous((2,), dtypes.int64, memory_device(device))
 
 
 def _state_kernel(xp: Any, out: Any, n: int, device: Any) -> None:

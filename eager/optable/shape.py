@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from eager.base import dtypes, float8
+from eager.base.device import memory_device
 from eager.base.scalars import check_element
 from eager.base.spec import (
     Fresh,
@@ -468,14 +469,14 @@ PAD_INDEXED = declare(
 # A constant vector of integers, known when the graph is made.
 INT_TABLE = declare(
     "int_table(int[] values, device? device=None) -> Tensor", Kind.CREATION, nondifferentiable=True,
-    meta=lambda values, device: TensorSpec.contiguous((len(values),), dtypes.int64, *([device] if device else [])),
+    meta=lambda values, device: TensorSpec.contiguous((len(values),), dtypes.int64, memory_device(device)),
     kernel=lambda xp, out, values, device: xp.copyto(out, xp.asarray(values, "i8")),
     samples=lambda make: iter([((3, 1, 2), None), ((), None)]))  # fmt: skip
 
 # A constant vector of floats, likewise.
 FLOAT_TABLE = declare(
     "float_table(any values, dtype dtype, device? device=None) -> Tensor", Kind.CREATION, nondifferentiable=True,
-    meta=lambda values, dtype, device: TensorSpec.contiguous((len(values),), dtype, *([device] if device else [])),
+    meta=lambda values, dtype, device: TensorSpec.contiguous((len(values),), dtype, memory_device(device)),
     kernel=lambda xp, out, values, dtype, device: xp.copyto(out, xp.asarray(values, "f8"), casting="unsafe"),
     samples=lambda make: iter([((0.5, 1.25), make.dtype("float32"), None), ((), make.dtype("float64"), None)]))  # fmt: skip
 

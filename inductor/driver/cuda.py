@@ -36,7 +36,6 @@ from inductor.plan.memory import lifetimes, plan_arena
 from inductor.plan.schedule import FUSION, SCHEDULE, Nest, Schedule, Single, schedule
 from inductor.plan.split_products import split_products
 from inductor.triton.kernel import CHECKS_POINTER, Options, TritonKernel
-from inductor.triton.values import Unprintable
 
 LOOPS: Final = logs.artifact("loops")
 
@@ -135,7 +134,8 @@ def lower_to_cuda(graph: Graph, target: Target = SM_90, precision: str = "ieee",
     choose: called for every kernel except kernels of attention, whose tiles have fixed sizes.
     Raises: NeedsStatic if a stage needs a symbol as an int; Unprintable for a kernel without a Triton form.
     """
-    program = split_products(_with_casts(fuse_attention(lower(graph))), target)
+    # A step of a recurrence needs the whole state of the step before, which separate programs of one kernel compute.
+    program = split_products(_with_casts(fuse_attention(lower(graph, has_recurrences=False))), target)
     return _Planner(_sink_products(schedule(program)), target, Options(precision=precision), choose).plan()
 
 
@@ -249,9 +249,6 @@ class _Planner:
         names = {m.name for m in members}
         memory = {n: self.dtypes[n] for m in members for n in m.reads}
         if isinstance(step, Single):
-            if isinstance(step.member.definition, ir.Recurrence):
-                reason = "each step needs the whole state of the step before, which separate programs compute"
-                raise Unprintable(f"triton: {step.member.name} is a recurrence: {reason}")
             return build(members, memory)
         is_pointwise = all(isinstance(m.definition, ir.Pointwise) and m.definition.ranges == step.rows for m in members)
         return build(members, memory, names - self.outside[i], () if is_pointwise or step.column else step.rows)

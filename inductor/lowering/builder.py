@@ -164,10 +164,10 @@ class ViewRule:
 
 
 class Builder:
-    """Collects the buffers of a program in order. facts: relations of its symbols."""
+    """Collects the buffers of a program in order. facts: relations of its symbols. has_recurrences: whether recurrences are lowered."""
 
-    def __init__(self, facts: Facts) -> None:
-        self.facts = facts
+    def __init__(self, facts: Facts, has_recurrences: bool) -> None:
+        self.facts, self.has_recurrences = facts, has_recurrences
         self.buffers: dict[str, ir.Buffer] = {}
         self.source = ir.Source()
         self.used: frozenset[int] = frozenset()  # numbers of the results of the lowered op that other nodes read

@@ -144,13 +144,13 @@ def _part(k: int, h: Size) -> Callable[[Point], Point]:
     return lambda p: (p[0], plain(E.add(p[1], E.mul(k, h))))
 
 
-def _is_lowered(spec: TensorSpec) -> bool:
-    return spec.dtype.is_floating_point and spec.dtype.itemsize >= 4 and 0 not in spec.shape
+def _is_lowered(b: Builder, spec: TensorSpec) -> bool:
+    return b.has_recurrences and spec.dtype.is_floating_point and spec.dtype.itemsize >= 4 and 0 not in spec.shape
 
 
 @rule("lstm_layer")
 def _lstm(b: Builder, specs: Sequence[TensorSpec], gx: ir.Ref, h: ir.Ref, c: ir.Ref, w: ir.Ref, bias: ir.Ref | None, reverse: bool) -> Any:
-    if not _is_lowered(specs[2]):
+    if not _is_lowered(b, specs[2]):
         return None
     layer, layouts = _Layer(b, specs[0].dtype), [layout_of(s) for s in specs]
     length, (n, size) = gx.shape[0], h.shape
@@ -187,7 +187,7 @@ def _one(layout: ir.Layout) -> ir.Layout:
 @rule("lstm_layer_backward")
 def _lstm_backward(b: Builder, specs: Sequence[TensorSpec], gy: ir.Ref, gcs: ir.Ref | None, ggates: ir.Ref | None, gates: ir.Ref,
                    cs: ir.Ref, c: ir.Ref, w: ir.Ref, reverse: bool) -> Any:  # fmt: skip
-    if not _is_lowered(specs[0]):
+    if not _is_lowered(b, specs[0]):
         return None
     layer = _Layer(b, specs[0].dtype)
     length, (n, size) = gates.shape[0], c.shape
@@ -230,7 +230,7 @@ def _lstm_backward(b: Builder, specs: Sequence[TensorSpec], gy: ir.Ref, gcs: ir.
 
 @rule("gru_layer")
 def _gru(b: Builder, specs: Sequence[TensorSpec], gx: ir.Ref, h: ir.Ref, w: ir.Ref, bias: ir.Ref | None, reverse: bool) -> Any:
-    if not _is_lowered(specs[1]):
+    if not _is_lowered(b, specs[1]):
         return None
     layer, layouts = _Layer(b, specs[0].dtype), [layout_of(s) for s in specs]
     length, (n, size) = gx.shape[0], h.shape
@@ -257,7 +257,7 @@ def _gru(b: Builder, specs: Sequence[TensorSpec], gx: ir.Ref, h: ir.Ref, w: ir.R
 @rule("gru_layer_backward")
 def _gru_backward(b: Builder, specs: Sequence[TensorSpec], gy: ir.Ref, gproducts: ir.Ref | None, gx: ir.Ref, products: ir.Ref, y: ir.Ref,
                   h: ir.Ref, w: ir.Ref, reverse: bool) -> Any:  # fmt: skip
-    if not _is_lowered(specs[0]):
+    if not _is_lowered(b, specs[0]):
         return None
     layer = _Layer(b, specs[0].dtype)
     length, (n, size) = gx.shape[0], h.shape
@@ -302,7 +302,7 @@ def _gru_backward(b: Builder, specs: Sequence[TensorSpec], gy: ir.Ref, gproducts
 
 @rule("rnn_layer")
 def _rnn(b: Builder, spec: TensorSpec, gx: ir.Ref, h: ir.Ref, w: ir.Ref, bias: ir.Ref | None, nonlinearity: str, reverse: bool) -> Any:
-    if not _is_lowered(spec):
+    if not _is_lowered(b, spec):
         return None
     layer = _Layer(b, spec.dtype)
     length, size = gx.shape[0], h.shape[1]
@@ -323,7 +323,7 @@ def _rnn(b: Builder, spec: TensorSpec, gx: ir.Ref, h: ir.Ref, w: ir.Ref, bias: i
 
 @rule("rnn_layer_backward")
 def _rnn_backward(b: Builder, specs: Sequence[TensorSpec], gy: ir.Ref, y: ir.Ref, w: ir.Ref, nonlinearity: str, reverse: bool) -> Any:
-    if not _is_lowered(specs[0]):
+    if not _is_lowered(b, specs[0]):
         return None
     layer = _Layer(b, specs[0].dtype)
     length, size = y.shape[0], y.shape[2]

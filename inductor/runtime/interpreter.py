@@ -1,15 +1,18 @@
 """Triton's interpreter over memory of the host, with the missing parts added.
 
 The interpreter has no libdevice, truncates float32 to bfloat16, spreads the result of a comparison of scalars as a number of the
-type that was compared, and runs reductions with a given function one element at a time: `_Patches` replaces these parts. Functions
-of libdevice are replaced by the reference kernels, so agreement says that the right function is called, not how a GPU rounds.
+type that was compared, and runs reductions with a given function one element at a time: `_Patches` replaces these parts. It also omits
+the interpreter's checks for overflow, whose results only kernels in debug mode read. Functions of libdevice are replaced by the
+reference kernels, so agreement says that the right function is called, not how a GPU rounds.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import os
 import sys
+import types
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Final
@@ -115,9 +118,17 @@ class _Patches:
         i.ReduceOps.generic_reduce = lambda op, inputs: self._reduce(op, inputs)
         i.ScanOps.generic_scan = lambda op, inputs: self._scan(op, inputs)
         i._patch_lang_tensor = _with_index(i._patch_lang_tensor)
+        i.interpreter_builder.options = dataclasses.replace(i.interpreter_builder.options, sanitize_overflow=False)
+        self._patch_language()
         reference = ArrayLoop(np)
         for name in _FUNCTIONS:
             setattr(self.libdevice, name, self._on_arrays(getattr(reference, _LIBDEVICE.get(name, name))))
+
+    def _patch_language(self) -> None:
+        """Put the interpreter's functions into the language once. The interpreter does so for every call of every device function."""
+        caller = types.FunctionType((lambda: None).__code__, {"tl": self.tl, "core": self.tl.core})
+        self.interpreter._patch_lang(caller)
+        self.interpreter._patch_lang = lambda fn: self.interpreter._LangPatchScope()
 
     def _combined(self, op: Any, a: Sequence[Any], b: Sequence[Any], types: Sequence[Any]) -> list[Any]:
         """The arrays of combine(a, b) for tuples of arrays."""

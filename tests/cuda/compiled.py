@@ -130,40 +130,6 @@ def training_gives_the_losses_of_the_cpu() -> None:
         np.testing.assert_allclose(losses("cuda", mode), wanted, rtol=1e-4)
 
 
-def mixed_precision_with_a_scaler() -> None:
-    torch.manual_seed(0)
-    net = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4)).cuda()
-    scaler = torch.amp.GradScaler("cuda")
-    optimizer = torch.optim.SGD(net.parameters(), 0.1)
-    x, y = torch.randn(8, 16).cuda(), torch.randn(8, 4).cuda()
-    compiled, found = torch.compile(net), []
-    for _ in range(6):
-        optimizer.zero_grad()
-        with torch.autocast("cuda", torch.float16):
-            out = compiled(x)
-            loss = F.mse_loss(out, y)
-        assert out.dtype is torch.float16
-        scaler.scale(loss).backward()
-        scaler.step(optimizer)
-        scaler.update()
-        found.append(float(loss))
-    assert found[-1] < 0.9 * found[0] and np.isfinite(found).all()
-
-
-def two_streams_with_pinned_prefetch() -> None:
-    batches = [torch.randn(32, 8) for _ in range(5)]
-    scale = torch.compile(lambda x: (x * 2 + 1).sum(0))
-    fetcher, found = torch.cuda.Stream(), []
-    for batch in batches:
-        with torch.cuda.stream(fetcher):
-            x = batch.pin_memory().to("cuda", non_blocking=True)
-            ready = fetcher.record_event()
-        torch.cuda.current_stream().wait_event(ready)
-        found.append(scale(x))
-    for a, b in zip(found, batches, strict=True):
-        close(a, (b * 2 + 1).sum(0))
-
-
 def one_graph_serves_every_size() -> None:
     f = torch.compile(lambda x: torch.softmax(x * 2, -1).cumsum(0), dynamic=True)
     for n in (4, 9, 30):
@@ -196,6 +162,18 @@ def writes_reach_the_inputs() -> None:
         close(target, wanted)
 
 
+def tensors_are_made_on_the_device() -> None:
+    """Where it is named without an index, and where it is the default."""
+    x = torch.randn(4)
+    for name in ("device", "default"):
+        where = "cuda" if name == "device" else None
+        torch.set_default_device("cuda" if name == "default" else None)
+        f = torch.compile(lambda x, where=where: torch.zeros(4, device=where) + torch.arange(4, device=where) * x, fullgraph=True)
+        found = f(x.cuda())
+        torch.set_default_device(None)
+        close(found, torch.arange(4) * x)
+
+
 def a_move_to_the_device_ends_a_graph() -> None:
     x, w = torch.randn(4, 5), torch.randn(5).cuda()
     f = torch.compile(lambda x: ((x * 2).to("cuda") + w).cpu() * 3)
@@ -204,17 +182,29 @@ def a_move_to_the_device_ends_a_graph() -> None:
         torch.compile(lambda x: x.cuda() + 1, fullgraph=True)(x)
 
 
-def tensors_of_two_devices_fall_back_with_a_warning() -> None:
-    with settings.scope(capture_suppress_errors=False), pytest.raises(Exception, match=r"one device|same device"):
+def a_tensor_on_the_cpu_ends_a_graph() -> None:
+    """A new tensor, and a number that is an input of the program."""
+    x, number = torch.randn(4), torch.tensor(0.5)
+    for f in (lambda x: (x * 2 + 1, torch.zeros(3)), lambda x: (x * 2 + torch.arange(4).to(x.device),), lambda x: (x * 2 + number,)):
+        with logs.capture("graph_code") as records:
+            found = torch.compile(f)(x.cuda())
+        for a, b in zip(found, f(x), strict=True):
+            np.testing.assert_allclose(a.cpu().numpy(), b.numpy(), rtol=1e-6)
+        assert any("f32[4]@cuda:0" in r.message for r in records)
+    with pytest.raises(Exception, match="a tensor on cpu in a graph on cuda:0; the tensors of a graph are on one device"):
+        torch.compile(lambda x: (x * 2, torch.zeros(3)), fullgraph=True)(x.cuda())
+
+
+def operands_on_two_devices_raise_the_error_of_eager_code() -> None:
+    with pytest.raises(RuntimeError, match="on the same device, but found at least two devices, cuda:0 and cpu!"):
         torch.compile(lambda x, y: x * 2 + y)(torch.randn(3).cuda(), torch.randn(3))
 
 
 SCENARIOS: tuple[Callable[[], None], ...] = (
     small_graphs, gradients_in_every_mode, attention_and_convolution, training_gives_the_losses_of_the_cpu,
-    mixed_precision_with_a_scaler, two_streams_with_pinned_prefetch, one_graph_serves_every_size,
-    a_position_outside_is_an_error_at_the_next_synchronisation, writes_reach_the_inputs,
-    a_move_to_the_device_ends_a_graph, tensors_of_two_devices_fall_back_with_a_warning, kernels_are_timed_by_events,
-    an_emulated_device_measures_nothing,
+    one_graph_serves_every_size, a_position_outside_is_an_error_at_the_next_synchronisation, writes_reach_the_inputs,
+    tensors_are_made_on_the_device, a_move_to_the_device_ends_a_graph, a_tensor_on_the_cpu_ends_a_graph,
+    operands_on_two_devices_raise_the_error_of_eager_code, kernels_are_timed_by_events, an_emulated_device_measures_nothing,
 )  # fmt: skip
 
 if __name__ == "__main__":

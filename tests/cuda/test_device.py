@@ -318,3 +318,17 @@ def test_training_equals_the_cpus(dtype: Any, tolerance: float) -> None:
     losses = _trained("cuda", dtype)
     assert losses == pytest.approx(_trained("cpu", dtype), rel=tolerance)
     assert losses[-1] < losses[0]
+
+
+def test_packed_sequences_keep_their_lengths_on_the_cpu() -> None:
+    rnn = torch.nn.utils.rnn
+    x, lengths = torch.randn(4, 3, 2), torch.tensor([2, 4, 1])
+
+    def unpacked(where: str) -> tuple[torch.Tensor, torch.Tensor]:
+        packed = rnn.pack_padded_sequence(x.to(where), lengths, enforce_sorted=False)
+        assert packed.batch_sizes.device.type == "cpu" and packed.data.device.type == where
+        return rnn.pad_packed_sequence(packed)
+
+    (found, n), (wanted, m) = unpacked("cuda"), unpacked("cpu")
+    assert n.device.type == "cpu" and n.tolist() == m.tolist() == [2, 4, 1]
+    assert torch.equal(found.cpu(), wanted)

@@ -54,6 +54,15 @@ def test_no_parameter_of_an_op_has_a_name_reserved_for_formulas() -> None:
     assert not wrong, f"parameters with a name that formulas use for cotangents and results: {wrong}"
 
 
+def test_a_new_tensor_on_cuda_has_a_device_with_an_index() -> None:
+    made = [op for _, op in OWN if any(p.type.startswith("device") for p in op.schema.params)]
+    assert len(made) >= 5
+    for op in made:
+        for args in samples_of(op.name):
+            named = (eager.device("cuda") if p.type.startswith("device") else a for p, a in zip(op.schema.params, args, strict=True))
+            assert op.infer(*named).device is eager.device("cuda", 0), op.name
+
+
 @pytest.mark.parametrize("name", public_ops())
 def test_unpickling_an_op_returns_the_same_object(name: str) -> None:
     assert pickle.loads(pickle.dumps(OPS[name])) is OPS[name]

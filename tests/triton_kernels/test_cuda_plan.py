@@ -9,7 +9,6 @@ from fxir.expr import rules as E
 from fxir.trace.trace import trace
 from inductor.driver.backend import KEPT
 from inductor.driver.cuda import Call, Copy, Launch, lower_to_cuda
-from inductor.triton.values import Unprintable
 from tests.inductor.helpers_symbolic import symbolic_graph
 
 from .attention_cases import Case, function_of, inputs_of
@@ -74,13 +73,17 @@ def test_convolutions_and_linear_layers_have_a_plan():
     assert plan.steps and plan.outputs
 
 
-def test_a_recurrent_layer_is_refused_with_the_reason():
-    x, *rest = next(iter(samples_of("lstm_layer")))
-    tensors = [t for t in (x, *rest) if isinstance(t, torch.Tensor)]
-    others = [t for t in (x, *rest) if not isinstance(t, torch.Tensor)]
-    assert [x, *rest] == [*tensors, *others]
-    with pytest.raises(Unprintable, match="is a recurrence: each step needs the whole state of the step before"):
-        plan_of(lambda *xs: OPS["lstm_layer"](*xs, *others), tuple(tensors))
+@pytest.mark.parametrize("name", [f"{kind}_layer{end}" for kind in ("lstm", "gru", "rnn") for end in ("", "_backward")])
+def test_a_recurrent_layer_is_a_call_of_its_eager_kernel(name: str) -> None:
+    args = next(iter(samples_of(name)))
+    tensors = [a for a in args if isinstance(a, torch.Tensor)]
+
+    def call(*given: torch.Tensor) -> object:
+        rest = iter(given)
+        return OPS[name](*(next(rest) if isinstance(a, torch.Tensor) else a for a in args))
+
+    (step,) = plan_of(call, tuple(tensors)).steps
+    assert isinstance(step, Call) and step.op == name
 
 
 def test_attention_and_its_gradients_hold_no_scores_in_memory():

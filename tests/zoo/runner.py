@@ -89,37 +89,48 @@ def weighted(outputs: Any) -> torch.Tensor:
     return total
 
 
-def run(name: str, case: Case, wrap: Callable[[torch.nn.Module], Any] = lambda model: model) -> dict[str, np.ndarray]:
-    """All results of a case by name. `wrap` may compile the model."""
+def run(name: str, case: Case, wrap: Callable[[torch.nn.Module], Any] = lambda model: model, *, device: str = "cpu",
+        steps: int = STEPS, evaluates: bool = True) -> dict[str, np.ndarray]:  # fmt: skip
+    """All results of a case by name. `wrap` may compile the model. device: of the model, its inputs, and tensors that it makes."""
     seed = seed_of(name)
     torch.manual_seed(seed)
     model = case.build()
     fill(model, seed, case.frozen)
-    inputs = case.inputs(Draw(seed))
+    inputs = moved(case.inputs(Draw(seed)), device)
+    model.to(device)
     called = wrap(model)
     optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=case.lr, momentum=0.9, weight_decay=1e-3)
     found: dict[str, np.ndarray] = {}
     torch.manual_seed(seed)
     model.train()
-    for step in range(STEPS):
-        leaves = [t.detach().clone().requires_grad_(t.is_floating_point()) if isinstance(t, torch.Tensor) else t for t in inputs]
-        outputs = called(*leaves)
-        loss = case.loss(model, outputs, tuple(leaves)) if case.loss is not None else weighted(outputs)
-        optimizer.zero_grad()
-        loss.backward()
-        record(found, f"train{step}.out", outputs)
-        record(found, f"train{step}.loss", loss)
-        record(found, f"train{step}.input_grad", [t.grad for t in leaves if isinstance(t, torch.Tensor) and t.grad is not None])
-        record(found, f"train{step}.grad", {n: p.grad for n, p in model.named_parameters() if p.grad is not None})
-        optimizer.step()
-        record(found, f"train{step}.buffer", dict(model.named_buffers()))
-        record(found, f"train{step}.param", dict(model.named_parameters()))
-    model.eval()
-    with torch.no_grad() if not case.grad_in_eval else torch.enable_grad():
-        record(found, "eval.out", called(*inputs))
+    with torch.device(device):
+        for step in range(steps):
+            leaves = [t.detach().clone().requires_grad_(t.is_floating_point()) if isinstance(t, torch.Tensor) else t for t in inputs]
+            outputs = called(*leaves)
+            loss = case.loss(model, outputs, tuple(leaves)) if case.loss is not None else weighted(outputs)
+            optimizer.zero_grad()
+            loss.backward()
+            record(found, f"train{step}.out", outputs)
+            record(found, f"train{step}.loss", loss)
+            record(found, f"train{step}.input_grad", [t.grad for t in leaves if isinstance(t, torch.Tensor) and t.grad is not None])
+            record(found, f"train{step}.grad", {n: p.grad for n, p in model.named_parameters() if p.grad is not None})
+            optimizer.step()
+            record(found, f"train{step}.buffer", dict(model.named_buffers()))
+            record(found, f"train{step}.param", dict(model.named_parameters()))
+        if evaluates:
+            model.eval()
+            with torch.no_grad() if not case.grad_in_eval else torch.enable_grad():
+                record(found, "eval.out", called(*inputs))
     return found
+
+
+def moved(value: Any, device: str) -> Any:
+    """Inputs on a device: tensors, and tensors in lists and tuples."""
+    if isinstance(value, torch.Tensor):
+        return value.to(device)
+    return type(value)(moved(x, device) for x in value) if isinstance(value, list | tuple) else value
 
 
 def record(found: dict[str, np.ndarray], prefix: str, value: Any) -> None:
     for path, tensor in tensors_in(value):
-        found[prefix + path] = tensor.detach().clone().numpy()
+        found[prefix + path] = tensor.detach().cpu().clone().numpy()

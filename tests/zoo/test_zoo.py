@@ -17,11 +17,11 @@ import pytest
 import eager
 from dynamo.api import compile as api
 from eager import as_torch
+from tests.zoo.agreement import agree, floors, kind
 from tests.zoo.summary import differ, summarize
 
 as_torch.install()
-from tests.zoo import case as zoo_case  # noqa: E402 - models are written for torch
-from tests.zoo import runner  # noqa: E402
+from tests.zoo import runner  # noqa: E402 - models are written for torch
 
 CASES = runner.cases()
 as_torch.uninstall()
@@ -29,7 +29,6 @@ as_torch.uninstall()
 REFERENCE = np.load(Path(__file__).parents[1] / "data" / "zoo_reference.npz")
 NAMES: dict[str, list[str]] = json.loads(REFERENCE["index"].tobytes())["names"]
 NATIVE = [n for n, c in CASES.items() if c.compiled or os.environ.get("FRAMEJIT_TEST_ZOO") == "all"]
-BELOW = 1e-2  # differences below this fraction of the largest tensor of a kind count as rounding errors
 
 
 @pytest.fixture(autouse=True)
@@ -39,20 +38,6 @@ def _alone() -> Iterator[None]:
         warnings.simplefilter("ignore")  # deprecations that torch has too
         yield
     eager._dynamo.reset()
-
-
-def kind(name: str) -> str:
-    """The step and the kind of a result, such as `train0.grad`."""
-    return ".".join(name.split(".")[:2])
-
-
-def floors(sizes: dict[str, float]) -> dict[str, float]:
-    """For each kind of result, the magnitude below which differences are ignored."""
-    largest: dict[str, float] = {}
-    for name, size in sizes.items():
-        if size < 1e20:  # masks contain infinities
-            largest[kind(name)] = max(largest.get(kind(name), 0.0), size)
-    return {k: max(BELOW * v, 1e-6) for k, v in largest.items()}
 
 
 @pytest.mark.parametrize("name", [n for n, c in CASES.items() if not c.draws])
@@ -68,27 +53,11 @@ def test_eager_agrees_with_torch(name: str) -> None:
     assert not errors, errors[:5]
 
 
-def agree(case: zoo_case.Case, found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
-    assert list(found) == list(expected)
-    finite = {n: np.isfinite(a) for n, a in expected.items()}
-    floor = floors({n: float(np.abs(a[finite[n]]).max(initial=0)) for n, a in expected.items()})
-    for n, e in expected.items():
-        f = found[n]
-        assert (f.shape, f.dtype) == (e.shape, e.dtype), n
-        if e.dtype.kind in "biu":
-            np.testing.assert_array_equal(f, e, err_msg=n)
-            continue
-        assert (np.isfinite(f) == finite[n]).all(), n
-        size = max(float(np.abs(e[finite[n]]).max(initial=0)), floor.get(kind(n), 0.0))
-        error = float(np.abs(f[finite[n]] - e[finite[n]]).max(initial=0))
-        assert error <= 2 * case.rtol * size, f"{n}: error {error:.3g} of {size:.3g}"
-
-
 def compiled_agrees(name: str, backend: str, capfd: pytest.CaptureFixture[str]) -> None:
     case = CASES[name]
     expected = runner.run(name, case)
     found = runner.run(name, case, lambda model: eager.compile(model, backend=backend))
-    agree(case, found, expected)
+    agree(found, expected, case.rtol)
     breaks = api.statistics().breaks
     assert len(breaks) <= case.breaks, "\n".join(b.describe() for b in breaks)
     assert "failed where eager does not" not in capfd.readouterr().err

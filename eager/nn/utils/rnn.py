@@ -173,7 +173,7 @@ def pad_packed_sequence(sequence: PackedSequence, batch_first: bool = False, pad
         padded = padded.transpose(0, 1)
     if sequence.unsorted_indices is not None:
         padded = OPS["index_select"](padded, 0 if batch_first else 1, sequence.unsorted_indices)
-        lengths = OPS["index_select"](lengths, 0, sequence.unsorted_indices)
+        lengths = OPS["index_select"](lengths, 0, sequence.unsorted_indices.cpu())
     return padded, lengths
 
 

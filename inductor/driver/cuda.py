@@ -12,11 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from eager.base import logs
+from eager.base import dtypes, logs
 from eager.base.dtypes import dtype
 from eager.base.records import dataclass
+from eager.base.spec import TensorSpec
 from fxir.expr import rules as E
 from fxir.ir.graph import Graph
+from inductor.artifact.format import UPLOAD_SLOT
 from inductor.base.target import SM_90, Target
 from inductor.driver.gpu_candidates import Candidate, default_candidate
 from inductor.ir import definitions as ir
@@ -71,7 +73,16 @@ class Copy:
     target: str
 
 
-Step: TypeAlias = Launch | Call | Copy
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """The 0-d inputs on the host, copied to the buffer `target` on the device: slot k holds inputs[k]."""
+
+    inputs: tuple[str, ...]
+    target: str
+
+
+Step: TypeAlias = Launch | Call | Copy | Upload
+_UPLOADED: Final = "uploaded"  # the buffer of the slots
 Choose: TypeAlias = Callable[[Kernel, Target, Options], Candidate]  # the schedule of plain loops
 
 
@@ -127,16 +138,25 @@ class CudaPlan:
                 return f"{', '.join(map(str, step.results))} = {step.op}({', '.join(map(str, step.args))})"
             case Copy():
                 return f"{step.target} = {step.source}"
+            case Upload():
+                return f"{step.target} = {', '.join(step.inputs)} of the host"
 
 
 def lower_to_cuda(graph: Graph, target: Target = SM_90, precision: str = "ieee", choose: Choose = default_candidate) -> CudaPlan:
     """The plan of `graph`, whose tensors are on one CUDA device; fake tensors suffice. precision: of products, as in `Options`.
 
+    Placeholders may also be 0-d tensors on the CPU, as operands: no output may be one of them.
     choose: called for every kernel except kernels of attention, whose tiles have fixed sizes.
     Raises: NeedsStatic if a stage needs a symbol as an int; Unprintable for a kernel without a Triton form.
     """
     program = split_products(_with_casts(fuse_attention(lower(graph))), target)
-    return _Planner(_sink_products(schedule(program)), target, Options(precision=precision), choose).plan()
+    hosted = [f"in{i}" for i, node in enumerate(graph.placeholders) if is_on_host(node.info.spec)]
+    return _Planner(_sink_products(schedule(program)), target, Options(precision=precision), choose, hosted).plan()
+
+
+def is_on_host(spec: Any) -> bool:
+    """Whether a placeholder of this spec is a tensor on the CPU."""
+    return isinstance(spec, TensorSpec) and spec.device.type == "cpu"
 
 
 def _sink_products(made: Schedule) -> Schedule:
@@ -172,7 +192,8 @@ def _with_casts(program: ir.Program) -> ir.Program:
 
 
 class _Planner:
-    def __init__(self, made: Schedule, target: Target, options: Options, choose: Choose) -> None:
+    def __init__(self, made: Schedule, target: Target, options: Options, choose: Choose, hosted: Sequence[str]) -> None:
+        """hosted: the inputs on the host."""
         self.made, self.program, self.target, self.options, self.choose = made, made.program, target, options, choose
         self.dtypes = {n: b.layout.dtype for n, b in self.program.buffers.items()}
         self.kernels: dict[tuple[object, ...], tuple[int, TritonKernel]] = {}
@@ -181,6 +202,7 @@ class _Planner:
         self.outside = self._outside()
         self.absorbed: dict[int, int] = {}  # nests that run on the blocks of a product -> its step
         self.taken = self._taken()
+        self.hosted = hosted
 
     def _outside(self) -> dict[int, set[str]]:
         """By step: the results that other steps read, or that leave the graph."""
@@ -238,6 +260,7 @@ class _Planner:
         for w in self.program.writes:
             target = self.program.buffers[w.input]
             steps += self._launches([replace(target, definition=None)], copy_loops(target, w.value))
+        steps = [*self._upload(steps), *steps]
         memory, arena = self._memory(steps)
         kernels = tuple(k for _, k in self.kernels.values())
         outputs = self._held(self.program.outputs)
@@ -324,6 +347,14 @@ class _Planner:
             return replace(args, buffer=self._holder(args.buffer))
         return tuple(map(self._held, args)) if isinstance(args, tuple | list) else args
 
+    def _upload(self, steps: Sequence[Step]) -> list[Step]:
+        """The copy of the inputs on the host that the steps read."""
+        read = set().union(*map(_touched, steps))
+        found = tuple(n for n in self.hosted if n in read)
+        self.sizes[_UPLOADED] = UPLOAD_SLOT * len(found)
+        self.dtypes[_UPLOADED] = dtypes.uint8
+        return [Upload(found, _UPLOADED)] if found else []
+
     def _memory(self, steps: Sequence[Step]) -> tuple[dict[str, Memory], Size]:
         """Where each buffer is, and the bytes of the arena."""
         memory: dict[str, Memory] = {}
@@ -334,19 +365,23 @@ class _Planner:
             memory[name] = Memory(kind, at, self.dtypes[name], nbytes)
 
         for k, n in enumerate(self.program.inputs):
-            if n in buffers:
+            if n in buffers and n not in self.hosted:
                 put(n, "input", k)
         for k, (n, _) in enumerate(self.program.constants):
             put(n, "constant", k)
         returned = dict.fromkeys(r.buffer for r in self.program.outputs if isinstance(r, ir.Ref) and r.buffer not in memory)
         for k, n in enumerate(returned):
             put(n, "output", k)
-        uses = [_touched(s) for s in steps]
+        upload = next((s for s in steps if isinstance(s, Upload)), None)
+        slots = {n: UPLOAD_SLOT * k for k, n in enumerate(upload.inputs)} if upload else {}
+        uses = [{_UPLOADED if n in slots else n for n in _touched(s)} for s in steps]
         sizes = {n: at_least(buffers[n].layout.nbytes if n in buffers else self.sizes[n], 1)
                  for names in uses for n in names if n not in memory and n != CHECKS_POINTER}  # fmt: skip
         offsets, total = plan_arena(lifetimes(sizes, uses)) if sizes else ({}, 0)
         for n, offset in offsets.items():
             put(n, "arena", offset)
+        for n, offset in slots.items():
+            put(n, "arena", plain(memory[_UPLOADED].at + offset))
         return memory, total
 
 
@@ -363,3 +398,5 @@ def _touched(step: Step) -> set[str]:
             return {r.buffer for r in ir.refs_of(step.args)} | {n for n in step.results if n is not None}
         case Copy():
             return {step.source, step.target}
+        case Upload():
+            return {step.target}

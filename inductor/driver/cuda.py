@@ -34,8 +34,9 @@ from inductor.lowering import lower
 from inductor.plan.attention import fuse_attention
 from inductor.plan.gpu_attention import schedule_attention
 from inductor.plan.heuristics import schedule_product
+from inductor.plan.in_place import in_place
 from inductor.plan.memory import lifetimes, plan_arena
-from inductor.plan.schedule import FUSION, SCHEDULE, Nest, Schedule, Single, schedule
+from inductor.plan.schedule import FUSION, SCHEDULE, Nest, Schedule, Single, loop_nest, schedule
 from inductor.plan.split_products import split_products
 from inductor.triton.kernel import CHECKS_POINTER, Options, TritonKernel
 from inductor.triton.values import Unprintable
@@ -200,9 +201,11 @@ class _Planner:
         self.sizes: dict[str, Size] = {}  # bytes of scratch, by name
         self.given = {*self.program.inputs, *(n for n, _ in self.program.constants)}
         self.outside = self._outside()
-        self.absorbed: dict[int, int] = {}  # nests that run on the blocks of a product -> its step
-        self.taken = self._taken()
         self.hosted = hosted
+        self.absorbed: dict[int, int] = {}  # nests that run on the blocks of a product -> its step
+        self.joint = self._joint_products()
+        self.taken = self._taken()
+        self.homes = self._homes()
 
     def _outside(self) -> dict[int, set[str]]:
         """By step: the results that other steps read, or that leave the graph."""
@@ -229,11 +232,27 @@ class _Planner:
                     found[d.target] = m.name
         return found
 
+    def _homes(self) -> dict[str, str]:
+        """The results of pointwise loops that are stored into the input that they overwrite, and the input.
+
+        Other results are copied to it: `in_place` knows no order among the programs of a reduction.
+        """
+        if not self.program.writes:
+            return {}
+        nests = {i: loop_nest(step) for i, step in enumerate(self.made.steps)
+                 if isinstance(step, Nest) and i not in self.absorbed and _is_pointwise(step)}  # fmt: skip
+        placed = {r.buffer for r in self.program.outputs if isinstance(r, ir.Ref)} | self.taken.keys() | set(self.taken.values())
+        scattered = {b.name for b in self.program.buffers.values() if isinstance(b.definition, ir.Scatter)}
+        homes, objections = in_place(self.made, nests, self.given | placed | scattered)
+        for o in objections:
+            FUSION.log(str(o))
+        return homes
+
     def _holder(self, name: str) -> str:
         """The buffer whose memory `name` is in."""
         while name in self.taken:
             name = self.taken[name]
-        return name
+        return self.homes.get(name, name)
 
     def plan(self) -> CudaPlan:
         """The whole plan."""
@@ -258,6 +277,8 @@ class _Planner:
                 continue
             steps += self._launches(_members(step), self._loops(i, step))
         for w in self.program.writes:
+            if w.value.buffer in self.homes:
+                continue
             target = self.program.buffers[w.input]
             steps += self._launches([replace(target, definition=None)], copy_loops(target, w.value))
         steps = [*self._upload(steps), *steps]
@@ -276,21 +297,34 @@ class _Planner:
                 reason = "each step needs the whole state of the step before, which separate programs compute"
                 raise Unprintable(f"triton: {step.member.name} is a recurrence: {reason}")
             return build(members, memory)
-        is_pointwise = all(isinstance(m.definition, ir.Pointwise) and m.definition.ranges == step.rows for m in members)
-        return build(members, memory, names - self.outside[i], () if is_pointwise or step.column else step.rows)
+        same = {self.homes[n]: n for n in names if n in self.homes}
+        return build(members, memory, names - self.outside[i], () if _is_pointwise(step) or step.column else step.rows, same)
 
-    def _product(self, i: int, product: ir.Buffer) -> list[Step]:
-        """The launches of a contraction, with the first nest that reads it on each of its blocks, if the nest can run there."""
-        j = self._follower(i, product)
-        if j >= 0:
+    def _joint_products(self) -> dict[int, tuple[list[ir.Buffer], Kernel, LoopSchedule]]:
+        """By step of a contraction: its loops with the first nest that reads it on each of its blocks, if the nest can run there."""
+        made = {}
+        for i, step in enumerate(self.made.steps):
+            if not isinstance(step, Single) or not isinstance(step.member.definition, ir.Contraction):
+                continue
+            product = step.member
+            j = self._follower(i, product)
+            if j < 0:
+                continue
             after = _members(self.made.steps[j])
             readers = {b.name for b in self.program.buffers.values() if product.name in b.reads}
             needed = self.outside[j] | ({product.name} if self._leaves(product.name) or not readers <= {m.name for m in after} else set())
             found = schedule_product(product, after, self.dtypes, needed)
-            if not isinstance(found, Refusal):
+            if isinstance(found, Refusal):
+                FUSION.log(f"{product.name} into {', '.join(m.name for m in after)}: {found.reason}")
+            else:
                 self.absorbed[j] = i
-                return self._launches([product, *after], found[0], found[1])
-            FUSION.log(f"{product.name} into {', '.join(m.name for m in after)}: {found.reason}")
+                made[i] = [product, *after], *found
+        return made
+
+    def _product(self, i: int, product: ir.Buffer) -> list[Step]:
+        """The launches of a contraction, with the nest that runs on its blocks."""
+        if i in self.joint:
+            return self._launches(*self.joint[i])
         return self._launches([product], self._loops(i, Single(product)))
 
     def _follower(self, i: int, product: ir.Buffer) -> int:
@@ -387,6 +421,11 @@ class _Planner:
 
 def _members(step: Nest | Single) -> list[ir.Buffer]:
     return list(step.members)
+
+
+def _is_pointwise(step: Nest) -> bool:
+    """Whether all members of a nest are pointwise over its rows."""
+    return all(isinstance(m.definition, ir.Pointwise) and m.definition.ranges == step.rows for m in step.members)
 
 
 def _touched(step: Step) -> set[str]:

@@ -196,6 +196,38 @@ def writes_reach_the_inputs() -> None:
         close(target, wanted)
 
 
+def updates_are_read_in_order() -> None:
+    """Updates in the memory of inputs and copied updates, in every mode; each call continues from the last call's values."""
+
+    def both(p: Any, g: Any) -> Any:
+        p.mul_(0.5)
+        g.add_(p)
+        return p - g
+
+    def swap(p: Any, g: Any) -> Any:
+        kept = p.clone()
+        p.copy_(g)
+        g.copy_(kept)
+
+    programs = (
+        both, swap, lambda p, g: p.copy_(p.t() + g), lambda p, g: p.copy_(torch.softmax(p, -1) + p), lambda p, g: p.add_(g @ p),
+        lambda p, g: (p.sum(-1), p.add_(g))[0], lambda p, g: (p.add_(g), p.sum(), p.cumsum(0))[1:], lambda p, g: p[1:].add_(g[:-1]),
+        lambda p, g: (torch.sort(p)[0], p.add_(1), torch.sort(g)[0]), lambda p, g: p[torch.tensor([1, 0], device=p.device)].add_(p[:2]),
+        lambda p, g: p.index_add_(0, torch.tensor([1, 1, 0], device=p.device), g[:3]), lambda p, g: p.lerp_(g, 0.3).clamp_(-1, 1).mul_(p),
+    )  # fmt: skip
+    for fn in programs:
+        given = [torch.randn(5, 5), torch.randn(5, 5)]
+        for mode in MODES[:2]:
+            on_device, on_host = [t.cuda() for t in given], [t.clone() for t in given]
+            compiled = torch.compile(fn, mode=mode, fullgraph=True)
+            for call in range(3):
+                fn(*on_host)
+                compiled(*on_device)
+                for found, wanted in zip(on_device, on_host, strict=True):
+                    close(found, wanted)
+                    assert found._version == (call + 1) * (wanted._version > 0)
+
+
 def a_move_to_the_device_ends_a_graph() -> None:
     x, w = torch.randn(4, 5), torch.randn(5).cuda()
     f = torch.compile(lambda x: ((x * 2).to("cuda") + w).cpu() * 3)
@@ -212,7 +244,7 @@ def tensors_of_two_devices_fall_back_with_a_warning() -> None:
 SCENARIOS: tuple[Callable[[], None], ...] = (
     small_graphs, gradients_in_every_mode, attention_and_convolution, training_gives_the_losses_of_the_cpu,
     mixed_precision_with_a_scaler, two_streams_with_pinned_prefetch, one_graph_serves_every_size,
-    a_position_outside_is_an_error_at_the_next_synchronisation, writes_reach_the_inputs,
+    a_position_outside_is_an_error_at_the_next_synchronisation, writes_reach_the_inputs, updates_are_read_in_order,
     a_move_to_the_device_ends_a_graph, tensors_of_two_devices_fall_back_with_a_warning, kernels_are_timed_by_events,
     an_emulated_device_measures_nothing,
 )  # fmt: skip

@@ -204,8 +204,8 @@ class _Planner:
         self.hosted = hosted
         self.absorbed: dict[int, int] = {}  # nests that run on the blocks of a product -> its step
         self.joint = self._joint_products()
-        self.taken = self._taken()
         self.homes = self._homes()
+        self.taken = self._taken()
 
     def _outside(self) -> dict[int, set[str]]:
         """By step: the results that other steps read, or that leave the graph."""
@@ -226,14 +226,14 @@ class _Planner:
         for step in self.made.steps:
             for m in _members(step):
                 d = m.definition
-                if not isinstance(d, ir.Scatter) or readers[d.target] > 1 or d.target in self.given | leaving:
+                if not isinstance(d, ir.Scatter) or readers[d.target] > 1 or d.target in self.given | leaving | self.homes.keys():
                     continue
                 if all(x.buffer != d.target for x in d.loads):
                     found[d.target] = m.name
         return found
 
     def _homes(self) -> dict[str, str]:
-        """The results of pointwise loops that are stored into the input that they overwrite, and the input.
+        """The results of pointwise loops and scatters that are stored into the input that they overwrite, and the input.
 
         Other results are copied to it: `in_place` knows no order among the programs of a reduction.
         """
@@ -241,9 +241,8 @@ class _Planner:
             return {}
         nests = {i: loop_nest(step) for i, step in enumerate(self.made.steps)
                  if isinstance(step, Nest) and i not in self.absorbed and _is_pointwise(step)}  # fmt: skip
-        placed = {r.buffer for r in self.program.outputs if isinstance(r, ir.Ref)} | self.taken.keys() | set(self.taken.values())
-        scattered = {b.name for b in self.program.buffers.values() if isinstance(b.definition, ir.Scatter)}
-        homes, objections = in_place(self.made, nests, self.given | placed | scattered)
+        returned = {r.buffer for r in self.program.outputs if isinstance(r, ir.Ref)}
+        homes, objections = in_place(self.made, nests, self.given | returned)
         for o in objections:
             FUSION.log(str(o))
         return homes
@@ -347,7 +346,7 @@ class _Planner:
         chosen = (default_candidate if options else self.choose)(loops, self.target, options or self.options)
         kernel = chosen.kernel
         scattered = [(m.definition.target, m.name) for m in members if isinstance(m.definition, ir.Scatter)]
-        before: list[Step] = [Copy(self._holder(target), self._holder(n)) for target, n in scattered if target not in self.taken]
+        before: list[Step] = [Copy(self._holder(a), self._holder(n)) for a, n in scattered if self._holder(a) != self._holder(n)]
         title = "; ".join(f"{m.name}: {m.source.title or 'copy'}" for m in members)
         printed = chosen.printed("kernel")
         for n in kernel.temporary:

@@ -74,6 +74,25 @@ def test_optimizers_of_many_parameters_copy_nothing() -> None:
     assert len(plan.steps) <= len(shapes) and all(isinstance(s, Launch) for s in plan.steps) and plan.arena_bytes == 0
 
 
+SCATTERED: dict[str, tuple[Callable[..., Any], int]] = {
+    "added rows": (lambda p, g, i: p.index_add_(0, i, g), 1),
+    "replaced rows": (lambda p, g, i: p.index_put_((i,), g), 1),
+    "after a product with a number": (lambda p, g, i: p.mul_(2).index_add_(0, i, g), 2),
+    "twice": (lambda p, g, i: p.index_add_(0, i, g).index_add_(0, i, g * 2), 2),
+    "after a read": (lambda p, g, i: (p.sum(0), p.index_add_(0, i, g))[0], 3),
+}
+
+
+@pytest.mark.parametrize("name", SCATTERED)
+def test_rows_of_an_input_are_changed_in_its_memory(name: str) -> None:
+    """The launches that check the positions come first."""
+    fn, count = SCATTERED[name]
+    plan = plan_of_update(fn, torch.zeros(600, 5), torch.zeros(3, 5), torch.zeros(3, dtype=torch.int64))
+    steps = [s for s in plan.steps if not (isinstance(s, Launch) and s.title.startswith("check"))]
+    assert all(isinstance(s, Launch) for s in steps) and len(steps) == count
+    assert isinstance(steps[-1], Launch) and stored(plan, steps[-1]) >= {"in0"} and plan.arena_bytes < 600
+
+
 COPIED: dict[str, Callable[..., Any]] = {
     "other elements": lambda p, g: p.copy_(p.t() + g),
     "swapped": swapped,

@@ -49,6 +49,7 @@ from inductor.loops.steps import (
     Split,
     Stages,
     Step,
+    Unmask,
 )
 from inductor.loops.tiles import in_partials, objection
 from inductor.loops.tree import (
@@ -78,6 +79,7 @@ from inductor.loops.tree import (
     walk,
     with_body,
 )
+from inductor.loops.unmask import unmasked
 
 MAX_JOINS = 64  # loops at the root of one kernel
 MAX_UNROLLED = 64  # iterations
@@ -113,6 +115,9 @@ def _perform(body: Block, step: Step) -> Block:
             return _split(body, step)
         case Cut():
             return _cut(body, step)
+        case Unmask():
+            loop = _loop(body, step.axis)
+            return replace_statement(body, loop, unmasked(loop))
         case Reorder():
             return _reorder(body, step)
         case FuseAxes():

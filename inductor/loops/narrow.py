@@ -7,7 +7,7 @@ that are never taken disappear with it, and with them the loads that only they r
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 from eager.base import dtypes
@@ -34,12 +34,18 @@ def comparison(v: ir.Op) -> tuple[str, E.Expr, int] | None:
     return None
 
 
-def rewrite(values: Iterable[ir.Value], mapping: Mapping[E.Expr, E.IntLike]) -> tuple[ir.Value, ...]:
-    """The values with axes replaced, and with every comparison that the ranges of the new axes decide replaced by its result."""
+def rewrite(
+    values: Iterable[ir.Value], mapping: Mapping[E.Expr, E.IntLike], true: Collection[ir.Value] = ()
+) -> tuple[ir.Value, ...]:
+    """The values with axes replaced, and with every comparison that the ranges of the new axes decide replaced by its result.
+
+    true: conditions that hold.
+    """
     values = tuple(values)
-    done: dict[ir.Value, ir.Value] = {}
+    done: dict[ir.Value, ir.Value] = dict.fromkeys(true, ir.const(True, dtypes.bool_))
     for v in ir.walk(values):
-        done[v] = _rebuilt(v, done, mapping)
+        if v not in done:
+            done[v] = _rebuilt(v, done, mapping)
     return tuple(done[v] for v in values)
 
 
@@ -48,8 +54,10 @@ def _rebuilt(v: ir.Value, done: dict[ir.Value, ir.Value], mapping: Mapping[E.Exp
         return ir.index(E.substitute(v.expr, mapping))
     if isinstance(v, ir.Load):
         mask = None if v.mask is None else done[v.mask]
-        if isinstance(mask, ir.Const) and not mask.value:
-            return ir.const(0, v.dtype)  # the element is not read
+        if isinstance(mask, ir.Const):
+            if not mask.value:
+                return ir.const(0, v.dtype)  # the element is not read
+            mask = None
         return ir.load(v.buffer, E.substitute(v.index, mapping), v.dtype, mask, tuple((s, done[x]) for s, x in v.indirect))
     if isinstance(v, ir.Op):
         return _decided(v.name, tuple(done[a] for a in v.args), v)
@@ -90,18 +98,18 @@ def _always(name: str, e: E.Expr, c: int) -> bool | None:
     return bool(low) if low == high else None
 
 
-def narrow(block: Block) -> Block:
-    """The block with every comparison that the ranges of its axes decide replaced by its result."""
+def narrow(block: Block, true: Collection[ir.Value] = ()) -> Block:
+    """The block with every comparison that the ranges of its axes decide replaced by its result. true: conditions that hold."""
 
     def place(p: Place) -> Place:
-        return Place(p.name, p.index, tuple((s, rewrite((v,), {})[0]) for s, v in p.indirect))
+        return Place(p.name, p.index, tuple((s, rewrite((v,), {}, true)[0]) for s, v in p.indirect))
 
     def one(s: Statement) -> Statement:
         match s:
             case Store():
-                return Store(place(s.place), rewrite((s.value,), {})[0])
+                return Store(place(s.place), rewrite((s.value,), {}, true)[0])
             case Accumulate():
-                return Accumulate(tuple(map(place, s.places)), s.combine, rewrite(s.values, {}))
+                return Accumulate(tuple(map(place, s.places)), s.combine, rewrite(s.values, {}, true))
             case Fold():
                 return s
         return with_body(s, tuple(map(one, s.body)))

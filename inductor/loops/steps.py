@@ -52,6 +52,15 @@ class Mark(NamedTuple):
     kind: Kind
 
 
+class Unmask(NamedTuple):
+    """Gives a loop a second version without masks, for the iterations of the loops around it in which all its masks hold.
+
+    It concerns masks of loads that are the same in each iteration of the loop.
+    """
+
+    axis: str
+
+
 class Distribute(NamedTuple):
     """Gives each statement in a loop's body a separate loop. Locals of the body become arrays with an element an iteration."""
 
@@ -171,16 +180,17 @@ class CacheRead(NamedTuple):
 
 
 LoopStep: TypeAlias = (
-    Split | Cut | Reorder | FuseAxes | Mark | Distribute | Join | Lanes | Partials | Parts | Columns | Stages | ScanStages | Localise
-    | CacheRead
+    Split | Cut | Unmask | Reorder | FuseAxes | Mark | Distribute | Join | Lanes | Partials | Parts | Columns | Stages | ScanStages
+    | Localise | CacheRead
 )
 Step: TypeAlias = LoopStep | Follow | Share | Blocks | Expand
 Schedule: TypeAlias = tuple[Step, ...]
 
 _NAMES: Final[dict[str, Any]] = {
-    "split": Split, "cut": Cut, "reorder": Reorder, "fuse_axes": FuseAxes, "mark": Mark, "distribute": Distribute, "join": Join,
-    "lanes": Lanes, "partials": Partials, "parts": Parts, "columns": Columns, "stages": Stages, "scan_stages": ScanStages,
-    "localise": Localise, "follow": Follow, "share": Share, "blocks": Blocks, "expand": Expand, "cache_read": CacheRead,
+    "split": Split, "cut": Cut, "unmask": Unmask, "reorder": Reorder, "fuse_axes": FuseAxes, "mark": Mark, "distribute": Distribute,
+    "join": Join, "lanes": Lanes, "partials": Partials, "parts": Parts, "columns": Columns, "stages": Stages,
+    "scan_stages": ScanStages, "localise": Localise, "follow": Follow, "share": Share, "blocks": Blocks, "expand": Expand,
+    "cache_read": CacheRead,
 }  # fmt: skip
 _WORD_OF: Final = {cls: name for name, cls in _NAMES.items()}
 

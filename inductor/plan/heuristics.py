@@ -18,7 +18,7 @@ from inductor.ir.sizes import Size, ceildiv, nominal, product
 from inductor.loops import attention
 from inductor.loops.apply import Refusal, Scheduler, apply, fuse_axes, join_all, merge_axes, path_to
 from inductor.loops.build import build
-from inductor.loops.narrow import comparison
+from inductor.loops.narrow import comparison, rewrite
 from inductor.loops.reductions import most
 from inductor.loops.steps import (
     CacheRead,
@@ -37,6 +37,7 @@ from inductor.loops.steps import (
     Split,
     Stages,
     Step,
+    Unmask,
 )
 from inductor.loops.tree import (
     Accumulate,
@@ -53,6 +54,7 @@ from inductor.loops.tree import (
     values_of,
     walk,
 )
+from inductor.loops.unmask import masks_of
 from inductor.plan.schedule import Nest
 
 LANE_BYTES: Final = 64  # bytes of the running results of a reduction, side by side: at least one vector
@@ -71,6 +73,8 @@ STAGE: Final = 8192  # elements of one block of a reduction without rows
 STAGED: Final = 1 << 15  # elements of a block of rows that one thread reduces
 LEAST_ROWS: Final = 256  # of such a block
 SCANNED: Final = 1 << 15  # elements of one block of a scan
+UNMASKED: Final = 2  # fewest masks of a loop that a version without masks is printed for
+SAMPLES: Final = (0.113, 0.271, 0.382, 0.539, 0.618, 0.757, 0.887)  # iterations that show whether masks hold, as parts of the extents
 FEWEST_ROWS: Final = 4  # rows of scans that are enough for all threads
 FEWEST_GROUPS: Final = 8  # groups of columns that are enough for all threads
 
@@ -350,9 +354,26 @@ def _shape(s: Scheduler, name: str) -> None:
             for loops in tiled:
                 s.attempt(Mark(fuse_axes(s, loops), "parallel"))
             return
-    for axis in _pieces(s, inner):
+    pieces = [*_pieces(s, inner)]
+    for axis in pieces:
         s.attempt(Mark(axis, "vector"))
     s.attempt(Mark(fuse_axes(s, outer), "parallel"))
+    for axis in pieces:
+        if _is_mostly_unmasked(s, axis):
+            s.attempt(Unmask(axis))
+
+
+def _is_mostly_unmasked(s: Scheduler, axis: str) -> bool:
+    """Whether several masks are the same in each iteration of a loop, and all hold in most iterations of the loops around it."""
+    masks = masks_of(find_loop(s.kernel, axis))
+    if len(masks) < UNMASKED:
+        return False
+    extents = {x.axis: nominal(x.extent) for x in loops_of(s.kernel.body).values()}
+    found = 0
+    for part in SAMPLES:
+        point: dict[E.Expr, E.IntLike] = {x: int(n * part) for x, n in extents.items()}
+        found += all(isinstance(v, ir.Const) and bool(v.value) for v in rewrite(masks, point))
+    return 2 * found > len(SAMPLES)
 
 
 def _is_read_across(outer: Loop, inner: Loop) -> bool:

@@ -21,6 +21,7 @@ from eager.base.records import dataclass
 from eager.optable.registry import Kind
 from eager.optable.table import OPS
 from fxir.expr import rules as E
+from fxir.expr.nodes import strides_of
 from inductor.ir import definitions as ir
 from inductor.ir.definitions import producer_at, with_value
 from inductor.ir.sizes import Size, nominal, product
@@ -396,6 +397,15 @@ def _repeats(program: ir.Program, b: ir.Buffer, d: ir.Pointwise, readers: list[s
     return found
 
 
+def _reads_with_gaps(d: ir.Pointwise) -> bool:
+    """Whether neighbours in the result are neither neighbours nor one element in a source, as in a transposed copy."""
+    inner = _innermost(d)
+    if inner is None:
+        return False
+    found = [strides_of(v.index, [inner]) for v in d.loads if inner in v.index.symbols]
+    return any(steps is not None and steps[0][inner] is not E.integer(1) for steps in found)
+
+
 def _objection(program: ir.Program, b: ir.Buffer, d: ir.Pointwise, readers: list[str], points: int) -> str:
     count = d.operation_count
     if any(isinstance(v, ir.Index) for v in d.values):
@@ -414,7 +424,8 @@ def _objection(program: ir.Program, b: ir.Buffer, d: ir.Pointwise, readers: list
     if count > LIMIT:
         return f"its value has {count} operations already"
     if _is_cheap(d):
-        times = _repeats(program, b, d, readers) if sum(isinstance(v, ir.Op) for v in d.values) > 1 else 1
+        again = sum(isinstance(v, ir.Op) for v in d.values) > 1 or _reads_with_gaps(d)
+        times = _repeats(program, b, d, readers) if again else 1
         return f"its reader would compute each element {times} times" if times >= REPEATS else ""
     if points > 1:
         return f"it is read at {points} places and costs {count} operations"

@@ -15,6 +15,7 @@ from eager.base import dtypes
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, plain
+from inductor.ir.values import both
 from inductor.loops.apply import Refusal, apply
 from inductor.loops.build import build
 from inductor.loops.steps import (
@@ -37,6 +38,7 @@ from inductor.loops.steps import (
     Split,
     Stages,
     Step,
+    Unmask,
 )
 from inductor.loops.tree import (
     Accumulate,
@@ -51,6 +53,7 @@ from inductor.loops.tree import (
     values_of,
     walk,
 )
+from inductor.loops.unmask import masks_of
 
 F32, I64 = dtypes.float32, dtypes.int64
 
@@ -210,13 +213,24 @@ def _scatter(draw: st.DrawFn, name: str, shape: tuple[Size, ...], axes: list[E.E
 
 
 def _value(draw: st.DrawFn, shape: Sequence[Size], point: Sequence[E.Expr], sources: Sequence[tuple[str, tuple[Size, ...]]]) -> ir.Value:
-    values = [_load(draw, shape, point, sources) for _ in range(draw(st.integers(1, 2)))]
+    values = [_masked(draw, _load(draw, shape, point, sources), point) for _ in range(draw(st.integers(1, 2)))]
     if len(values) == 1:
         return values[0]
     return ir.make_op(draw(st.sampled_from(["add", "sub", "mul", "maximum"])), tuple(values), F32)
 
 
-def _load(draw: st.DrawFn, shape: Sequence[Size], point: Sequence[E.Expr], sources: Sequence[tuple[str, tuple[Size, ...]]]) -> ir.Value:
+def _masked(draw: st.DrawFn, read: ir.Load, point: Sequence[E.Expr]) -> ir.Load:
+    """The load, in some cases under one or two conditions on axes; elsewhere it is 0."""
+    mask: ir.Value | None = None
+    for _ in range(draw(st.integers(0, 2)) if draw(st.booleans()) and point else 0):
+        name, at = draw(st.sampled_from(["lt", "ge"])), ir.const(draw(st.integers(0, 4)), I64)
+        mask = both(mask, ir.make_op(name, (ir.index(draw(st.sampled_from(point))), at), dtypes.bool_))
+    made = ir.load(read.buffer, read.index, read.dtype, mask)
+    assert isinstance(made, ir.Load)
+    return made
+
+
+def _load(draw: st.DrawFn, shape: Sequence[Size], point: Sequence[E.Expr], sources: Sequence[tuple[str, tuple[Size, ...]]]) -> ir.Load:
     """A source at the point, where the shapes meet from the right; dims may be read backwards, and others at a fixed index."""
     name, theirs = draw(st.sampled_from(sources))
     at: list[E.IntLike] = []
@@ -228,7 +242,9 @@ def _load(draw: st.DrawFn, shape: Sequence[Size], point: Sequence[E.Expr], sourc
             at.append(plain(n - 1 - point[d]))
         else:
             at.append(point[d])
-    return ir.load(name, ir.linear_position(theirs, at), F32)
+    made = ir.load(name, ir.linear_position(theirs, at), F32)
+    assert isinstance(made, ir.Load)
+    return made
 
 
 @st.composite
@@ -296,6 +312,8 @@ def _steps_of(loop: Loop) -> Iterator[Step]:
     yield from (Split(name, 2), Split(name, 3), Split(name, 2, "peel"), Split(name, 3, "peel"))
     yield from (Mark(name, "parallel"), Mark(name, "vector"), Mark(name, "unrolled"))
     yield from (Mark(name, "grid"), Mark(name, "lanes"), Mark(name, "scan"))
+    if masks_of(loop):
+        yield from [Unmask(name)] * 4
     first = loop.body[0]
     inner = first.body[0] if isinstance(first, Guard) else first
     if len(loop.body) > 1 and isinstance(first, Accumulate):

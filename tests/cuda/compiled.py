@@ -218,7 +218,8 @@ def updates_are_read_in_order() -> None:
         lambda p, g: (torch.sort(p)[0], p.add_(1), torch.sort(g)[0]), lambda p, g: p[torch.tensor([1, 0], device=p.device)].add_(p[:2]),
         lambda p, g: p.index_add_(0, some(p), g[:3]), lambda p, g: p.mul_(2).index_add_(0, some(p), g[:3]),
         lambda p, g: p.index_add_(0, some(p), g[:3]).index_add_(0, some(p), g[1:4]), lambda p, g: p.index_add_(0, some(p), g[:3]).mul_(2),
-        lambda p, g: p.index_put_((some(p)[1:],), g[:2]), lambda p, g: p.index_add_(0, some(p), p[:3] * 2), lambda p, g: p.lerp_(g, 0.3).clamp_(-1, 1).mul_(p),
+        lambda p, g: p.index_put_((some(p)[1:],), g[:2]), lambda p, g: p.index_add_(0, some(p), p[:3] * 2),
+        lambda p, g: p.lerp_(g, 0.3).clamp_(-1, 1).mul_(p),
     )  # fmt: skip
     for fn in programs:
         given = [torch.randn(5, 5), torch.randn(5, 5)]

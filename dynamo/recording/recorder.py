@@ -360,8 +360,13 @@ class Recorder:
         return value
 
     def _keep_to_one_device(self, who: str, tensors: list[Tensor]) -> None:
-        """Raises: Unsupported if a tensor of a call is on another device than the tensors of the graph, and one of them is a GPU."""
+        """Raises: Unsupported if a tensor of a call is on another device than the tensors of the graph, and one of them is a GPU.
+
+        A 0-d tensor on the CPU goes with tensors of every device.
+        """
         for t in tensors:
+            if t.ndim == 0 and t.device.type == "cpu":
+                continue
             if self.device is None:
                 self.device = t.device
             elif t.device is not self.device and "cuda" in (t.device.type, self.device.type):

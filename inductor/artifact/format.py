@@ -246,6 +246,21 @@ class BufferCopy:
     nbytes: Size
 
 
+# Bytes of the slot of one input in an upload: the largest element, and the alignment that kernels rely on.
+UPLOAD_SLOT = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """Copies 0-d inputs on the host to the plan's device, before all launches and in every call, replayed or not.
+
+    target: (index in `bufs`, offset in bytes) of slots of `UPLOAD_SLOT` bytes, one for each input. inputs: their numbers.
+    """
+
+    target: tuple[int, Size]
+    inputs: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class DeviceKernel:
     """A kernel of a device: `nbytes` of machine code from byte `start` of the graph's library.
@@ -302,7 +317,7 @@ class DeviceArg:
     text: str
 
 
-Step = NativeSegment | ExternCall | KernelLaunch | BufferCopy
+Step = NativeSegment | ExternCall | KernelLaunch | BufferCopy | Upload
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +344,8 @@ class ArtifactPlan:
     outputs: how each output of the graph is made, in graph order.
     written_inputs: inputs whose memory the graph writes (their version counters must be incremented).
     checks: the checks that `rt->fail` reports, by number. symbols, derived: see "sizes" above. device: where it runs, "cpu" or
-    "cuda:0"; the library of a plan for CUDA is the machine code of `kernels`, one after the other.
+    "cuda:0"; the inputs of a plan for CUDA are on its device, or 0-d on the CPU, and its library is the machine code of `kernels`, one
+    after the other.
     """
 
     inputs: tuple[Spec | IntInput, ...]
@@ -409,8 +425,8 @@ class Compiled:
 _CLASSES: dict[str, type] = {
     c.__name__: c
     for c in (Spec, IntInput, Symbol, Allocation, Constant, BufferView, NewOutput, InputAlias, ConstantAlias, ViewOf, Literal,
-              IntOutput, NativeSegment, ExternCall, KernelLaunch, BufferCopy, DeviceKernel, Pack, Check, DtypeArg, DeviceArg, SourceUnit,
-              ArtifactPlan)
+              IntOutput, NativeSegment, ExternCall, KernelLaunch, BufferCopy, Upload, DeviceKernel, Pack, Check, DtypeArg, DeviceArg,
+              SourceUnit, ArtifactPlan)
 }
 _EXPRESSIONS: dict[str, type[Expr]] = {
     c.__name__: c for c in (E.Int, E.Sym, E.Mul, E.FloorDiv, E.Mod, E.Min, E.Max, E.Add)

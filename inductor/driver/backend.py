@@ -39,17 +39,18 @@ from fxir.region.repro import BACKEND_NAMES
 from fxir.trace.trace import Decompositions
 from inductor.artifact import cache
 from inductor.artifact.cache import Cache, Entry, Key
-from inductor.artifact.format import ArtifactPlan, Compiled, ExternCall, Spec
+from inductor.artifact.format import ArtifactPlan, Compiled, ExternCall, Spec, Upload
 from inductor.base import records, toolchain
 from inductor.base.options import PASSES, budget_s, check_options, is_autotuned
 from inductor.base.request import Knobs, Request
 from inductor.base.toolchain import CompileError, Toolchain, build
 from inductor.base.user_lines import Lines, with_lines
+from inductor.driver import device_parts
 from inductor.runtime import loader
 from inductor.runtime.compiled import Artifact, explain_entry, kernels
 from inductor.runtime.loader import CompiledGraph
 
-__all__ = ["compile_graph", "inductor"]
+__all__ = ["compile_by_device", "compile_graph", "inductor"]
 
 KEPT = Decompositions(keep=frozenset({"attention", "attention_backward"}))  # composite ops that have a lowering rule
 
@@ -70,10 +71,20 @@ def inductor(gm: GraphModule, example_inputs: Sequence[Any], options: CompileOpt
     Raises: CompileError without a C++ compiler, or if generated code does not compile.
     """
     passes = [name for name in PASSES if options.options.get(name, True)]
-    return aot_compile(gm, example_inputs, compile_graph, options, KEPT, passes)
+    return aot_compile(gm, example_inputs, compile_by_device, options, KEPT, passes)
 
 
 register_backend("inductor", inductor, check_options, writes_at_end=True)
+
+
+def compile_by_device(graph: Graph, kind: GraphKind, options: CompileOptions) -> Callable[..., Any]:
+    """`compile_graph`, also for graphs over the CPU and a CUDA device: see `inductor.driver.device_parts`.
+
+    Raises: NotImplementedError for tensors on two CUDA devices, or values that go between devices in another way than as a 0-d operand.
+    """
+    if not device_parts.needs_parts(graph):
+        return compile_graph(graph, kind, options)
+    return device_parts.compile_parts(graph, lambda part: compile_graph(part, kind, options))
 
 
 # --------------------------------------------------------------------------- one graph
@@ -132,7 +143,8 @@ def _replay_text(artifact: Artifact, kind: GraphKind, options: CompileOptions) -
     if calls:
         where = f" ({artifact.lines[calls[0].node]})" if calls[0].node in artifact.lines else ""
         return f"not recorded as a CUDA graph: it calls the eager kernel of {calls[0].op}{where}"
-    return f"{len(plan.steps)} launches are recorded as a CUDA graph when their addresses come a second time"
+    launches = sum(not isinstance(step, Upload) for step in plan.steps)
+    return f"{launches} launches are recorded as a CUDA graph when their addresses come a second time"
 
 
 def _log_hints(plan: ArtifactPlan, lines: Lines) -> None:
@@ -193,16 +205,11 @@ def _is_tuned(options: CompileOptions) -> bool:
 
 
 def _machine(graph: Graph, is_tuned: bool) -> Machine:
-    """The machine of a graph's tensors. is_tuned: whether it measures variants.
-
-    Raises: NotImplementedError for tensors on several devices.
-    """
-    devices = {n.info.spec.device for n in graph.in_order() if isinstance(n.info.spec, TensorSpec)}
-    if all(d.type == "cpu" for d in devices):
+    """The machine of a graph of one part (`inductor.driver.device_parts`). is_tuned: whether it measures variants."""
+    where = next((d for d in device_parts.devices_of(graph) if d.type != "cpu"), None)
+    if where is None:
         return _Cpu(is_tuned)
-    if len(devices) > 1:
-        raise NotImplementedError(f"inductor: a graph with tensors on {', '.join(sorted(map(str, devices)))}; allowed: one device")
-    found: Machine = importlib.import_module("inductor.driver.cuda_machine").CudaMachine(devices.pop(), is_tuned)
+    found: Machine = importlib.import_module("inductor.driver.cuda_machine").CudaMachine(where, is_tuned)
     return found
 
 
@@ -476,4 +483,4 @@ def _dump(graph: Graph, kind: GraphKind, key: Key, entry: Entry) -> None:
         _COMPONENT.warning(f"the debug folder {folder} cannot be written: {error}")
 
 
-BACKEND_NAMES[compile_graph] = "inductor"
+BACKEND_NAMES[compile_by_device] = "inductor"

@@ -12,11 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from eager.base import logs
+from eager.base import dtypes, logs
 from eager.base.dtypes import dtype
 from eager.base.records import dataclass
+from eager.base.spec import TensorSpec
 from fxir.expr import rules as E
 from fxir.ir.graph import Graph
+from inductor.artifact.format import UPLOAD_SLOT
 from inductor.base.target import SM_90, Target
 from inductor.driver.gpu_candidates import Candidate, default_candidate
 from inductor.ir import definitions as ir
@@ -32,8 +34,9 @@ from inductor.lowering import lower
 from inductor.plan.attention import fuse_attention
 from inductor.plan.gpu_attention import schedule_attention
 from inductor.plan.heuristics import schedule_product
+from inductor.plan.in_place import in_place
 from inductor.plan.memory import lifetimes, plan_arena
-from inductor.plan.schedule import FUSION, SCHEDULE, Nest, Schedule, Single, schedule
+from inductor.plan.schedule import FUSION, SCHEDULE, Nest, Schedule, Single, loop_nest, schedule
 from inductor.plan.split_products import split_products
 from inductor.triton.kernel import CHECKS_POINTER, Options, TritonKernel
 
@@ -70,7 +73,16 @@ class Copy:
     target: str
 
 
-Step: TypeAlias = Launch | Call | Copy
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """The 0-d inputs on the host, copied to the buffer `target` on the device: slot k holds inputs[k]."""
+
+    inputs: tuple[str, ...]
+    target: str
+
+
+Step: TypeAlias = Launch | Call | Copy | Upload
+_UPLOADED: Final = "uploaded"  # the buffer of the slots
 Choose: TypeAlias = Callable[[Kernel, Target, Options], Candidate]  # the schedule of plain loops
 
 
@@ -126,17 +138,26 @@ class CudaPlan:
                 return f"{', '.join(map(str, step.results))} = {step.op}({', '.join(map(str, step.args))})"
             case Copy():
                 return f"{step.target} = {step.source}"
+            case Upload():
+                return f"{step.target} = {', '.join(step.inputs)} of the host"
 
 
 def lower_to_cuda(graph: Graph, target: Target = SM_90, precision: str = "ieee", choose: Choose = default_candidate) -> CudaPlan:
     """The plan of `graph`, whose tensors are on one CUDA device; fake tensors suffice. precision: of products, as in `Options`.
 
+    Placeholders may also be 0-d tensors on the CPU, as operands: no output may be one of them.
     choose: called for every kernel except kernels of attention, whose tiles have fixed sizes.
     Raises: NeedsStatic if a stage needs a symbol as an int; Unprintable for a kernel without a Triton form.
     """
     # A step of a recurrence needs the whole state of the step before, which separate programs of one kernel compute.
     program = split_products(_with_casts(fuse_attention(lower(graph, has_recurrences=False))), target)
-    return _Planner(_sink_products(schedule(program)), target, Options(precision=precision), choose).plan()
+    hosted = [f"in{i}" for i, node in enumerate(graph.placeholders) if is_on_host(node.info.spec)]
+    return _Planner(_sink_products(schedule(program)), target, Options(precision=precision), choose, hosted).plan()
+
+
+def is_on_host(spec: Any) -> bool:
+    """Whether a placeholder of this spec is a tensor on the CPU."""
+    return isinstance(spec, TensorSpec) and spec.device.type == "cpu"
 
 
 def _sink_products(made: Schedule) -> Schedule:
@@ -172,14 +193,18 @@ def _with_casts(program: ir.Program) -> ir.Program:
 
 
 class _Planner:
-    def __init__(self, made: Schedule, target: Target, options: Options, choose: Choose) -> None:
+    def __init__(self, made: Schedule, target: Target, options: Options, choose: Choose, hosted: Sequence[str]) -> None:
+        """hosted: the inputs on the host."""
         self.made, self.program, self.target, self.options, self.choose = made, made.program, target, options, choose
         self.dtypes = {n: b.layout.dtype for n, b in self.program.buffers.items()}
         self.kernels: dict[tuple[object, ...], tuple[int, TritonKernel]] = {}
         self.sizes: dict[str, Size] = {}  # bytes of scratch, by name
         self.given = {*self.program.inputs, *(n for n, _ in self.program.constants)}
         self.outside = self._outside()
+        self.hosted = hosted
         self.absorbed: dict[int, int] = {}  # nests that run on the blocks of a product -> its step
+        self.joint = self._joint_products()
+        self.homes = self._homes()
         self.taken = self._taken()
 
     def _outside(self) -> dict[int, set[str]]:
@@ -201,17 +226,32 @@ class _Planner:
         for step in self.made.steps:
             for m in _members(step):
                 d = m.definition
-                if not isinstance(d, ir.Scatter) or readers[d.target] > 1 or d.target in self.given | leaving:
+                if not isinstance(d, ir.Scatter) or readers[d.target] > 1 or d.target in self.given | leaving | self.homes.keys():
                     continue
                 if all(x.buffer != d.target for x in d.loads):
                     found[d.target] = m.name
         return found
 
+    def _homes(self) -> dict[str, str]:
+        """The results of pointwise loops and scatters that are stored into the input that they overwrite, and the input.
+
+        Other results are copied to it: `in_place` knows no order among the programs of a reduction.
+        """
+        if not self.program.writes:
+            return {}
+        nests = {i: loop_nest(step) for i, step in enumerate(self.made.steps)
+                 if isinstance(step, Nest) and i not in self.absorbed and _is_pointwise(step)}  # fmt: skip
+        returned = {r.buffer for r in self.program.outputs if isinstance(r, ir.Ref)}
+        homes, objections = in_place(self.made, nests, self.given | returned)
+        for o in objections:
+            FUSION.log(str(o))
+        return homes
+
     def _holder(self, name: str) -> str:
         """The buffer whose memory `name` is in."""
         while name in self.taken:
             name = self.taken[name]
-        return name
+        return self.homes.get(name, name)
 
     def plan(self) -> CudaPlan:
         """The whole plan."""
@@ -236,8 +276,11 @@ class _Planner:
                 continue
             steps += self._launches(_members(step), self._loops(i, step))
         for w in self.program.writes:
+            if w.value.buffer in self.homes:
+                continue
             target = self.program.buffers[w.input]
             steps += self._launches([replace(target, definition=None)], copy_loops(target, w.value))
+        steps = [*self._upload(steps), *steps]
         memory, arena = self._memory(steps)
         kernels = tuple(k for _, k in self.kernels.values())
         outputs = self._held(self.program.outputs)
@@ -250,21 +293,34 @@ class _Planner:
         memory = {n: self.dtypes[n] for m in members for n in m.reads}
         if isinstance(step, Single):
             return build(members, memory)
-        is_pointwise = all(isinstance(m.definition, ir.Pointwise) and m.definition.ranges == step.rows for m in members)
-        return build(members, memory, names - self.outside[i], () if is_pointwise or step.column else step.rows)
+        same = {self.homes[n]: n for n in names if n in self.homes}
+        return build(members, memory, names - self.outside[i], () if _is_pointwise(step) or step.column else step.rows, same)
 
-    def _product(self, i: int, product: ir.Buffer) -> list[Step]:
-        """The launches of a contraction, with the first nest that reads it on each of its blocks, if the nest can run there."""
-        j = self._follower(i, product)
-        if j >= 0:
+    def _joint_products(self) -> dict[int, tuple[list[ir.Buffer], Kernel, LoopSchedule]]:
+        """By step of a contraction: its loops with the first nest that reads it on each of its blocks, if the nest can run there."""
+        made = {}
+        for i, step in enumerate(self.made.steps):
+            if not isinstance(step, Single) or not isinstance(step.member.definition, ir.Contraction):
+                continue
+            product = step.member
+            j = self._follower(i, product)
+            if j < 0:
+                continue
             after = _members(self.made.steps[j])
             readers = {b.name for b in self.program.buffers.values() if product.name in b.reads}
             needed = self.outside[j] | ({product.name} if self._leaves(product.name) or not readers <= {m.name for m in after} else set())
             found = schedule_product(product, after, self.dtypes, needed)
-            if not isinstance(found, Refusal):
+            if isinstance(found, Refusal):
+                FUSION.log(f"{product.name} into {', '.join(m.name for m in after)}: {found.reason}")
+            else:
                 self.absorbed[j] = i
-                return self._launches([product, *after], found[0], found[1])
-            FUSION.log(f"{product.name} into {', '.join(m.name for m in after)}: {found.reason}")
+                made[i] = [product, *after], *found
+        return made
+
+    def _product(self, i: int, product: ir.Buffer) -> list[Step]:
+        """The launches of a contraction, with the nest that runs on its blocks."""
+        if i in self.joint:
+            return self._launches(*self.joint[i])
         return self._launches([product], self._loops(i, Single(product)))
 
     def _follower(self, i: int, product: ir.Buffer) -> int:
@@ -287,7 +343,7 @@ class _Planner:
         chosen = (default_candidate if options else self.choose)(loops, self.target, options or self.options)
         kernel = chosen.kernel
         scattered = [(m.definition.target, m.name) for m in members if isinstance(m.definition, ir.Scatter)]
-        before: list[Step] = [Copy(self._holder(target), self._holder(n)) for target, n in scattered if target not in self.taken]
+        before: list[Step] = [Copy(self._holder(a), self._holder(n)) for a, n in scattered if self._holder(a) != self._holder(n)]
         title = "; ".join(f"{m.name}: {m.source.title or 'copy'}" for m in members)
         printed = chosen.printed("kernel")
         for n in kernel.temporary:
@@ -321,6 +377,14 @@ class _Planner:
             return replace(args, buffer=self._holder(args.buffer))
         return tuple(map(self._held, args)) if isinstance(args, tuple | list) else args
 
+    def _upload(self, steps: Sequence[Step]) -> list[Step]:
+        """The copy of the inputs on the host that the steps read."""
+        read = set().union(*map(_touched, steps))
+        found = tuple(n for n in self.hosted if n in read)
+        self.sizes[_UPLOADED] = UPLOAD_SLOT * len(found)
+        self.dtypes[_UPLOADED] = dtypes.uint8
+        return [Upload(found, _UPLOADED)] if found else []
+
     def _memory(self, steps: Sequence[Step]) -> tuple[dict[str, Memory], Size]:
         """Where each buffer is, and the bytes of the arena."""
         memory: dict[str, Memory] = {}
@@ -331,24 +395,33 @@ class _Planner:
             memory[name] = Memory(kind, at, self.dtypes[name], nbytes)
 
         for k, n in enumerate(self.program.inputs):
-            if n in buffers:
+            if n in buffers and n not in self.hosted:
                 put(n, "input", k)
         for k, (n, _) in enumerate(self.program.constants):
             put(n, "constant", k)
         returned = dict.fromkeys(r.buffer for r in self.program.outputs if isinstance(r, ir.Ref) and r.buffer not in memory)
         for k, n in enumerate(returned):
             put(n, "output", k)
-        uses = [_touched(s) for s in steps]
+        upload = next((s for s in steps if isinstance(s, Upload)), None)
+        slots = {n: UPLOAD_SLOT * k for k, n in enumerate(upload.inputs)} if upload else {}
+        uses = [{_UPLOADED if n in slots else n for n in _touched(s)} for s in steps]
         sizes = {n: at_least(buffers[n].layout.nbytes if n in buffers else self.sizes[n], 1)
                  for names in uses for n in names if n not in memory and n != CHECKS_POINTER}  # fmt: skip
         offsets, total = plan_arena(lifetimes(sizes, uses)) if sizes else ({}, 0)
         for n, offset in offsets.items():
             put(n, "arena", offset)
+        for n, offset in slots.items():
+            put(n, "arena", plain(memory[_UPLOADED].at + offset))
         return memory, total
 
 
 def _members(step: Nest | Single) -> list[ir.Buffer]:
     return list(step.members)
+
+
+def _is_pointwise(step: Nest) -> bool:
+    """Whether all members of a nest are pointwise over its rows."""
+    return all(isinstance(m.definition, ir.Pointwise) and m.definition.ranges == step.rows for m in step.members)
 
 
 def _touched(step: Step) -> set[str]:
@@ -360,3 +433,5 @@ def _touched(step: Step) -> set[str]:
             return {r.buffer for r in ir.refs_of(step.args)} | {n for n in step.results if n is not None}
         case Copy():
             return {step.source, step.target}
+        case Upload():
+            return {step.target}

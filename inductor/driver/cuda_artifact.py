@@ -6,7 +6,7 @@ The machine code of all kernels is one file, in the order of the kernels. A plan
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
@@ -20,7 +20,7 @@ from fxir.ir.graph import Graph
 from inductor.artifact import format as A
 from inductor.base.target import TARGETS, Target
 from inductor.cpp.units import Sizes
-from inductor.driver.cuda import Call, Choose, Copy, CudaPlan, Launch, Step, lower_to_cuda
+from inductor.driver.cuda import Call, Choose, Copy, CudaPlan, Launch, Step, Upload, is_on_host, lower_to_cuda
 from inductor.driver.gpu_candidates import default_candidate
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import at_least, plain
@@ -62,7 +62,8 @@ def compile_for_cuda(
     plan = lower_to_cuda(graph, target, precision, choose)
     cubins = None if is_emulated else compile_kernels(plan.kernels, capability_of(target))
     kernels, code = device_kernels(plan.kernels, cubins)
-    made = _Translation(plan, where).plan(kernels)
+    hosted = frozenset(i for i, node in enumerate(graph.placeholders) if is_on_host(node.info.spec))
+    made = _Translation(plan, where, hosted).plan(kernels)
     units = tuple(A.SourceUnit(k.name, k.source, suffix=".py") for k in plan.kernels)
     return CompiledForCuda(A.Compiled(made, units, ()), None if is_emulated else code)
 
@@ -104,8 +105,9 @@ def device_kernels(kernels: Sequence[TritonKernel], cubins: Sequence[Cubin] | No
 class _Translation:
     """The records of one CUDA plan as records of an artifact."""
 
-    def __init__(self, plan: CudaPlan, where: device) -> None:
-        self.cuda = plan
+    def __init__(self, plan: CudaPlan, where: device, hosted: Collection[int]) -> None:
+        """hosted: the numbers of the inputs on the host."""
+        self.cuda, self.hosted = plan, hosted
         self.device = f"cuda:{where.index or 0}"
         self.symbols = {s.name: s for s, _ in plan.symbols}
         self.given = {n: (m.kind, m.number) for n, m in plan.memory.items() if m.kind in ("input", "constant")}
@@ -114,7 +116,7 @@ class _Translation:
     def plan(self, kernels: tuple[A.DeviceKernel, ...]) -> A.ArtifactPlan:
         """The artifact's plan."""
         program = self.cuda.program
-        inputs = tuple(self._spec(program.buffers[n].layout) if n in program.buffers else A.IntInput() for n in program.inputs)
+        inputs = tuple(map(self._input, range(len(program.inputs))))
         constants = tuple(A.Constant(key, self._spec(program.buffers[n].layout)) for n, key in program.constants)
         by_number = sorted(self.returned, key=self.returned.__getitem__)
         allocations = tuple(A.Allocation(at_least(self.cuda.memory[n].nbytes, 1), self.device) for n in by_number)
@@ -131,6 +133,13 @@ class _Translation:
             kernels=kernels,
         )
         return replace(made, derived=Sizes([s for s, _ in self.cuda.symbols]).derived(made))
+
+    def _input(self, i: int) -> A.Spec | A.IntInput:
+        buffer = self.cuda.program.buffers.get(self.cuda.program.inputs[i])
+        if buffer is None:
+            return A.IntInput()
+        made = self._spec(buffer.layout)
+        return replace(made, device="cpu") if i in self.hosted else made
 
     def _place(self, name: str) -> tuple[int, Any]:
         """(index in `bufs`, offset in bytes) of a buffer."""
@@ -152,6 +161,8 @@ class _Translation:
                 return A.BufferCopy(self._place(step.target), self._place(step.source), self.cuda.memory[step.target].nbytes)
             case Call():
                 return self._call(step)
+            case Upload():
+                return A.Upload(self._place(step.target), tuple(map(self.cuda.program.inputs.index, step.inputs)))
 
     def _call(self, step: Call) -> A.ExternCall:
         buffers = self.cuda.program.buffers

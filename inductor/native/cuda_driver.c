@@ -28,6 +28,7 @@ static const struct {
     ENTRY(set_attribute, "cuFuncSetAttribute"),
     ENTRY(launch, "cuLaunchKernel"),
     ENTRY(copy, "cuMemcpyDtoDAsync_v2"),
+    ENTRY(upload, "cuMemcpyHtoDAsync_v2"),
     ENTRY(begin_capture, "cuStreamBeginCapture_v2"),
     ENTRY(end_capture, "cuStreamEndCapture"),
     ENTRY(instantiate, "cuGraphInstantiateWithFlags"),

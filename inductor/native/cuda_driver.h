@@ -21,6 +21,7 @@ typedef struct {
     int (*launch)(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
                   unsigned block_z, unsigned shared_bytes, void *stream, void **arguments, void **extra);
     int (*copy)(uint64_t target, uint64_t source, size_t nbytes, void *stream);
+    int (*upload)(uint64_t target, const void *source, size_t nbytes, void *stream);
     int (*begin_capture)(void *stream, int mode);
     int (*end_capture)(void *stream, void **graph);
     int (*instantiate)(void **executable, void *graph, unsigned long long flags);

@@ -74,7 +74,7 @@ typedef struct {
     Layout layout;
 } BufferView;
 
-enum step_kind { STEP_SEGMENT = 0, STEP_EXTERN, STEP_LAUNCH, STEP_COPY };
+enum step_kind { STEP_SEGMENT = 0, STEP_EXTERN, STEP_LAUNCH, STEP_COPY, STEP_UPLOAD };
 
 /* An argument of a device kernel: buffer >= 0 is the address `value` bytes into that buffer. */
 enum { ARGUMENT_SIZE = -1, ARGUMENT_CHECKS = -2 }; /* the number `value`; the address of the checks */
@@ -99,6 +99,16 @@ typedef struct {
     Size nbytes;
 } Copy;
 
+/* The 0-d inputs on the host that kernels read, each copied to a slot of UPLOAD_SLOT bytes from `target` on. It runs before a recording
+ * or a replay, so that each call has its own values. */
+enum { UPLOAD_SLOT = 16 };
+
+typedef struct {
+    Argument target;
+    int ninputs;
+    int *inputs;
+} Upload;
+
 typedef struct {
     enum step_kind kind;
     SegmentFn segment;
@@ -109,6 +119,7 @@ typedef struct {
     int *ints; /* numbers of the sizes that the callable gets after the views */
     Launch launch;
     Copy copy;
+    Upload upload;
 } Step;
 
 /* A CUDA graph of all steps, valid for these addresses of the buffers. executable: NULL until the addresses come a second time. */
@@ -204,6 +215,7 @@ int sizes_check_program(const GraphObject *g);
 int device_parse(GraphObject *g, PyObject *device);
 int launch_parse(const GraphObject *g, PyObject *spec, Launch *out);
 int copy_parse(const GraphObject *g, PyObject *spec, Copy *out);
+int upload_parse(const GraphObject *g, PyObject *spec, Upload *out);
 void device_free(GraphObject *g);
 void device_forget(GraphObject *g); /* recordings and copies of inputs; they come back as needed */
 StorageObject *device_alloc(const GraphObject *g, int64_t nbytes);
@@ -213,6 +225,7 @@ void device_leave(const GraphObject *g, void *before);
 int device_failed_check(GraphObject *g, int64_t *value); /* 1 + the number of a check that failed in an earlier call, or 0 */
 int device_launch(const GraphObject *g, const Launch *launch, char **bufs, const int64_t *sizes, void *stream);
 int device_copy(const GraphObject *g, const Copy *copy, char **bufs, const int64_t *sizes, void *stream);
+int device_upload_all(const GraphObject *g, char **bufs, const int64_t *sizes, void *stream); /* clears the entries of its inputs in bufs */
 int device_copy_bytes(char *target, const char *source, int64_t nbytes, void *stream);
 /* The recording for these addresses; a new recording if these addresses are new. */
 Recording *device_recording(GraphObject *g, char **bufs);

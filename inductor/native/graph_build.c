@@ -253,8 +253,8 @@ static int parse_extern(GraphObject *g, PyObject *spec, Step *step)
     return 0;
 }
 
-/* steps: (kind, spec): STEP_SEGMENT (address, cost_ns); STEP_EXTERN (callable, views, numbers of sizes); STEP_LAUNCH and STEP_COPY:
- * see graph_device.c. */
+/* steps: (kind, spec): STEP_SEGMENT (address, cost_ns); STEP_EXTERN (callable, views, numbers of sizes); STEP_LAUNCH, STEP_COPY
+ * and STEP_UPLOAD: see graph_device.c. */
 static int parse_step(GraphObject *g, PyObject *step_spec, Step *step)
 {
     int kind;
@@ -271,8 +271,10 @@ static int parse_step(GraphObject *g, PyObject *step_spec, Step *step)
         return launch_parse(g, spec, &step->launch);
     case STEP_COPY:
         return copy_parse(g, spec, &step->copy);
+    case STEP_UPLOAD:
+        return upload_parse(g, spec, &step->upload);
     }
-    PyErr_Format(PyExc_ValueError, "CompiledGraph: step of kind %d; allowed: 0 to 3", kind);
+    PyErr_Format(PyExc_ValueError, "CompiledGraph: step of kind %d; allowed: 0 to 4", kind);
     return -1;
 }
 
@@ -293,11 +295,11 @@ static int parse_steps(GraphObject *g, PyObject *steps)
     return 0;
 }
 
-/* Whether a CUDA graph can hold all steps: only launches and copies, whose arguments do not change from call to call. */
+/* Whether a CUDA graph can hold all steps but uploads: only launches and copies, whose arguments do not change from call to call. */
 static int is_recordable(const GraphObject *g)
 {
     for (int i = 0; i < g->nsteps; i++)
-        if (g->steps[i].kind != STEP_LAUNCH && g->steps[i].kind != STEP_COPY)
+        if (g->steps[i].kind < STEP_LAUNCH)
             return 0;
     return g->nsteps > 0 && g->nsymbols == 0;
 }
@@ -479,6 +481,7 @@ static void graph_dealloc(GraphObject *g)
         PyMem_Free(g->steps[i].views);
         PyMem_Free(g->steps[i].ints);
         PyMem_Free(g->steps[i].launch.arguments);
+        PyMem_Free(g->steps[i].upload.inputs);
     }
     for (int i = 0; i < g->noutputs; i++) {
         Py_XDECREF(g->outputs[i].literal);

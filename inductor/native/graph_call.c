@@ -400,6 +400,8 @@ static int run_steps(Call *call)
             failed = run_extern(call, step) < 0;
         } else if (step->kind == STEP_LAUNCH) {
             failed = device_launch(g, &step->launch, call->bufs, call->sizes, call->stream) < 0;
+        } else if (step->kind == STEP_UPLOAD) {
+            continue; /* see run_on_device */
         } else if (step->kind == STEP_COPY) {
             failed = device_copy(g, &step->copy, call->bufs, call->sizes, call->stream) < 0;
         } else if (size_value(step->cost_ns, call->sizes) < RELEASE_LOCK_NS) {
@@ -557,7 +559,7 @@ static int run_on_device(Call *call)
         return -1;
     if (call->sizes)
         memcpy(g->device->last_sizes, call->sizes, sizeof(int64_t) * (size_t)g->nsizes);
-    int failed = g->device->has_launches && align_all(call) < 0;
+    int failed = g->device->has_launches && (device_upload_all(g, call->bufs, call->sizes, call->stream) < 0 || align_all(call) < 0);
     if (!failed)
         failed = (g->device->recording != RECORD_NEVER ? run_recorded(call) : run_steps(call)) < 0 || return_moved(call) < 0;
     device_leave(g, before);

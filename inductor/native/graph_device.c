@@ -64,6 +64,34 @@ int copy_parse(const GraphObject *g, PyObject *spec, Copy *out)
     return 0;
 }
 
+/* (target, inputs) */
+int upload_parse(const GraphObject *g, PyObject *spec, Upload *out)
+{
+    PyObject *target, *inputs;
+    if (!PyArg_ParseTuple(spec, "OO!", &target, &PyTuple_Type, &inputs) || argument_parse(g, target, &out->target) < 0)
+        return -1;
+    int n = (int)PyTuple_GET_SIZE(inputs);
+    if (!(out->inputs = PyMem_Calloc(n > 0 ? (size_t)n : 1, sizeof(int)))) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    out->ninputs = n;
+    for (int i = 0; i < n; i++) {
+        long number = PyLong_AsLong(PyTuple_GET_ITEM(inputs, i));
+        if (number == -1 && PyErr_Occurred())
+            return -1;
+        if (number < 0 || number >= g->ninputs || g->inputs[number].ndim != 0 ||
+            EAGER_META_DEVICE(g->inputs[number].meta) != EAGER_CPU || !g->device || out->target.buffer < 0) {
+            PyErr_SetString(PyExc_ValueError, "CompiledGraph: an upload needs a device, a buffer, and inputs on the CPU without dims");
+            return -1;
+        }
+        out->inputs[i] = (int)number;
+    }
+    if (g->device)
+        g->device->has_launches = 1;
+    return 0;
+}
+
 /* (index, allocate, stream, address of the checks, owner, kind of recording), or None for the CPU. */
 int device_parse(GraphObject *g, PyObject *device)
 {
@@ -228,6 +256,43 @@ int device_copy(const GraphObject *g, const Copy *copy, char **bufs, const int64
     char *target = (char *)(intptr_t)argument_value(g, &copy->target, bufs, sizes);
     const char *source = (const char *)(intptr_t)argument_value(g, &copy->source, bufs, sizes);
     return device_copy_bytes(target, source, size_value(copy->nbytes, sizes), stream);
+}
+
+/* A copy from pageable memory of up to 64 KB is asynchronous, and its source may change as soon as the function returns (CUDA C++
+ * Programming Guide, "Concurrent Execution between Host and Device"). */
+static int upload_block(const GraphObject *g, const Upload *upload, char **bufs, const int64_t *sizes, void *stream)
+{
+    char few[16 * UPLOAD_SLOT], *block = few;
+    size_t nbytes = (size_t)upload->ninputs * UPLOAD_SLOT;
+    if (nbytes > sizeof few && !(block = PyMem_Malloc(nbytes))) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    memset(block, 0, nbytes);
+    for (int i = 0; i < upload->ninputs; i++) {
+        int input = upload->inputs[i];
+        memcpy(block + i * UPLOAD_SLOT, bufs[input], (size_t)g_eager->itemsize[EAGER_META_DTYPE(g->inputs[input].meta)]);
+    }
+    uint64_t target = (uint64_t)argument_value(g, &upload->target, bufs, sizes);
+    int status = nbytes ? cuda_driver()->upload(target, block, nbytes, stream) : 0;
+    if (block != few)
+        PyMem_Free(block);
+    return cuda_check(status, "copying numbers to a device");
+}
+
+/* No other step reads the inputs that uploads copy. Without their addresses, recordings do not depend on them. */
+int device_upload_all(const GraphObject *g, char **bufs, const int64_t *sizes, void *stream)
+{
+    for (int i = 0; i < g->nsteps; i++) {
+        const Upload *upload = &g->steps[i].upload;
+        if (g->steps[i].kind != STEP_UPLOAD)
+            continue;
+        if (upload_block(g, upload, bufs, sizes, stream) < 0)
+            return -1;
+        for (int k = 0; k < upload->ninputs; k++)
+            bufs[upload->inputs[k]] = NULL;
+    }
+    return 0;
 }
 
 /* ------------------------------------------------------------------ CUDA graphs */

@@ -37,6 +37,7 @@ from inductor.artifact.format import (
     Size,
     Spec,
     Symbol,
+    Upload,
 )
 from inductor.base.toolchain import cpu_id
 from inductor.base.user_lines import Lines, with_lines
@@ -168,6 +169,8 @@ def explain_entry(entry: Entry, lines_of: Lines, sources: bool = False) -> str:
             lines.append(f"step {i}: {plan.kernels[step.kernel].name}, {step.grid} programs")
         elif isinstance(step, BufferCopy):
             lines.append(f"step {i}: a copy of {step.nbytes} bytes")
+        elif isinstance(step, Upload):
+            lines.append(f"step {i}: the values of input {', '.join(map(str, step.inputs))}, from the host to the device")
     lines += [f"packed: buffer {', '.join(map(str, p.sources))} once, {p.nbytes} bytes" for p in plan.packs]
     lines += [f"output {i}: {_output(o)}" for i, o in enumerate(plan.outputs)]
     new = sum(a.nbytes for a in plan.allocations)  # an expression if sizes are expressions

@@ -8,7 +8,17 @@ from typing import Any
 
 from eager.cuda.emulated import streams
 from fxir.expr import nodes as E
-from inductor.artifact.format import CHECKS_BUFFER, ArtifactPlan, BufferCopy, BufferView, KernelLaunch, Size, Spec
+from inductor.artifact.format import (
+    CHECKS_BUFFER,
+    UPLOAD_SLOT,
+    ArtifactPlan,
+    BufferCopy,
+    BufferView,
+    KernelLaunch,
+    Size,
+    Spec,
+    Upload,
+)
 from inductor.runtime.interpreter import run_kernel
 
 __all__ = ["Bound", "bind"]
@@ -17,10 +27,12 @@ __all__ = ["Bound", "bind"]
 Bound = tuple[Callable[..., None], tuple[BufferView, ...], tuple[E.Expr, ...]]
 
 
-def bind(step: KernelLaunch | BufferCopy, plan: ArtifactPlan, checks: int) -> Bound:
+def bind(step: KernelLaunch | BufferCopy | Upload, plan: ArtifactPlan, checks: int) -> Bound:
     """A callable that puts the step into the queue of the current stream. checks: the address of the plan's checks."""
     if isinstance(step, BufferCopy):
         return _bind_copy(step, plan)
+    if isinstance(step, Upload):
+        return _bind_upload(step, plan)
     kernel = plan.kernels[step.kernel]
     spec = {k: _bytes(plan.device) for k, (buffer, _) in enumerate(step.buffers) if buffer != CHECKS_BUFFER}
     views = tuple(BufferView(*step.buffers[k], s) for k, s in spec.items())
@@ -48,6 +60,17 @@ def _bind_copy(step: BufferCopy, plan: ArtifactPlan) -> Bound:
         _enqueue(lambda: ctypes.memmove(*work), (target, source))
 
     return run, views, tuple(ints.found)
+
+
+def _bind_upload(step: Upload, plan: ArtifactPlan) -> Bound:
+    sources = [plan.inputs[i] for i in step.inputs]
+    views = [BufferView(i, 0, s) for i, s in zip(step.inputs, sources, strict=True) if isinstance(s, Spec)]
+
+    def run(target: Any, *numbers: Any) -> None:
+        values = b"".join(ctypes.string_at(t.data_ptr(), t.element_size()).ljust(UPLOAD_SLOT, b"\0") for t in numbers)
+        _enqueue(lambda: ctypes.memmove(target.data_ptr(), values, len(values)), (target,))
+
+    return run, (BufferView(*step.target, _bytes(plan.device)), *views), ()
 
 
 def _enqueue(work: Callable[[], object], used: tuple[Any, ...]) -> None:

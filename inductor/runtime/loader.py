@@ -34,6 +34,7 @@ from inductor.artifact.format import (
     Size,
     Spec,
     Symbol,
+    Upload,
     ViewOf,
 )
 from inductor.base.user_lines import Lines
@@ -46,7 +47,7 @@ __all__ = ["CompiledGraph", "load"]
 _NEW, _INPUT, _CONSTANT, _VIEW_INPUT, _VIEW_CONSTANT, _VIEW_OUTPUT, _LITERAL, _INT = range(8)
 _VIEW_KINDS = {"input": _VIEW_INPUT, "constant": _VIEW_CONSTANT, "output": _VIEW_OUTPUT}
 # The numbers of `enum step_kind` in native/graph.h.
-_SEGMENT, _EXTERN, _LAUNCH, _COPY = range(4)
+_SEGMENT, _EXTERN, _LAUNCH, _COPY, _UPLOAD = range(5)
 # The numbers of `enum symbol_kind` in native/graph.h.
 _SYMBOL_KINDS = {"size": 0, "stride": 1, "offset": 2, "int": 3}
 _MOST = (1 << 63) - 1
@@ -190,23 +191,35 @@ class _Translation:
             return self._launch(step)
         if isinstance(step, BufferCopy):
             return self._copy(step)
+        if isinstance(step, Upload):
+            return self._upload(step)
         return _SEGMENT, (_address(library, step.symbol), self.size(step.cost_ns))
 
     def _launch(self, step: KernelLaunch) -> tuple[Any, ...]:
-        bound = self.code.interpreted(step)
+        bound = self._interpreted(step)
         if bound is not None:
-            run, views, ints = bound
-            return _EXTERN, (run, tuple(map(self.view, views)), tuple(self.numbers[e] for e in ints))
+            return bound
         function, threads, shared_bytes = self.code.function(step.kernel)
         arguments = [(buffer, self.size(offset)) for buffer, offset in step.buffers]
         arguments += [(_SIZE_ARGUMENT, self.size(n)) for n in step.sizes]
         return _LAUNCH, (function, self.size(step.grid), threads, shared_bytes, tuple(arguments))
 
-    def _copy(self, step: BufferCopy) -> tuple[Any, ...]:
+    def _interpreted(self, step: KernelLaunch | BufferCopy | Upload) -> tuple[Any, ...] | None:
+        """The step as a call, if the device is emulated."""
         bound = self.code.interpreted(step)
+        if bound is None:
+            return None
+        run, views, ints = bound
+        return _EXTERN, (run, tuple(map(self.view, views)), tuple(self.numbers[e] for e in ints))
+
+    def _upload(self, step: Upload) -> tuple[Any, ...]:
+        target, at = step.target
+        return self._interpreted(step) or (_UPLOAD, ((target, self.size(at)), step.inputs))
+
+    def _copy(self, step: BufferCopy) -> tuple[Any, ...]:
+        bound = self._interpreted(step)
         if bound is not None:
-            run, views, ints = bound
-            return _EXTERN, (run, tuple(map(self.view, views)), tuple(self.numbers[e] for e in ints))
+            return bound
         (target, at), (source, start) = step.target, step.source
         return _COPY, ((target, self.size(at)), (source, self.size(start)), self.size(step.nbytes))
 

@@ -174,6 +174,44 @@ def tensors_are_made_on_the_device() -> None:
         close(found, torch.arange(4) * x)
 
 
+def updates_are_read_in_order() -> None:
+    """Updates in the memory of inputs and copied updates, in every mode; each call continues from the last call's values."""
+
+    def both(p: Any, g: Any) -> Any:
+        p.mul_(0.5)
+        g.add_(p)
+        return p - g
+
+    def swap(p: Any, g: Any) -> Any:
+        kept = p.clone()
+        p.copy_(g)
+        g.copy_(kept)
+
+    def some(p: Any) -> Any:
+        return torch.tensor([1, 1, 0], device=p.device)
+
+    programs = (
+        both, swap, lambda p, g: p.copy_(p.t() + g), lambda p, g: p.copy_(torch.softmax(p, -1) + p), lambda p, g: p.add_(g @ p),
+        lambda p, g: (p.sum(-1), p.add_(g))[0], lambda p, g: (p.add_(g), p.sum(), p.cumsum(0))[1:], lambda p, g: p[1:].add_(g[:-1]),
+        lambda p, g: (torch.sort(p)[0], p.add_(1), torch.sort(g)[0]), lambda p, g: p[torch.tensor([1, 0], device=p.device)].add_(p[:2]),
+        lambda p, g: p.index_add_(0, some(p), g[:3]), lambda p, g: p.mul_(2).index_add_(0, some(p), g[:3]),
+        lambda p, g: p.index_add_(0, some(p), g[:3]).index_add_(0, some(p), g[1:4]), lambda p, g: p.index_add_(0, some(p), g[:3]).mul_(2),
+        lambda p, g: p.index_put_((some(p)[1:],), g[:2]), lambda p, g: p.index_add_(0, some(p), p[:3] * 2),
+        lambda p, g: p.lerp_(g, 0.3).clamp_(-1, 1).mul_(p),
+    )  # fmt: skip
+    for fn in programs:
+        given = [torch.randn(5, 5), torch.randn(5, 5)]
+        for mode in MODES[:2]:
+            on_device, on_host = [t.cuda() for t in given], [t.clone() for t in given]
+            compiled = torch.compile(fn, mode=mode, fullgraph=True)
+            for call in range(3):
+                fn(*on_host)
+                compiled(*on_device)
+                for found, wanted in zip(on_device, on_host, strict=True):
+                    close(found, wanted)
+                    assert found._version == (call + 1) * (wanted._version > 0)
+
+
 def a_move_to_the_device_ends_a_graph() -> None:
     x, w = torch.randn(4, 5), torch.randn(5).cuda()
     f = torch.compile(lambda x: ((x * 2).to("cuda") + w).cpu() * 3)
@@ -203,8 +241,9 @@ def operands_on_two_devices_raise_the_error_of_eager_code() -> None:
 SCENARIOS: tuple[Callable[[], None], ...] = (
     small_graphs, gradients_in_every_mode, attention_and_convolution, training_gives_the_losses_of_the_cpu,
     one_graph_serves_every_size, a_position_outside_is_an_error_at_the_next_synchronisation, writes_reach_the_inputs,
-    tensors_are_made_on_the_device, a_move_to_the_device_ends_a_graph, a_tensor_on_the_cpu_ends_a_graph,
-    operands_on_two_devices_raise_the_error_of_eager_code, kernels_are_timed_by_events, an_emulated_device_measures_nothing,
+    updates_are_read_in_order, tensors_are_made_on_the_device, a_move_to_the_device_ends_a_graph,
+    a_tensor_on_the_cpu_ends_a_graph, operands_on_two_devices_raise_the_error_of_eager_code, kernels_are_timed_by_events,
+    an_emulated_device_measures_nothing,
 )  # fmt: skip
 
 if __name__ == "__main__":

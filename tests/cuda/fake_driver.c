@@ -12,11 +12,12 @@ typedef struct {
 } Launch;
 
 static Launch launches[KEPT];
-static int n_launches, n_copies, n_graph_launches, n_recordings, is_capturing, next_status;
+static int n_launches, n_copies, n_uploads, n_graph_launches, n_recordings, is_capturing, next_status;
 static void *context;
 
 int fake_launches(void) { return n_launches; }
 int fake_copies(void) { return n_copies; }
+int fake_uploads(void) { return n_uploads; }
 int fake_graph_launches(void) { return n_graph_launches; }
 int fake_recordings(void) { return n_recordings; }
 void fake_fail_next(int status) { next_status = status; }
@@ -60,6 +61,15 @@ int cuMemcpyDtoDAsync_v2(uint64_t target, uint64_t source, size_t nbytes, void *
     n_copies++;
     if (!is_capturing)
         memmove((void *)(uintptr_t)target, (void *)(uintptr_t)source, nbytes);
+    return 0;
+}
+int cuMemcpyHtoDAsync_v2(uint64_t target, const void *source, size_t nbytes, void *stream)
+{
+    (void)stream;
+    if (is_capturing)
+        return 900; /* pageable memory cannot be part of a recording */
+    n_uploads++;
+    memcpy((void *)(uintptr_t)target, source, nbytes);
     return 0;
 }
 int cuStreamBeginCapture_v2(void *stream, int mode) { (void)stream, (void)mode; is_capturing = 1; return 0; }

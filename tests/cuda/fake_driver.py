@@ -24,7 +24,7 @@ from inductor.artifact.format import ArtifactPlan
 from inductor.base.target import SM_90
 from inductor.runtime import loader
 
-LAUNCH, COPY = 2, 3  # enum step_kind
+LAUNCH, COPY, UPLOAD = 2, 3, 4  # enum step_kind
 SIZE, CHECKS = -1, -2  # buffers of an argument
 FLOAT, INT64 = torch.float32.code, torch.int64.code
 
@@ -176,6 +176,28 @@ def an_output_in_use_is_never_overwritten(d: Driver) -> None:
     assert len({o.data_ptr() for o in outs}) == 20
 
 
+def each_call_uploads_its_numbers_beside_a_recording(d: Driver) -> None:
+    _, f = kernel()
+    x = tensor(16)
+    inputs = (layout(16), (FLOAT, (), (), -1), (INT64, (), (), -1))
+    arena = 4
+    steps = ((UPLOAD, ((arena, 64), (1, 2))), launch(f, (0, 0), (arena, 64), (arena, 80)))
+    g = graph(steps, inputs, arena_bytes=96, keep=True)
+    for call in range(5):
+        out = g(x, torch.tensor(call + 0.5), torch.tensor(-call))
+        del out
+        _, first, second = d.launch(0).values if call == 0 else d.launch(1).values
+        found = ctypes.c_float.from_address(first).value, ctypes.c_int64.from_address(second).value
+        assert found == (call + 0.5, -call) and d.count("uploads") == call + 1
+    assert d.count("launches") == 2 and d.count("graph_launches") == 4 and d.count("recordings") == 1 and d.count("copies") == 0
+
+
+def only_numbers_on_the_cpu_are_uploaded(d: Driver) -> None:
+    for wrong in (layout(16), (FLOAT, (2,), (1,), -1)):
+        with pytest.raises(ValueError, match="an upload needs"):
+            graph(((UPLOAD, ((2, 0), (0,))),), (wrong,), arena_bytes=64)
+
+
 def errors_name_the_step(d: Driver) -> None:
     with pytest.raises(RuntimeError, match=r"CUDA error while loading machine code: .* \(CUDA_ERROR_TEST, status 200\)"):
         kernel(b"bad")
@@ -273,7 +295,8 @@ SCENARIOS = (
     arguments_are_packed_in_order, an_empty_grid_is_not_launched, sizes_come_from_a_program,
     an_input_at_an_odd_address_is_copied_and_written_back, a_constant_at_an_odd_address_is_copied,
     the_error_of_a_check_names_the_size_of_the_call, steps_are_recorded_when_their_addresses_come_again,
-    an_input_that_moves_is_copied_for_the_recording, an_output_in_use_is_never_overwritten, errors_name_the_step,
+    an_input_that_moves_is_copied_for_the_recording, each_call_uploads_its_numbers_beside_a_recording,
+    only_numbers_on_the_cpu_are_uploaded, an_output_in_use_is_never_overwritten, errors_name_the_step,
     a_failed_check_is_raised_later, a_launch_costs_less_than_a_microsecond,
 )
 WITH_TRITON = (a_plan_from_disk_needs_no_compiler, a_timing_launches_a_candidate_between_events)  # fmt: skip

@@ -1,0 +1,185 @@
+"""Compiled programs over 0-d tensors on the CPU beside tensors on CUDA, each against eager: `python -m tests.cuda.host_operands NAME`.
+
+Each scenario prints nothing, or raises. The CPU's results stand for both: eager on CUDA is compared in `operands_of_every_dtype`.
+"""
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import eager as torch
+from eager import nn
+from eager.base import settings
+from eager.nn import functional as F
+
+MODES = ("default", "reduce-overhead")
+
+
+def equal(found: Any, wanted: Any, device: str) -> None:
+    assert found.device.type == device and found.dtype is wanted.dtype and found.shape == wanted.shape
+    assert torch.allclose(found.cpu(), wanted, rtol=1e-4, atol=1e-5), (found, wanted)
+
+
+def each_call_sees_its_own_numbers() -> None:
+    x = torch.randn(7)
+    for mode in MODES:
+        f = torch.compile(lambda x, s, n: (x * s + n, s * n, s), mode=mode, fullgraph=True)
+        given = x.cuda()
+        for k in range(4):
+            s, n = torch.tensor(k + 0.5), torch.tensor(k)
+            product, on_host, same = f(given, s, n)
+            equal(product, x * s + n, "cuda")
+            equal(on_host, s * n, "cpu")
+            assert same is s
+
+
+def a_number_made_inside_is_an_operand() -> None:
+    x = torch.randn(7)
+    for mode in MODES:
+        equal(torch.compile(lambda x: x * torch.tensor(2.0), mode=mode, fullgraph=True)(x.cuda()), x * 2, "cuda")
+
+
+def operands_of_every_dtype() -> None:
+    def f(x: Any, s: Any) -> Any:
+        return x * s, torch.where(x > 2, x, s), x + s.view(1).sum()
+
+    types = [getattr(torch, name) for name in "bool uint8 int8 int64 bfloat16 float16 float64 complex64 complex128".split()]
+    for base in (torch.float32, torch.bfloat16, torch.int32):
+        x = torch.arange(6).to(base)
+        for d in types:
+            s, compiled = torch.tensor(3).to(d), torch.compile(f, fullgraph=True)
+            for found, on_device, wanted in zip(compiled(x.cuda(), s), f(x.cuda(), s), f(x, s), strict=True):
+                equal(found, wanted, "cuda")
+                equal(on_device, wanted, "cuda")
+
+
+def an_overwritten_number_is_read_before() -> None:
+    """The device part reads the value from before the write, and the written tensor stays the caller's."""
+
+    def f(x: Any, s: Any) -> Any:
+        y = x * s
+        s.add_(1)
+        return y + s, s.view(()), s * 3
+
+    for mode in MODES:
+        compiled = torch.compile(f, mode=mode, fullgraph=True)
+        x, s, t = torch.randn(5), torch.tensor(3.0), torch.tensor(3.0)
+        for _ in range(3):
+            wanted, (total, view, triple) = f(x, s), compiled(x.cuda(), t)
+            equal(total, wanted[0], "cuda")
+            equal(triple, wanted[2], "cpu")
+            assert torch.equal(s, t) and s._version == t._version and view.data_ptr() == t.data_ptr()
+
+
+def sizes_may_vary() -> None:
+    f = torch.compile(lambda x, s: (x * s * x.shape[0], s * x.shape[0]), dynamic=True, fullgraph=True)
+    for n in (3, 5, 9):
+        x, s = torch.randn(n), torch.tensor(n + 0.5)
+        scaled, on_host = f(x.cuda(), s)
+        equal(scaled, x * s * n, "cuda")
+        equal(on_host, s * n, "cpu")
+
+
+def a_float_that_changes_becomes_an_input() -> None:
+    x = torch.randn(5)
+    f = torch.compile(lambda x, rate: x * rate, fullgraph=True)
+    for rate in (0.5, 0.25, 0.125):
+        equal(f(x.cuda(), rate), x * rate, "cuda")
+
+
+def gradients_pass_an_operand() -> None:
+    def f(w: Any, x: Any, s: Any) -> Any:
+        return torch.tanh(x @ w) * s.exp(), s + 1
+
+    w, x, s = torch.randn(4, 3), torch.randn(5, 4), torch.tensor(0.5)
+    wanted = w.clone().requires_grad_()
+    f(wanted, x, s)[0].sum().backward()
+    for mode in MODES:
+        compiled = torch.compile(f, mode=mode, fullgraph=True)
+        for _ in range(3):
+            given = w.cuda().requires_grad_()
+            y, following = compiled(given, x.cuda(), s)
+            y.sum().backward()
+            equal(given.grad, wanted.grad, "cuda")
+            equal(following, s + 1, "cpu")
+
+
+def adamw(p: Any, g: Any, state: dict[str, Any], rate: float = 0.01) -> None:
+    """AdamW in torch's order of operations for capturable=False; the step is a 0-d tensor on the CPU."""
+    mean, square, step = state["mean"], state["square"], state["step"]
+    step.add_(1)
+    p.mul_(1 - rate * 0.01)
+    mean.lerp_(g, 0.1)
+    square.mul_(0.999).addcmul_(g, g, value=0.001)
+    correction = 1 - 0.999**step
+    p.addcdiv_(mean, ((square.sqrt() / correction.sqrt()) + 1e-8) * (-(1 - 0.9**step) / rate))
+
+
+def an_optimizer_counts_on_the_cpu() -> None:
+    """Training whose updates are compiled: parameters, state, versions and the count of steps as on the CPU."""
+
+    def update(params: Any, grads: Any, states: Any) -> Any:
+        for p, g, state in zip(params, grads, states, strict=True):
+            adamw(p, g, state)
+        return states[0]["step"] * 2
+
+    def train(where: str, step: Any) -> Any:
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3))
+        x, y = torch.randn(9, 6), torch.randint(0, 3, (9,))
+        net, x, y = net.to(where), x.to(where), y.to(where)
+        params = list(net.parameters())
+        states = [{"mean": torch.zeros_like(p), "square": torch.zeros_like(p), "step": torch.tensor(0.0)} for p in params]
+        losses = []
+        for k in range(4):
+            loss = F.cross_entropy(net(x), y)
+            grads = torch.autograd.grad(loss, params)
+            with torch.no_grad():
+                doubled = step([p.detach() for p in params], grads, states)
+            losses.append(loss.detach())
+            equal(doubled, torch.tensor(2.0 * (k + 1)), "cpu")
+        for state in states:
+            equal(state["step"], torch.tensor(4.0), "cpu")
+        return [*losses, *params, *(s["mean"] for s in states), *(s["square"] for s in states)]
+
+    wanted = train("cpu", update)
+    for mode in MODES:
+        for found, right in zip(train("cuda", torch.compile(update, mode=mode, fullgraph=True)), wanted, strict=True):
+            equal(found.detach(), right.detach(), "cuda")
+
+
+def a_compiled_optimizer_trains_as_on_the_cpu() -> None:
+    def train(where: str, mode: str | None) -> Any:
+        torch.manual_seed(0)
+        net, x = nn.Linear(6, 3).to(where), torch.randn(9, 6).to(where)
+        optimizer = torch.optim.AdamW(net.parameters(), 0.01)
+        step = torch.compile(optimizer.step, mode=mode) if mode else optimizer.step
+        for _ in range(4):
+            optimizer.zero_grad()
+            net(x).square().mean().backward()
+            step()
+        assert all(state["step"].device.type == "cpu" and float(state["step"]) == 4 for state in optimizer.state.values())
+        return [p.detach() for p in net.parameters()]
+
+    for mode in MODES:
+        for found, wanted in zip(train("cuda", mode), train("cpu", None), strict=True):
+            equal(found, wanted, "cuda")
+
+
+def tensors_with_dims_are_no_operands() -> None:
+    with pytest.raises(Exception, match=r"one device|same device"):
+        torch.compile(lambda x, y: x + y)(torch.randn(3).cuda(), torch.randn(3))
+
+
+SCENARIOS: tuple[Callable[[], None], ...] = (
+    each_call_sees_its_own_numbers, a_number_made_inside_is_an_operand, operands_of_every_dtype, an_overwritten_number_is_read_before,
+    sizes_may_vary, a_float_that_changes_becomes_an_input, gradients_pass_an_operand, an_optimizer_counts_on_the_cpu,
+    a_compiled_optimizer_trains_as_on_the_cpu, tensors_with_dims_are_no_operands,
+)  # fmt: skip
+
+if __name__ == "__main__":
+    with settings.scope(capture_suppress_errors=False):
+        {s.__name__: s for s in SCENARIOS}[sys.argv[1]]()

@@ -49,7 +49,7 @@ MODELS: dict[str, dict[str, Inputs | None]] = {
 def compiled_for_cuda() -> Iterator[None]:
     """Fails unless the block's compiled code runs kernels of plans on CUDA, and none of it falls back to eager code.
 
-    A GPU does not tell what it runs: there, kernels that a plan loads are counted.
+    On a GPU, the kernels that a plan loads are counted instead of launches.
     """
     torch._dynamo.reset()
     kernels: list[str] = []

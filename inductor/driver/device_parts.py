@@ -40,7 +40,7 @@ def needs_parts(graph: Graph) -> bool:
         raise NotImplementedError(f"inductor: a graph with tensors on {', '.join(others)}; allowed: the CPU and one other device")
     roles = _roles(graph)
     outputs = {n for n in graph.outputs if isinstance(n, Node)}
-    read = {u for n in graph.in_order() if n not in roles for u in n.inputs} & roles
+    read = {u for n in graph.in_order() if n not in roles and n.op != "output" for u in n.inputs} & roles
     _check_operands(read, others[0])
     return any(n.op != "placeholder" or n in outputs for n in roles)
 

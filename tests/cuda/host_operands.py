@@ -74,6 +74,13 @@ def an_overwritten_number_is_read_before() -> None:
             assert torch.equal(s, t) and s._version == t._version and view.data_ptr() == t.data_ptr()
 
 
+def the_host_part_may_compute_on_larger_tensors() -> None:
+    x, y = torch.randn(4), torch.randn(3)
+    scaled, on_host = torch.compile(lambda x, y: (x * y.sum(), y.sum() * y), fullgraph=True)(x.cuda(), y)
+    equal(scaled, x * y.sum(), "cuda")
+    equal(on_host, y.sum() * y, "cpu")
+
+
 def sizes_may_vary() -> None:
     f = torch.compile(lambda x, s: (x * s * x.shape[0], s * x.shape[0]), dynamic=True, fullgraph=True)
     for n in (3, 5, 9):
@@ -176,7 +183,8 @@ def tensors_with_dims_are_no_operands() -> None:
 
 SCENARIOS: tuple[Callable[[], None], ...] = (
     each_call_sees_its_own_numbers, a_number_made_inside_is_an_operand, operands_of_every_dtype, an_overwritten_number_is_read_before,
-    sizes_may_vary, a_float_that_changes_becomes_an_input, gradients_pass_an_operand, an_optimizer_counts_on_the_cpu,
+    the_host_part_may_compute_on_larger_tensors, sizes_may_vary,
+    a_float_that_changes_becomes_an_input, gradients_pass_an_operand, an_optimizer_counts_on_the_cpu,
     a_compiled_optimizer_trains_as_on_the_cpu, tensors_with_dims_are_no_operands,
 )  # fmt: skip
 

@@ -6,7 +6,7 @@ Inputs hold small whole numbers, so sums and products of floats are exact in eve
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from hypothesis import strategies as st
@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from eager.base import dtypes
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
+from inductor.ir.definitions import with_value
 from inductor.ir.sizes import Size, plain
-from inductor.ir.values import both
+from inductor.ir.values import both, replace_loads
 from inductor.loops.apply import Refusal, apply
 from inductor.loops.build import build
 from inductor.loops.steps import (
@@ -89,11 +90,15 @@ class Program:
 
 
 @st.composite
-def programs(draw: st.DrawFn) -> Program:
-    """One to three definitions. Each reads inputs and earlier results at positions linear in its axes, or gathered."""
+def programs(draw: st.DrawFn, has_masks: bool = False) -> Program:
+    """One to three definitions. Each reads inputs and earlier results at positions linear in its axes, or gathered.
+
+    has_masks: in half of the programs, loads of pointwise values and of reductions are under conditions.
+    """
     symbols: dict[E.Sym, int] = {}
     sizes: dict[str, int] = {"k0": 12, "t": 5}
     sources: list[tuple[str, tuple[Size, ...]]] = []
+    is_masked = has_masks and draw(st.booleans())
     shape = _shape(draw, symbols)
     for k in range(draw(st.integers(1, 2))):
         sources.append((f"x{k}", shape))
@@ -101,6 +106,7 @@ def programs(draw: st.DrawFn) -> Program:
     buffers: list[ir.Buffer] = []
     for k in range(draw(st.integers(1, 3))):
         b = _buffer(draw, f"b{k}", sources, sizes)
+        b = _masked(draw, b) if is_masked else b
         buffers.append(b)
         sizes[b.name] = _count(b.layout.shape, symbols)
         if not isinstance(b.definition, ir.Scatter) and b.layout.dtype is F32:
@@ -213,24 +219,30 @@ def _scatter(draw: st.DrawFn, name: str, shape: tuple[Size, ...], axes: list[E.E
 
 
 def _value(draw: st.DrawFn, shape: Sequence[Size], point: Sequence[E.Expr], sources: Sequence[tuple[str, tuple[Size, ...]]]) -> ir.Value:
-    values = [_masked(draw, _load(draw, shape, point, sources), point) for _ in range(draw(st.integers(1, 2)))]
+    values = [_load(draw, shape, point, sources) for _ in range(draw(st.integers(1, 2)))]
     if len(values) == 1:
         return values[0]
     return ir.make_op(draw(st.sampled_from(["add", "sub", "mul", "maximum"])), tuple(values), F32)
 
 
-def _masked(draw: st.DrawFn, read: ir.Load, point: Sequence[E.Expr]) -> ir.Load:
-    """The load, in some cases under one or two conditions on axes; elsewhere it is 0."""
-    mask: ir.Value | None = None
-    for _ in range(draw(st.integers(0, 2)) if draw(st.booleans()) and point else 0):
-        name, at = draw(st.sampled_from(["lt", "ge"])), ir.const(draw(st.integers(0, 4)), I64)
-        mask = both(mask, ir.make_op(name, (ir.index(draw(st.sampled_from(point))), at), dtypes.bool_))
-    made = ir.load(read.buffer, read.index, read.dtype, mask)
-    assert isinstance(made, ir.Load)
-    return made
+def _masked(draw: st.DrawFn, b: ir.Buffer) -> ir.Buffer:
+    """The buffer with loads that read only where one or two conditions on its axes hold, and are 0 elsewhere."""
+    d = b.definition
+    if not isinstance(d, ir.Pointwise | ir.Reduction) or not d.ranges:
+        return b
+
+    def under_conditions(read: ir.Load) -> ir.Value:
+        mask: ir.Value | None = None
+        for _ in range(draw(st.integers(0, 2))):
+            name, k = draw(st.sampled_from(["lt", "ge"])), draw(st.integers(0, len(d.ranges) - 1))
+            condition = (ir.index(ir.axis(k, d.ranges[k])), ir.const(draw(st.integers(0, 4)), I64))
+            mask = both(mask, ir.make_op(name, condition, dtypes.bool_))
+        return ir.load(read.buffer, read.index, read.dtype, mask)
+
+    return replace(b, definition=with_value(d, lambda v: replace_loads(v, under_conditions)))
 
 
-def _load(draw: st.DrawFn, shape: Sequence[Size], point: Sequence[E.Expr], sources: Sequence[tuple[str, tuple[Size, ...]]]) -> ir.Load:
+def _load(draw: st.DrawFn, shape: Sequence[Size], point: Sequence[E.Expr], sources: Sequence[tuple[str, tuple[Size, ...]]]) -> ir.Value:
     """A source at the point, where the shapes meet from the right; dims may be read backwards, and others at a fixed index."""
     name, theirs = draw(st.sampled_from(sources))
     at: list[E.IntLike] = []
@@ -242,9 +254,7 @@ def _load(draw: st.DrawFn, shape: Sequence[Size], point: Sequence[E.Expr], sourc
             at.append(plain(n - 1 - point[d]))
         else:
             at.append(point[d])
-    made = ir.load(name, ir.linear_position(theirs, at), F32)
-    assert isinstance(made, ir.Load)
-    return made
+    return ir.load(name, ir.linear_position(theirs, at), F32)
 
 
 @st.composite

@@ -49,7 +49,7 @@ class _Unit:
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[Program, Kernel, str]:
     """A program, its loops after a random legal schedule, and the schedule as text."""
-    program = draw(programs())
+    program = draw(programs(has_masks=True))
     kernel, steps, _ = draw(scheduled(program.kernel()))
     return program, without_contractions(kernel), to_text(steps)
 

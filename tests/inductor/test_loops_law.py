@@ -17,7 +17,7 @@ CASES = int(os.environ.get("FRAMEJIT_TEST_LOOP_CASES", "300"))
 IS_SEARCH = "FRAMEJIT_TEST_LOOP_CASES" in os.environ  # new cases in every run; else the same cases
 
 
-@given(data=st.data(), program=programs(), seed=st.integers(0, 1 << 16))
+@given(data=st.data(), program=programs(has_masks=True), seed=st.integers(0, 1 << 16))
 @settings(max_examples=CASES, deadline=None, derandomize=not IS_SEARCH)
 def test_a_legal_schedule_changes_no_result(data: st.DataObject, program: Program, seed: int) -> None:
     _check(data, program, (), seed)

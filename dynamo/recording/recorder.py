@@ -34,7 +34,6 @@ from dynamo.world.wrap import is_named_tuple, refuse_fakes
 from eager import Tensor
 from eager import _native as eager_native
 from eager.base import dtypes, logs, thread_state
-from eager.base.device import device
 from eager.base.spec import DataDependentError, TensorSpec, fake, fake_like, spec_of
 from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt
@@ -213,7 +212,7 @@ class Recorder:
     run even if no node reads them. fallible: calls that may raise because of their data, each with an output that shows
     that the call ran. may_refuse: the graph has such a call. is_refusal_handled: a handler of the program covers such a
     call. uses_generators: a call draws from a default generator. transforming: a function transform is running, and its
-    modes are active. device: of the tensors of the calls, once one is known.
+    modes are active.
     """
 
     def __init__(self, cap: Machine) -> None:
@@ -228,7 +227,6 @@ class Recorder:
         self.fallible: dict[Node, Node] = {}
         self.may_refuse = False
         self.uses_generators = False
-        self.device: device | None = None
         self.is_refusal_handled = False
         self.transforming = False
         self._alike = False
@@ -311,12 +309,10 @@ class Recorder:
         named = {k: self._argument(v) for k, v in kwargs.items()}
         given = [f for _, f in both], {k: f for k, (_, f) in named.items()}
         used = walk_tree(given, Tensor)
-        who = str(getattr(target, "__name__", target))
-        self._keep_to_one_device(who, used)
         before = [t._version for t in used]
         self.mode.effectful = self.mode.made = self.mode.fallible = False
         try:
-            result = self._run(run, *given, who=who)
+            result = self._run(run, *given, who=str(getattr(target, "__name__", target)))
         except (Raised, Unsupported) as error:
             if self._shapes.unbacked.symbols and not self._alike:
                 return self._record_alike(op, target, args, kwargs, run)
@@ -328,7 +324,6 @@ class Recorder:
             plainly = [self._fixed(a) for a in args]
             return self._record(op, target, plainly, {k: self._fixed(v) for k, v in kwargs.items()}, run)
         outputs = walk_tree(result, Tensor)
-        self._keep_to_one_device(who, outputs)
         if not any(map(_is_inexact, used)) and (not used or any(map(_is_inexact, outputs))):
             self.depend_on_defaults()
         written = [t for t, v in zip(used, before, strict=True) if t._version != v]
@@ -343,7 +338,7 @@ class Recorder:
         fallible = self.mode.fallible and not (self.cap.graphs.levels or self.transforming)
         showing = [*outputs, *written]  # each of these shows that the call ran
         if fallible and not showing:
-            detail = f"{who}: it may raise because of its data, and returns no tensor"
+            detail = f"{getattr(target, '__name__', target)}: it may raise because of its data, and returns no tensor"
             raise Unsupported(causes.UNKNOWN_CALL, detail)
         if not effectful and not outputs:
             return self._constant_result(result, target)
@@ -358,20 +353,6 @@ class Recorder:
         if fallible:
             self.fallible[node] = next((self.fakes[id(t)].node for t in showing if id(t) in self.fakes), node)
         return value
-
-    def _keep_to_one_device(self, who: str, tensors: list[Tensor]) -> None:
-        """Raises: Unsupported if a tensor of a call is on another device than the tensors of the graph, and one of them is a GPU.
-
-        A 0-d tensor on the CPU goes with tensors of every device.
-        """
-        for t in tensors:
-            if t.ndim == 0 and t.device.type == "cpu":
-                continue
-            if self.device is None:
-                self.device = t.device
-            elif t.device is not self.device and "cuda" in (t.device.type, self.device.type):
-                where = f"a tensor on {t.device} in a graph on {self.device}; the tensors of a graph are on one device"
-                raise Unsupported(causes.UNKNOWN_CALL, f"{who}: {where}")
 
     def _record_alike(self, op: str, target: Any, args: list[Value], kwargs: dict[str, Value], run: Callable[..., Any]) -> Value:
         """Record the call under the assumption that data-dependent sizes are equal wherever the call requires it."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final, Literal
 
+from eager.base.device import device
 from eager.base.spec import TensorSpec, is_contiguous, is_dense
 from eager.optable.table import OPS, Op
 from fxir.base.origin import Origin
@@ -291,6 +292,17 @@ def emit(graph: Graph, op: Op, *args: Argument, origin: Origin | None = None, na
     if graph.shapes is not None:
         args = plain(args)
     return graph.call_function(op, args, name=name, info=NodeInfo(infer(op, args, graph.shapes), origin))
+
+
+def specs_of(node: Node) -> list[TensorSpec]:
+    """The specs of the tensors that a node results in."""
+    found = node.info.spec
+    return [s for s in (found if isinstance(found, tuple) else (found,)) if isinstance(s, TensorSpec)]
+
+
+def devices_of(graph: Graph) -> set[device]:
+    """The devices of a graph's tensors."""
+    return {s.device for node in graph.in_order() for s in specs_of(node)}
 
 
 def spec(node: Node) -> TensorSpec:

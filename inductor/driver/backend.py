@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,13 +26,14 @@ from typing import Any, Protocol
 from eager._tensor.tensor import Tensor
 from eager.base import logs, settings
 from eager.base import machine as host
+from eager.base.device import device
 from eager.base.spec import TensorSpec
 from eager.optable.registry import Kind
 from eager.optable.table import OPS
 from fxir.backends import register_backend
 from fxir.base.options import CompileOptions, GraphKind
 from fxir.ir.fingerprint import canonical_symbols, graph_hash, renamed
-from fxir.ir.graph import Graph
+from fxir.ir.graph import Graph, devices_of
 from fxir.ir.graph_module import GraphModule
 from fxir.region.aot import aot_compile
 from fxir.region.repro import BACKEND_NAMES
@@ -45,7 +46,6 @@ from inductor.base.options import PASSES, budget_s, check_options, is_autotuned
 from inductor.base.request import Knobs, Request
 from inductor.base.toolchain import CompileError, Toolchain, build
 from inductor.base.user_lines import Lines, with_lines
-from inductor.driver import device_parts
 from inductor.runtime import loader
 from inductor.runtime.compiled import Artifact, explain_entry, kernels
 from inductor.runtime.loader import CompiledGraph
@@ -82,9 +82,13 @@ def compile_by_device(graph: Graph, kind: GraphKind, options: CompileOptions) ->
 
     Raises: NotImplementedError for tensors on two CUDA devices, or values that go between devices in another way than as a 0-d operand.
     """
-    if not device_parts.needs_parts(graph):
-        return compile_graph(graph, kind, options)
-    return device_parts.compile_parts(graph, lambda part: compile_graph(part, kind, options))
+    found = devices_of(graph)
+    if len(found) > 1:
+        device_parts = importlib.import_module("inductor.driver.device_parts")
+        if device_parts.needs_parts(graph):
+            made: Callable[..., Any] = device_parts.compile_parts(graph, lambda part: compile_graph(part, kind, options))
+            return made
+    return _compile_part(graph, kind, options, found)
 
 
 # --------------------------------------------------------------------------- one graph
@@ -96,10 +100,14 @@ def compile_graph(graph: Graph, kind: GraphKind, options: CompileOptions) -> Com
     The `CompiledGraph` has an `artifact` (`inductor.runtime.compiled.Artifact`) that explains and saves it.
     Raises: NeedsStatic for a symbol that the compiler needs as an int; CompileError.
     """
+    return _compile_part(graph, kind, options, devices_of(graph))
+
+
+def _compile_part(graph: Graph, kind: GraphKind, options: CompileOptions, devices: Collection[device]) -> CompiledGraph:
     clock = _Clock()
     host.configure()
     store = cache.current()
-    machine = _machine(graph, _is_tuned(options))
+    machine = _machine(devices, _is_tuned(options))
     key = _key(graph, kind, options, machine.key_parts(graph, options, store))
     clock.lap("key")
     entry = store.lookup(key)
@@ -204,9 +212,9 @@ def _is_tuned(options: CompileOptions) -> bool:
     return asked or settings.current().cpu.max_autotune
 
 
-def _machine(graph: Graph, is_tuned: bool) -> Machine:
+def _machine(devices: Collection[device], is_tuned: bool) -> Machine:
     """The machine of a graph of one part (`inductor.driver.device_parts`). is_tuned: whether it measures variants."""
-    where = next((d for d in device_parts.devices_of(graph) if d.type != "cpu"), None)
+    where = next((d for d in devices if d.type != "cpu"), None)
     if where is None:
         return _Cpu(is_tuned)
     found: Machine = importlib.import_module("inductor.driver.cuda_machine").CudaMachine(where, is_tuned)

@@ -10,31 +10,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, Final, TypeAlias
 
-from eager.base.device import device
 from eager.base.records import dataclass
-from eager.base.spec import TensorSpec
 from eager.optable.table import OPS
 from fxir.autodiff.joint import effects
-from fxir.ir.graph import Graph, GraphSignature, emit, physical_root
+from fxir.ir.graph import Graph, GraphSignature, devices_of, emit, physical_root, specs_of
 from fxir.ir.node import Node
 
 _HOST: Final = "cpu"
 Compile: TypeAlias = Callable[[Graph], Callable[..., Any]]
 
 
-def devices_of(graph: Graph) -> set[device]:
-    """The devices of a graph's tensors."""
-    return {s.device for node in graph.in_order() for s in _specs(node)}
-
-
 def needs_parts(graph: Graph) -> bool:
-    """Whether a graph on a CUDA device also computes, returns or carries tensors on the CPU. Inputs that are operands need no host part.
+    """Whether a graph on several devices also computes, returns or carries tensors on the CPU. Inputs that are operands need no host part.
 
     Raises: NotImplementedError for tensors on two CUDA devices.
     """
     found = devices_of(graph)
-    if len(found) < 2:
-        return False
     others = sorted(str(d) for d in found if d.type != _HOST)
     if len(others) > 1:
         raise NotImplementedError(f"inductor: a graph with tensors on {', '.join(others)}; allowed: the CPU and one other device")
@@ -63,22 +54,17 @@ def compile_parts(graph: Graph, compile_graph: Compile) -> Callable[..., Any]:
         may_write = False  # the caller writes all new values, or none
 
 
-def _specs(node: Node) -> list[TensorSpec]:
-    s = node.info.spec
-    return [x for x in ((s,) if isinstance(s, TensorSpec) else s if isinstance(s, tuple) else ()) if isinstance(x, TensorSpec)]
-
-
 def _roles(graph: Graph) -> set[Node]:
     """The nodes of the host part: tensors on the CPU, and nodes without tensors that read only such nodes."""
     found: set[Node] = set()
     for node in graph.in_order():
-        specs = _specs(node)
+        specs = specs_of(node)
         if node.op == "output" or (node.op == "placeholder" and not specs):
             continue
         if not (all(s.device.type == _HOST for s in specs) if specs else all(n in found for n in node.inputs)):
             continue
         found.add(node)
-        moved = [n.name for n in node.inputs if n not in found and (_specs(n) or n.op != "placeholder")]
+        moved = [n.name for n in node.inputs if n not in found and (specs_of(n) or n.op != "placeholder")]
         if moved:
             raise NotImplementedError(f"inductor: {node.name} moves {', '.join(moved)} to the CPU inside of a graph")
     return found
@@ -86,7 +72,7 @@ def _roles(graph: Graph) -> set[Node]:
 
 def _check_operands(read: Iterable[Node], where: str) -> None:
     for node in read:
-        shapes = [tuple(s.shape) for s in _specs(node)]
+        shapes = [tuple(s.shape) for s in specs_of(node)]
         if shapes != [()]:
             raise NotImplementedError(f"inductor: {node.name}, on the CPU and of shape {shapes}, is an operand on {where}; allowed: 0-d")
 
@@ -138,7 +124,7 @@ class _Division:
     def _add_inputs(self) -> None:
         """Placeholders in order; numbers are inputs of both parts."""
         for node, i in self.numbers.items():
-            for part in [self._of(node)] if _specs(node) else [self.host, self.device]:
+            for part in [self._of(node)] if specs_of(node) else [self.host, self.device]:
                 numbers = [s for s, source in self.graph.symbols.items() if source.is_number and source.input == i]
                 part.graph.symbols |= {s: replace(self.graph.symbols[s], input=len(part.given)) for s in numbers}
                 part.env[node] = part.graph.copy_node(node, lambda n: n)

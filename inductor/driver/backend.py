@@ -46,6 +46,7 @@ from inductor.base.options import PASSES, budget_s, check_options, is_autotuned
 from inductor.base.request import Knobs, Request
 from inductor.base.toolchain import CompileError, Toolchain, build
 from inductor.base.user_lines import Lines, with_lines
+from inductor.driver import device_parts
 from inductor.runtime import loader
 from inductor.runtime.compiled import Artifact, explain_entry, kernels
 from inductor.runtime.loader import CompiledGraph
@@ -83,11 +84,8 @@ def compile_by_device(graph: Graph, kind: GraphKind, options: CompileOptions) ->
     Raises: NotImplementedError for tensors on two CUDA devices, or values that go between devices in another way than as a 0-d operand.
     """
     found = devices_of(graph)
-    if len(found) > 1:
-        device_parts = importlib.import_module("inductor.driver.device_parts")
-        if device_parts.needs_parts(graph):
-            made: Callable[..., Any] = device_parts.compile_parts(graph, lambda part: compile_graph(part, kind, options))
-            return made
+    if len(found) > 1 and device_parts.needs_parts(graph):
+        return device_parts.compile_parts(graph, lambda part: compile_graph(part, kind, options))
     return _compile_part(graph, kind, options, found)
 
 

@@ -118,10 +118,10 @@ def test_a_faulty_backward_graph_runs_op_by_op(monkeypatch: pytest.MonkeyPatch) 
     wanted = _results(step)
     graphs = import_module("inductor.driver.backend")
 
-    def fault(graph: Any, kind: Any, options: Any, whole: Callable[..., Any] = graphs.compile_graph) -> Any:
-        return whole(graph, kind, options) if kind.value != "backward" else _raise()
+    def fault(graph: Any, kind: Any, options: Any, devices: Any, whole: Callable[..., Any] = graphs._compile_part) -> Any:
+        return whole(graph, kind, options, devices) if kind.value != "backward" else _raise()
 
-    _break(monkeypatch, "inductor.driver.backend", "compile_graph", fault)
+    _break(monkeypatch, "inductor.driver.backend", "_compile_part", fault)
     with _warnings() as warnings:
         _assert_same(_results(torch.compile(step)), wanted)
     assert warnings and all(w.startswith(BACKWARD) and "Injected: on purpose" in w for w in warnings)

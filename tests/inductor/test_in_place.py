@@ -19,14 +19,14 @@ from inductor.driver import backend
 def entries(monkeypatch: pytest.MonkeyPatch) -> list[Entry]:
     """The artifact of each graph that the backend compiles during the test."""
     found: list[Entry] = []
-    compile_graph = backend.compile_graph
+    compile_part = backend._compile_part
 
     def spy(*args: Any) -> Any:
-        made = compile_graph(*args)
+        made = compile_part(*args)
         found.append(made.artifact.entry)
         return made
 
-    monkeypatch.setattr(backend, "compile_graph", spy)
+    monkeypatch.setattr(backend, "_compile_part", spy)
     return found
 
 

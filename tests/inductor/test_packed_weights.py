@@ -29,17 +29,17 @@ def program(fn: Callable[..., Any], inputs: list[Any], options: CompileOptions) 
         f._requires_grad, f._is_param = t.requires_grad, t._is_param
         fakes.append(f)
     made: list[Any] = []
-    original = backend.compile_graph
+    original = backend._compile_part
 
     def note(*args: Any) -> Any:
         made.append(original(*args))
         return made[-1]
 
-    backend.compile_graph = note
+    backend._compile_part = note
     try:
         return backend.inductor(GraphModule({}, graph), fakes, options), made
     finally:
-        backend.compile_graph = original
+        backend._compile_part = original
 
 
 def linear(x: Any, w: Any, b: Any) -> Any:

@@ -69,17 +69,17 @@ def affine(x: Any) -> Any:
 def native(fn: Callable[..., Any], *inputs: Any, **more: Any) -> Any:
     """The CompiledGraph itself."""
     found: list[Any] = []
-    original = backend.compile_graph
+    original = backend._compile_part
 
     def spy(*args: Any) -> Any:
         found.append(original(*args))
         return found[-1]
 
-    backend.compile_graph = spy
+    backend._compile_part = spy
     try:
         compile_(fn, *inputs, **more)
     finally:
-        backend.compile_graph = original
+        backend._compile_part = original
     return found[-1]
 
 

@@ -524,7 +524,12 @@ def _terms(block: Iterable[Statement], times: Size, around: frozenset[E.Sym] = f
     """(nanoseconds, how often) of the statements of a block that runs `times`, inside of the loops `around`."""
     found: list[tuple[float, Size]] = []
     values: list[ir.Value] = []
+    conditions: set[ir.Value] = set()
     for s in block:
+        if isinstance(s, Guard):
+            if isinstance(s.condition, ir.Op) and s.condition.name == "logical_not" and s.condition.args[0] in conditions:
+                continue  # the loop runs in one of its two versions: the first counts
+            conditions.add(s.condition)
         if isinstance(s, Contract):
             extents = [_most(n, around) for _, n in (*s.axes.result, *s.axes.depth)]
             found.append((2 * FLOP_NS, product((times, *extents))))

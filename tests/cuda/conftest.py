@@ -23,6 +23,13 @@ def emulated(*command: str, **variables: str) -> subprocess.CompletedProcess[str
     return subprocess.run([sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
 
 
+def check_emulated(module: str, name: str, **variables: str) -> None:
+    """Fails unless `python -m module name` succeeds where CUDA is emulated. Skips the test without Triton."""
+    pytest.importorskip("triton", reason="kernels run in Triton's interpreter: needs the gpu extra")
+    done = emulated("-m", module, name, **variables)
+    assert done.returncode == 0, done.stderr[-4000:]
+
+
 @functools.cache
 def has_gpu() -> bool:
     """Whether CuPy finds a GPU. Does not initialise CUDA in this process."""

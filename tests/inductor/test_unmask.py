@@ -8,6 +8,7 @@ import pytest
 import eager as torch
 from eager.base import dtypes, logs
 from eager.nn import functional as F
+from inductor.cpp.loops import cost_of
 from inductor.ir import definitions as ir
 from inductor.loops.apply import Refusal, apply
 from inductor.loops.build import build
@@ -67,3 +68,11 @@ def test_the_first_version_has_no_mask() -> None:
 def test_a_mask_that_changes_in_the_loop_stays() -> None:
     made = apply(_kernel(_below(1, 8, 4)), (Unmask("b_i1"),))
     assert isinstance(made, Refusal) and "no mask is the same in each iteration" in str(made)
+
+
+def test_only_the_version_without_masks_counts_in_the_estimated_time() -> None:
+    kernel = _kernel(_below(0, 6, 4))
+    made = apply(kernel, (Unmask("b_i1"),))
+    assert isinstance(made, Kernel)
+    (_, before), (_, after) = cost_of(kernel.body[0]), cost_of(made.body[0])
+    assert 0 < after.ns < before.ns  # the version without masks

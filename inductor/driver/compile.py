@@ -22,7 +22,7 @@ from fxir.symbols.shapes import NeedsStatic
 from inductor.artifact import format as A
 from inductor.base.request import Request
 from inductor.base.toolchain import compile_workers
-from inductor.cpp.contractions import Core, choose_core, print_steps
+from inductor.cpp.contractions import Core, choose_core, is_near, print_steps
 from inductor.cpp.gemm import block_tile
 from inductor.cpp.gemm_core import block_core
 from inductor.cpp.loops import print_kernel
@@ -320,7 +320,7 @@ class _Compiler:
                 self._choose_cores(i, recurrence_kernel(d, results, self.dtypes))
             else:
                 continue
-            self.memory |= self.kernels[i].temporary
+            self.memory = (self.memory | self.kernels[i].temporary) - self._near(i)
 
     def _schedule_product(self, i: int, b: ir.Buffer, follower: int) -> None:
         made = product_kernel(b, (), self.dtypes, (b.name,))
@@ -348,10 +348,17 @@ class _Compiler:
                 if core is None:
                     made = expanded_kernel(made, s.name)
                 else:
+                    core = core._replace(is_near=is_near(made.kernel, s, core))
                     cores[s.name] = self._packed(i, s, made, core)
         self.kernels[i] = made
         if cores:
             self.cores[i] = cores
+
+    def _near(self, i: int) -> set[str]:
+        """The buffers of a step whose blocks are in memory of the thread that computes them."""
+        made = self.kernels[i]
+        return {made.names[s.place.name] for s in loops.walk(made.kernel.body) if isinstance(s, loops.Contract)
+                if i in self.cores and self.cores[i][s.name].is_near}  # fmt: skip
 
     def _core(self, s: loops.Contract, made: Scheduled, is_followed: bool) -> Core | None:
         """The core for a contraction. BLAS is excluded if the contraction has a body."""

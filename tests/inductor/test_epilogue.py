@@ -73,6 +73,16 @@ def test_a_product_lies_where_its_result_goes():
         assert run.arena_bytes <= 2 * 65 * 64 * 4 + 256
 
 
+def test_a_product_that_only_its_loops_read_takes_no_memory_of_the_graph():
+    fn, inputs, _ = CASES["channels first"]
+    graph = trace(fn, [fake_like(x) for x in inputs])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gemm, "_blas_is_better", lambda request: False)
+        run = compile_graph(graph, GraphKind.INFERENCE, CompileOptions(options={"test": 1}))
+    assert "_block(" in "".join(run.artifact.entry.sources().values())
+    assert run.arena_bytes < 70 * 160 * 4
+
+
 def test_refusals_say_why():
     fn, inputs, _ = CASES["softmax"]
     graph = trace(fn, [fake_like(x) for x in inputs])

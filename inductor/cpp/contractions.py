@@ -67,7 +67,7 @@ def _product_core(problem: Problem, is_followed: bool, can_pack: bool, tools: To
 
 
 def is_near(kernel: Kernel, s: Contract, core: Core) -> bool:
-    """Whether only the body of a contraction reads its result, so that the core's blocks need no memory besides that of the thread."""
+    """Whether only the body of a contraction reads its result, so that its blocks need memory of the thread alone."""
     uses = [a for a in accesses(kernel.body) if a.place.name == s.place.name]
     is_own = core.is_followed and core.code is not None and core.problem.starts[2] == 0
     return is_own and s.place.name in kernel.temporary and len(uses) == len([a for a in accesses((s,)) if a.place.name == s.place.name])

@@ -318,9 +318,6 @@ class _Compiler:
                 calls.add(d.call)
                 results = [self.program.buffers[n] for n in d.results]
                 self._choose_cores(i, recurrence_kernel(d, results, self.dtypes))
-            else:
-                continue
-            self.memory = (self.memory | self.kernels[i].temporary) - self._near(i)
 
     def _schedule_product(self, i: int, b: ir.Buffer, follower: int) -> None:
         made = product_kernel(b, (), self.dtypes, (b.name,))
@@ -342,6 +339,7 @@ class _Compiler:
     def _choose_cores(self, i: int, made: Scheduled) -> None:
         """Choose the core of each contraction of a step. A contraction that no core takes becomes plain loops."""
         cores: dict[str, Core] = {}
+        near: set[str] = set()
         for s in loops.walk(made.kernel.body):
             if isinstance(s, loops.Contract):
                 core = self._core(s, made, is_followed=bool(s.body))
@@ -350,15 +348,11 @@ class _Compiler:
                 else:
                     core = core._replace(is_near=is_near(made.kernel, s, core))
                     cores[s.name] = self._packed(i, s, made, core)
+                    near |= {made.names[s.place.name]} if core.is_near else set()
         self.kernels[i] = made
+        self.memory = (self.memory | made.temporary) - near
         if cores:
             self.cores[i] = cores
-
-    def _near(self, i: int) -> set[str]:
-        """The buffers of a step whose blocks are in memory of the thread that computes them."""
-        made = self.kernels[i]
-        return {made.names[s.place.name] for s in loops.walk(made.kernel.body) if isinstance(s, loops.Contract)
-                if i in self.cores and self.cores[i][s.name].is_near}  # fmt: skip
 
     def _core(self, s: loops.Contract, made: Scheduled, is_followed: bool) -> Core | None:
         """The core for a contraction. BLAS is excluded if the contraction has a body."""

@@ -75,6 +75,7 @@ _INLINED_OWN: Final = (
     os.path.join(EAGER_DIR, "utils", "_pytree", ""),
     os.path.join(EAGER_DIR, "distributions", ""),
     os.path.join(EAGER_DIR, "amp", "autocast_mode.py"),
+    os.path.join(EAGER_DIR, "optim", ""),
     os.path.join(ROOT, "dynamo", "api", "checkpoints.py"),
     os.path.join(ROOT, "dynamo", "report", "break_errors.py"),
 )

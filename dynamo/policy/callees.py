@@ -56,6 +56,7 @@ _OWN_DIRS: Final = tuple(
 )
 _STDLIB_DIR: Final = os.path.abspath(sysconfig.get_paths()["stdlib"]) + os.sep
 _TESTS_DIR: Final = os.path.join(_STDLIB_DIR, "test", "")  # CPython's tests are like user code
+_OPTIMIZERS: Final = os.path.join(EAGER_DIR, "optim", "")
 # Parts of this library whose code is followed like user code.
 _INLINED_OWN: Final = (
     os.path.join(EAGER_DIR, "nn", ""),
@@ -75,7 +76,7 @@ _INLINED_OWN: Final = (
     os.path.join(EAGER_DIR, "utils", "_pytree", ""),
     os.path.join(EAGER_DIR, "distributions", ""),
     os.path.join(EAGER_DIR, "amp", "autocast_mode.py"),
-    os.path.join(EAGER_DIR, "optim", ""),
+    _OPTIMIZERS,
     os.path.join(ROOT, "dynamo", "api", "checkpoints.py"),
     os.path.join(ROOT, "dynamo", "report", "break_errors.py"),
 )
@@ -237,6 +238,13 @@ def _may_inline_file(filename: str) -> bool:
 def may_inline(code: CodeType) -> bool:
     """Whether a call of this code in a captured function is followed."""
     return _may_inline_file(code.co_filename)
+
+
+def is_unrolled(code: CodeType) -> bool:
+    """Whether the iterations of loops in this code count towards the unroll limit. The loops of optimizers over their parameters do
+    not: their length is no choice of the program.
+    """
+    return not code.co_filename.startswith(_OPTIMIZERS)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -6,7 +6,7 @@ Part of the builtin table; importing this module adds its rows.
 from __future__ import annotations
 
 import types
-from typing import Any
+from typing import Any, Final
 
 import eager
 from dynamo.builtins.registry import Args, Kwargs, Row, answers, on_constants, process_query
@@ -70,6 +70,9 @@ def _is_autocast_enabled(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     return Constant(autocast_mode.is_autocast_enabled(*given, *named.values()))
 
 
+_STATE_ATTRIBUTES: Final = frozenset({"state", "param_groups", "grad"})  # of optimizers and parameters: what `begin` reads
+
+
 @answers(begin)
 def _begin(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     """Create the missing state of an optimizer now, before the capture reads the state: no graph then belongs to the first step alone.
@@ -81,7 +84,8 @@ def _begin(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     if isinstance(optimizer, UserObject) and isinstance(optimizer.real, Rule) and optimizer.source is not None:
         params = [p for group in optimizer.real.param_groups for p in group["params"]]
         values = [optimizer, *filter(None, (cap.world.by_id.get(id(p)) for p in params))]
-        if id(optimizer.real.state) not in cap.world.by_id and not any(map(cap.effects.attributes_of, values)):
+        is_written = any(not _STATE_ATTRIBUTES.isdisjoint(cap.effects.attributes_of(v)) for v in values)
+        if id(optimizer.real.state) not in cap.world.by_id and not is_written:
             cap.host(begin, optimizer.real)
     return NONE
 

@@ -222,7 +222,7 @@ class Recorder:
         self.mode = FakeMode(cap.data)
         self._shapes = cap.symbols.shapes
         self.written: list[TensorValue] = []
-        self._memory = InputMemory()
+        self._memory: InputMemory | None = None  # since the first write
         self.became: list[TensorValue] = []
         self.effect_nodes: set[Node] = set()
         self.fallible: dict[Node, Node] = {}
@@ -235,7 +235,7 @@ class Recorder:
     def release(self) -> None:
         """Drop the program's tensors."""
         self.inputs.clear()
-        self._memory = InputMemory()
+        self._memory = None
         self.fakes.clear()
 
     # -- inputs ------------------------------------------------------------------------------------------------
@@ -243,8 +243,7 @@ class Recorder:
         """A placeholder for a tensor from outside, guarded by its metadata (the epoch guards a parameter)."""
         refuse_fakes(real)
         if self.writes_inputs:  # arrays of numpy may share memory between storages
-            self._memory.see(self.inputs)
-            other = self._memory.shared_with(real)
+            other = self._memory_of_inputs().shared_with(real)
             if other is not None:
                 raise Unsupported(causes.ALIASED_INPUTS, f"{other.describe()} shares memory with {source.name}")
         history = _history(real, source)
@@ -270,6 +269,12 @@ class Recorder:
         self.inputs.append(value)
         self.fakes[id(stand_in)] = value
         return value
+
+    def _memory_of_inputs(self) -> InputMemory:
+        if self._memory is None:
+            self._memory = InputMemory()
+        self._memory.see(self.inputs)
+        return self._memory
 
     def held_specs(self, result: Any) -> Any:
         """The specs of a result as a graph holds them."""
@@ -450,11 +455,11 @@ class Recorder:
         for v in self.became:
             if v.became is not None and v.fake.requires_grad and id(v.fake.untyped_storage()) in storages:
                 raise Unsupported(causes.AUTOGRAD, f"a write to {v.describe()}, whose shape was changed in place before")
-        self._memory.see(self.inputs)
-        targets = self._memory.over(written)
+        memory = self._memory_of_inputs()
+        targets = memory.over(written)
         if not targets:
             return
-        other = self._memory.sharing(targets)
+        other = memory.sharing(targets)
         if other is not None:
             raise Unsupported(causes.ALIASED_INPUTS, f"{targets[0].describe()} shares memory with {other.describe()}")
         if self.cap.modes.grad:

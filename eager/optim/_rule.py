@@ -18,9 +18,9 @@ from typing import Any
 
 from eager import _native
 from eager._tensor.tensor import Tensor
+from eager.base.device import CPU
 from eager.compiler import is_compiling
 from eager.optable.table import OPS
-from eager.base.device import CPU
 from eager.optim.optimizer import Optimizer, counter, gradient, scalar, with_gradients
 from eager.sparse import SparseTensor
 

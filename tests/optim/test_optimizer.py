@@ -65,15 +65,6 @@ def test_state_survives_a_round_trip(kind: str) -> None:
         assert _equal(model, other)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_compiled_step_gives_the_same(kind: str) -> None:
-    model, other = _model(), _model()
-    plain, made = (getattr(torch.optim, kind)(m.parameters(), lr=0.02) for m in (model, other))
-    _train(model, plain, 4)
-    _train(other, made, 4, torch.compile(lambda: made.step()))
-    assert _equal(model, other)
-
-
 def test_compiled_training_step_gives_the_same() -> None:
     def trainer(model: Any, optimizer: Any) -> Callable[[Any], Any]:
         def train(x: Any) -> Any:

@@ -1,0 +1,80 @@
+"""Compiled steps of optimizers: one graph without a break, in place, for all steps, with the values of eager."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import dynamo
+import eager as torch
+from dynamo.api import compile as api
+from eager.optim import lr_scheduler
+
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "sgd": ("SGD", {}), "nesterov": ("SGD", {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1}),
+    "dampened": ("SGD", {"momentum": 0.9, "dampening": 0.1, "maximize": True}),
+    "adam": ("Adam", {"weight_decay": 0.1, "maximize": True}), "amsgrad": ("AdamW", {"amsgrad": True, "foreach": True}),
+    "adamw": ("AdamW", {"capturable": True}), "rmsprop": ("RMSprop", {"centered": True, "momentum": 0.5}),
+    "adagrad": ("Adagrad", {"lr_decay": 0.1}), "adadelta": ("Adadelta", {}), "adamax": ("Adamax", {}),
+    "nadam": ("NAdam", {"decoupled_weight_decay": True, "weight_decay": 0.1}), "radam": ("RAdam", {"betas": (0.9, 0.8)}),
+    "asgd": ("ASGD", {"t0": 2.0, "lambd": 0.1}), "rprop": ("Rprop", {}), "adafactor": ("Adafactor", {}), "muon": ("Muon", {}),
+}  # fmt: skip
+NATIVE = {"nesterov", "amsgrad", "radam"}
+
+
+class Trainer:
+    """Parameters in two groups, one of them never used, with gradients from a seed for each step."""
+
+    def __init__(self, kind: str, options: dict[str, Any]) -> None:
+        torch.manual_seed(0)
+        self.params = [torch.nn.Parameter(torch.randn(3, n)) for n in (4, 4, 5, 2)]
+        groups = [{"params": self.params[:2]}, {"params": self.params[2:], "lr": 0.05}]
+        self.optimizer: Any = getattr(torch.optim, kind)(groups, lr=0.02, **options)
+        self.scheduler = lr_scheduler.ExponentialLR(self.optimizer, 0.9)
+
+    def run(self, steps: range, step: Callable[[], Any], decays: bool, absent: tuple[int, ...] = (3,)) -> None:
+        for k in steps:
+            torch.manual_seed(100 + k)
+            for i, p in enumerate(self.params):
+                g = torch.randn(*p.shape)
+                p.grad = None if i in absent else g
+            step()
+            if decays:
+                self.scheduler.step()
+
+    def tensors(self) -> list[Any]:
+        states = (self.optimizer.state[p].items() for p in self.params if p in self.optimizer.state)
+        return [*self.params, *(v for items in states for _, v in sorted(items) if v is not None)]
+
+
+def agree(a: Trainer, b: Trainer) -> None:
+    found, wanted = a.tensors(), b.tensors()
+    assert len(found) == len(wanted)
+    for x, y in zip(found, wanted, strict=True):
+        assert x.dtype is y.dtype and torch.allclose(x, y, rtol=2e-5, atol=1e-6), (x, y)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_compiled_step_agrees_with_eager(case: str) -> None:
+    """One graph for a constant rate, a second one for a rate that changes, a third one after a state dict was loaded."""
+    dynamo.reset()
+    kind, options = CASES[case]
+    plain, made = Trainer(kind, {k: v for k, v in options.items() if k != "capturable"}), Trainer(kind, options)
+    step = dynamo.compile(made.optimizer.step, backend="inductor" if case in NATIVE else "aot_eager", fullgraph=True)
+    places = [p.data_ptr() for p in made.params]
+    counts = []
+    for steps, decays in ((range(2), False), (range(2, 3), True), (range(3, 6), True)):
+        plain.run(steps, plain.optimizer.step, decays)
+        made.run(steps, step, decays)
+        agree(made, plain)
+        counts.append(len(api.statistics().graphs))
+    first = 2 if case == "dampened" else 1  # the first step of a dampened momentum has no buffer to damp
+    assert counts == [first, first, first + (case != "rprop")]
+    assert [p.data_ptr() for p in made.params] == places
+    for t in (plain, made):
+        t.optimizer.load_state_dict(t.optimizer.state_dict())
+    plain.run(range(6, 8), plain.optimizer.step, True, absent=(0, 3))
+    made.run(range(6, 8), step, True, absent=(0, 3))
+    agree(made, plain)
+    assert len(api.statistics().graphs) <= counts[-1] + 1

@@ -302,7 +302,7 @@ def content_item(holder: Any, index: int) -> Any:
 class DictItemSource(ChildSource):
     """Value under `key` of a dict, by the lookup of dict. For a global, the parent is the namespace.
 
-    position: of the key in the dict. It tells keys apart that are objects without a text of their own.
+    position: of the key in the dict. It distinguishes the names of keys that are objects without a text.
     """
 
     __slots__ = ("position",)

@@ -241,8 +241,8 @@ def may_inline(code: CodeType) -> bool:
 
 
 def is_unrolled(code: CodeType) -> bool:
-    """Whether the iterations of loops in this code count towards the unroll limit. The loops of optimizers over their parameters do
-    not: their length is no choice of the program.
+    """Whether the iterations of loops in this code count towards the unroll limit. An optimizer's loops over its parameters do not
+    count: the program cannot move these loops out of the graph.
     """
     return not code.co_filename.startswith(_OPTIMIZERS)
 

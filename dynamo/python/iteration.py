@@ -32,7 +32,7 @@ class Iteration:
         return self.cap.realize(value).iterate(self.cap)
 
     def next(self, iterator: Value) -> Value | None:
-        """The next item; None at the end. Counts towards the unroll limit, if the loop is one that could run outside the graph."""
+        """The next item; None at the end. Counts towards the unroll limit, except in loops of optimizers."""
         if callees.is_unrolled(self.cap.frames.running[-1].code):
             self.unrolled += 1
         if self.unrolled > self.most:

@@ -45,8 +45,8 @@ def read_only(t: Tensor) -> Any:
 class InputMemory:
     """The memory of the inputs of a graph, sorted by address, so that a write finds the inputs that share its memory in logarithmic time.
 
-    Inputs over one storage share a fake storage, by which a write knows them. Different storages are disjoint, except those of
-    numpy arrays that overlap.
+    Inputs over one storage share a fake storage, which a write names. Different storages are disjoint, unless numpy arrays that
+    overlap own their memory.
     """
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class InputMemory:
         return begin, begin + root.nbytes()
 
     def _meets(self, begin: int, end: int) -> bool:
-        """Whether a range of disjoint `_ranges` overlaps this one: the last before it, or the first from it on."""
+        """Whether the range overlaps one of the disjoint `_ranges`: the last range before it, or the first range after it."""
         k = bisect_left(self._ranges, (begin, end))
         return any(b < end and begin < e for b, e in self._ranges[max(0, k - 1) : k + 1])
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from eager._tensor.tensor import Tensor
@@ -27,6 +28,10 @@ class SparseAdam(Rule):
         positions = [(i, j) for i, group in enumerate(self.param_groups) for j, p in enumerate(group["params"]) if p.is_sparse]
         if positions:
             raise ValueError(f"Sparse params at indices {positions}: SparseAdam requires dense parameter tensors")
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update every parameter that has a gradient. closure: recomputes the loss, which `step` returns. Runs eagerly in a capture."""
+        return super().step(closure)
 
     def _begin(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         state = self.state[p]

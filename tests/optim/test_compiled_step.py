@@ -78,3 +78,85 @@ def test_a_compiled_step_agrees_with_eager(case: str) -> None:
     made.run(range(6, 8), step, True, absent=(0, 3))
     agree(made, plain)
     assert len(api.statistics().graphs) <= counts[-1] + 1
+
+
+def test_a_training_step_breaks_only_at_backward() -> None:
+    dynamo.reset()
+    models: list[Any] = []
+    for _ in range(2):
+        torch.manual_seed(0)
+        models.append(torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Tanh(), torch.nn.Linear(5, 2)))
+    optimizers = [torch.optim.AdamW(m.parameters(), lr=0.02) for m in models]
+    x = torch.linspace(-1, 1, 24).reshape(6, 4)
+
+    def train(model: Any, optimizer: Any) -> Any:
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    compiled = dynamo.compile(train)
+    for k in range(5):
+        assert torch.allclose(compiled(models[0], optimizers[0]), train(models[1], optimizers[1]), rtol=1e-5)
+        found = api.statistics()
+        assert {b.cause.id for b in found.breaks} == {"autograd-call"} and not found.fallbacks
+        assert len(found.graphs) == (2 if k == 0 else 3)  # a first pass finds no gradients to drop
+    for p, q in zip(models[0].parameters(), models[1].parameters(), strict=True):
+        assert torch.allclose(p, q, rtol=1e-4, atol=1e-6)
+
+
+def test_a_rate_in_a_tensor_needs_no_recompilation() -> None:
+    dynamo.reset()
+    rate = torch.tensor(0.05)
+    params = [torch.nn.Parameter(torch.ones(3)) for _ in range(2)]
+    made, plain = torch.optim.NAdam(params[:1], lr=rate), torch.optim.NAdam(params[1:], lr=rate)
+    step = dynamo.compile(made.step, backend="aot_eager", fullgraph=True)
+    for k in range(4):
+        for p in params:
+            p.grad = torch.tensor([1.0, -2.0, 0.5]) * (k + 1)
+        step()
+        plain.step()
+        rate.mul_(0.5)
+    assert torch.allclose(*params) and len(api.statistics().graphs) == 1
+
+
+def test_a_gradient_that_the_captured_code_drops_is_not_used() -> None:
+    dynamo.reset()
+    p, q = (torch.nn.Parameter(torch.ones(3)) for _ in range(2))
+    optimizer = torch.optim.Adam([p, q], lr=0.1)
+
+    def drop_and_step() -> bool:
+        p.grad = None
+        optimizer.step()
+        return p.grad is None
+
+    for _ in range(2):
+        p.grad, q.grad = torch.ones(3), torch.ones(3)
+        before = p.detach().clone()
+        assert dynamo.compile(drop_and_step, backend="aot_eager", fullgraph=True)()
+        assert p.grad is None and torch.equal(p, before) and not optimizer.state.get(p)
+    assert float(q[0]) < 0.85
+
+
+@pytest.mark.parametrize("kind", ["LBFGS", "SparseAdam"])
+def test_optimizers_that_are_not_captured_run_eagerly(kind: str) -> None:
+    dynamo.reset()
+    found = []
+    for compiles in (False, True):
+        torch.manual_seed(0)
+        table = torch.nn.Embedding(5, 3, sparse=kind == "SparseAdam")
+        optimizer = getattr(torch.optim, kind)(table.parameters(), lr=0.1)
+        step = dynamo.compile(optimizer.step) if compiles else optimizer.step
+
+        def closure(table: Any = table, optimizer: Any = optimizer) -> Any:
+            optimizer.zero_grad()
+            loss = table(torch.tensor([1, 2])).square().mean()
+            loss.backward()
+            return loss
+
+        for _ in range(2):
+            step(closure)
+        found.append(table.weight.detach())
+    assert torch.equal(*found)
+    assert not api.statistics().fallbacks

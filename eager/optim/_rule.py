@@ -127,9 +127,16 @@ class Rule(Optimizer):
         if self._decayed(group):
             check_decay(group["weight_decay"])
             g = g + p * group["weight_decay"]
-        if p.is_complex():
-            p, g, state = _as_real(p), _as_real(g), {k: _as_real(v) for k, v in state.items()}
-        self._update(p, g, state, group, scalar(state["step"], bool(group.get("capturable"))))
+        step = scalar(state["step"], bool(group.get("capturable")))
+        if not p.is_complex():
+            self._update(p, g, state, group, step)
+            return
+        pairs = {k: _as_real(v) for k, v in state.items()}
+        real = _as_real(p)
+        self._update(real, _as_real(g), pairs, group, step)
+        if is_compiling():  # the pairs are copies there
+            for old, new in ((p, real), *((state[k], v) for k, v in pairs.items() if v is not state[k])):
+                OPS["copy_"](old, OPS["view_as_complex"](new))
 
 
 def begin(optimizer: Rule) -> None:
@@ -175,7 +182,12 @@ def store(t: Tensor, x: Any) -> None:
 
 
 def _as_real(value: Any) -> Any:
-    return OPS["view_as_real"](value) if isinstance(value, Tensor) and value.is_complex() else value
+    """Pairs of real numbers over the memory of a complex tensor; a copy in a captured step, because a graph cannot write through a
+    view of another dtype."""
+    if not (isinstance(value, Tensor) and value.is_complex()):
+        return value
+    pairs = OPS["view_as_real"](value)
+    return OPS["clone"](pairs, None) if is_compiling() else pairs
 
 
 def rate(group: dict[str, Any]) -> Any:

@@ -160,3 +160,22 @@ def test_optimizers_that_are_not_captured_run_eagerly(kind: str) -> None:
         found.append(table.weight.detach())
     assert torch.equal(*found)
     assert not api.statistics().fallbacks
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.bfloat16, torch.float64], ids=str)
+def test_compiled_steps_of_other_dtypes_and_layouts(dtype: Any) -> None:
+    dynamo.reset()
+    found = []
+    for compiles in (False, True):
+        torch.manual_seed(0)
+        params = [torch.nn.Parameter(torch.randn(*size, dtype=dtype)) for size in ((4, 3), (0, 2))]
+        params += [torch.nn.Parameter(torch.randn(4, 3, dtype=dtype).t()), torch.nn.Parameter(torch.randn(6, dtype=dtype)[::2])]
+        optimizer = torch.optim.Adam(params, lr=0.1, amsgrad=True, weight_decay=0.1)
+        step = dynamo.compile(optimizer.step, fullgraph=True) if compiles else optimizer.step
+        for _ in range(2):
+            for p in params:
+                p.grad = torch.randn_like(p)
+            step()
+        found.append([*params, *(optimizer.state[p]["exp_avg"] for p in params)])
+    for a, b in zip(*found, strict=True):
+        assert a.stride() == b.stride() and torch.allclose(a, b, rtol=1e-2 if dtype is torch.bfloat16 else 1e-5, atol=1e-6)

@@ -166,7 +166,7 @@ def root(x: Any) -> Any:
 
 def larger(x: Any, bound: float) -> Any:
     """The larger of two numbers."""
-    return OPS["clamp"](x, bound, None) if isinstance(x, Tensor) else max(x, bound)
+    return OPS["clamp"](x, bound, None) if isinstance(x, Tensor) else max(bound, x)
 
 
 def smaller(x: Any, y: Any) -> Any:

@@ -30,9 +30,12 @@ class SGD(Rule):
 
     def _begin(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         """The state ahead of a captured step. A buffer of zeros gives the first step its values if nothing damps the gradient."""
-        if group["momentum"] and not group["dampening"] and "momentum_buffer" not in self.state[p]:
-            self.state[p]["momentum_buffer"] = zeros_like(p)
-        return self.state[p]
+        if not group["momentum"] or group["dampening"]:
+            return {}
+        state = self.state[p]
+        if "momentum_buffer" not in state:
+            state["momentum_buffer"] = zeros_like(p)
+        return state
 
     def _advance(self, p: Tensor, group: dict[str, Any]) -> None:
         """One update of `p`. This rule keeps no step count, and state only for momentum."""

@@ -43,16 +43,17 @@ class Trainer:
             if decays:
                 self.scheduler.step()
 
-    def tensors(self) -> list[Any]:
-        states = (self.optimizer.state[p].items() for p in self.params if p in self.optimizer.state)
-        return [*self.params, *(v for items in states for _, v in sorted(items) if v is not None)]
+    def tensors(self) -> dict[tuple[int, str], Any]:
+        states = {(i, name): t for i, s in self.optimizer.state_dict()["state"].items() for name, t in s.items() if t is not None}
+        return {(i, ""): p for i, p in enumerate(self.params)} | states
 
 
 def agree(a: Trainer, b: Trainer) -> None:
     found, wanted = a.tensors(), b.tensors()
-    assert len(found) == len(wanted)
-    for x, y in zip(found, wanted, strict=True):
-        assert x.dtype is y.dtype and torch.allclose(x, y, rtol=2e-5, atol=1e-6), (x, y)
+    assert found.keys() == wanted.keys() and len(a.optimizer.state) == len(b.optimizer.state)
+    for name, x in found.items():
+        y = wanted[name]
+        assert x.dtype is y.dtype and torch.allclose(x, y, rtol=2e-5, atol=1e-6), (name, x, y)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from eager.base.dtypes import dtype
-from fxir.expr import rules as E
 from fxir.expr.printing import to_source
 from inductor.base.toolchain import Toolchain
 from inductor.cpp import conv, gemm
@@ -24,7 +23,8 @@ from inductor.cpp.values import STYLE, TYPE, size_source
 from inductor.cpp.windows import Convolution, convolution_of, weight_gradient_of
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, plain, product
-from inductor.loops.tree import Block, Contract, Kernel, Loop, Role, Statement, substitute, walk
+from inductor.loops.finished import PARAMETERS, finished_block
+from inductor.loops.tree import Block, Contract, Kernel, Loop, Statement, walk
 
 
 class Core(NamedTuple):
@@ -147,38 +147,8 @@ def _block_function(s: Contract, pointers: Pointers) -> Code:
     """`NAME_block(args, batch, r0, r1, c0, c1)`: the body for these rows and columns of one product. Empty without a body."""
     if not s.body:
         return Code("")
-    body, ranges = _columns(s, *(E.sym(name, 0) for name in ("c0", "c1")))
-    moved: dict[E.Expr, E.IntLike] = {}
-    row = _counted("row", s.axes.rows, moved)
-    _counted("batch", s.axes.batch, moved)
-    body = substitute(body, moved)
-    if isinstance(row, E.Sym):
-        body = (Loop(row, product(n for _, n in s.axes.rows), "serial", body),)
-        ranges[row.name] = (E.sym("r0", 0), E.sym("r1", 0))
+    made = finished_block(s)
     head = f"{NAME}_block(char** args, long batch, long r0, long r1, long c0, long c1)"
     block = Function(pointers)
-    text = block.function(f"static void {head}", body, ranges, ("batch", "r0", "r1", "c0", "c1"))
+    text = block.function(f"static void {head}", made.body, made.ranges, PARAMETERS)
     return Code(text, (), frozenset(block.operations))
-
-
-def _counted(name: str, axes: Role, moved: dict[E.Expr, E.IntLike]) -> E.Expr:
-    """One axis that counts through all values of `axes`, which `moved` then maps to it."""
-    sizes = [n for _, n in axes]
-    whole = ir.counter(name, product(sizes))
-    moved.update({axis: at for (axis, _), at in zip(axes, ir.split_position(whole, sizes), strict=True)})
-    return whole
-
-
-def _columns(s: Contract, first: E.Expr, last: E.Expr) -> tuple[Block, dict[str, tuple[E.Expr, E.Expr]]]:
-    """The loops over columns first..last-1, in runs of the innermost column axis, and the range of each loop."""
-    if not s.axes.columns:
-        return s.body, {}
-    *outer, (column, n) = s.axes.columns
-    if not outer:
-        return (Loop(column, n, "vector", s.body),), {column.name: (first, last)}
-    moved: dict[E.Expr, E.IntLike] = {}
-    run = _counted("run", tuple(outer), moved)
-    assert isinstance(run, E.Sym)
-    loop = Loop(run, product(m for _, m in outer), "serial", (Loop(column, n, "vector", substitute(s.body, moved)),))
-    inside = (E.maximum(first - run * n, 0), E.minimum(last - run * n, n))
-    return (loop,), {run.name: (E.floordiv(first, n), E.ceildiv(last, n)), column.name: inside}

@@ -1,4 +1,5 @@
 """Loops that follow a matrix product run on its blocks: values, when they may, and why not."""
+
 import pytest
 
 import eager as torch
@@ -30,6 +31,13 @@ CASES = {
     "residual": (lambda x, w: (torch.tanh(x @ w) + x,), (torch.randn(70, 64), torch.randn(64, 64)), True),
     "heads": (lambda x, w, b: ((x @ w + b).reshape(7, 10, 5, 32).transpose(1, 2).contiguous(),), (X, W, B), True),
     "transposed": (lambda x, w, b: ((x @ w + b).t().contiguous(),), (X, W, B), True),
+    "channels first": (lambda x, w, b: (F.gelu(x @ w + b).reshape(2, 35, 160).transpose(1, 2).contiguous(),), (X, W, B), True),
+    "channels first, few columns": (lambda x, w, b: ((x @ w[:, :11] + b[:11]).reshape(2, 35, 11).transpose(1, 2).contiguous(),),
+                                    (X, W, B), True),
+    "channels first, with a residual": (
+        lambda x, w, y: ((x @ w).reshape(2, 35, 160).transpose(1, 2).contiguous() + y,), (X, W, torch.randn(2, 160, 35)), True),
+    "channels first, float64": (
+        lambda x, w: ((x @ w).reshape(2, 35, 160).transpose(1, 2).contiguous() * 2,), (X.double(), W.double()), True),
     "batched": (lambda x, y: (torch.exp(x @ y * 0.1),), (torch.randn(6, 33, 20), torch.randn(6, 20, 48)), True),
     "batched into rows": (lambda x, y: ((x @ y).reshape(2, 3, 33, 48).transpose(1, 2).reshape(66, 144),),
                           (torch.randn(6, 33, 20), torch.randn(6, 20, 48)), True),

@@ -14,11 +14,10 @@ from fxir.expr import rules as E
 from fxir.expr.printing import to_source
 from inductor.base.toolchain import Toolchain
 from inductor.cpp import conv, gemm
-from inductor.cpp.conv import ConvCode
-from inductor.cpp.gemm_problem import GemmCode
+from inductor.cpp.gemm_problem import CoreCode
 from inductor.cpp.loops import Function, Pointers, cost_of
 from inductor.cpp.products import Problem, problem_of
-from inductor.cpp.units import FLOP_NS, NAME, Code, Place, joined, launch
+from inductor.cpp.units import CALLED, FLOP_NS, RUN, Code, Place, joined, launch
 from inductor.cpp.units import Kernel as Printed
 from inductor.cpp.values import STYLE, TYPE, size_source
 from inductor.cpp.windows import Convolution, convolution_of, weight_gradient_of
@@ -33,7 +32,7 @@ class Core(NamedTuple):
     """
 
     problem: Problem | Convolution
-    code: GemmCode | ConvCode | None
+    code: CoreCode | None
     packed: str = ""
     is_followed: bool = False
 
@@ -48,16 +47,15 @@ def choose_core(s: Contract, of: dtype, is_followed: bool, can_pack: bool, tools
         return _product_core(problem, is_followed, can_pack and not s.axes.batch and problem.starts[1] == 0, tools, has_blas)
     found = convolution_of(s, of)
     if found is not None:
-        return Core(found, conv.emit(found, is_followed, can_pack, tools), "", is_followed)
-    found = weight_gradient_of(s, of)
+        return Core(found, conv.emit(found, can_pack, tools), "", is_followed)
+    found = None if is_followed else weight_gradient_of(s, of)
     return None if found is None else Core(found, conv.emit_weight_gradient(found, tools))
 
 
 def _product_core(problem: Problem, is_followed: bool, can_pack: bool, tools: Toolchain, has_blas: bool) -> Core:
     has_blas = has_blas and problem.suits_blas()
-    after = f"{NAME}_block" if is_followed else None
     for packed in (True, False) if can_pack else (False,):
-        code = gemm.emit(problem.nominal(), NAME, after, tools, packed=packed, has_blas=has_blas, run_time=problem.run_time())
+        code = gemm.emit(problem.nominal(), is_followed, tools, packed=packed, has_blas=has_blas, run_time=problem.run_time())
         if code is not None:
             return Core(problem, code, "", is_followed)
     return Core(problem, None)
@@ -107,7 +105,8 @@ class _Steps:
         count, each = cost_of(s)
         self.add_cost(*each.of(product((count, times))))
         is_parallel = isinstance(s, Loop) and s.kind == "parallel"
-        return launch(name, "args", count, each, self.parallel_ns) if is_parallel else f"{name}(args, 0, 1);"
+        function = f"{CALLED}::{name}"
+        return launch(function, "args", count, each, self.parallel_ns) if is_parallel else f"{function}(args, 0, 1);"
 
     def contraction(self, s: Contract, times: Size) -> str:
         core = self.cores[s.name]
@@ -123,12 +122,15 @@ class _Steps:
         if core.code is None:
             assert isinstance(problem, Problem)
             return f"{{ GemmCall g = {{{problem.blas_fields()}, {', '.join(args)}}}; rt->gemm(rt, &g, rt->threads); }}"
-        self.codes += [x.named(name) for x in (_block_function(s, self.pointers), Code(core.code.text, (core.code.head,)))]
-        return f"{name}({', '.join(args)}, 0, args, rt);"
+        block = f"{name}_block" if s.body else ""
+        if block:
+            self.codes.append(_block_function(block, s, self.pointers))
+        self.codes.append(core.code.function(name, block))
+        return f"{CALLED}::{name}({', '.join(args)}, args, rt);"
 
     def function_name(self) -> str:
-        """A name for another function. The first has the name of the kernel, so that a kernel of one function has no number."""
-        return NAME if not self.codes else f"{NAME}_{len(self.codes)}"
+        """A name for another function. The first has no number."""
+        return RUN if not self.codes else f"{RUN}_{len(self.codes)}"
 
     def start(self, x: Size) -> str:
         """A position over the axes of the loops around a statement."""
@@ -143,10 +145,8 @@ def _holds_contraction(s: Loop) -> bool:
     return any(isinstance(x, Contract) for x in walk(s.body))
 
 
-def _block_function(s: Contract, pointers: Pointers) -> Code:
-    """`NAME_block(args, batch, r0, r1, c0, c1)`: the body for these rows and columns of one product. Empty without a body."""
-    if not s.body:
-        return Code("")
+def _block_function(name: str, s: Contract, pointers: Pointers) -> Code:
+    """`name(args, batch, r0, r1, c0, c1)`: the body for these rows and columns of one product."""
     body, ranges = _columns(s, *(E.sym(name, 0) for name in ("c0", "c1")))
     moved: dict[E.Expr, E.IntLike] = {}
     row = _counted("row", s.axes.rows, moved)
@@ -155,9 +155,9 @@ def _block_function(s: Contract, pointers: Pointers) -> Code:
     if isinstance(row, E.Sym):
         body = (Loop(row, product(n for _, n in s.axes.rows), "serial", body),)
         ranges[row.name] = (E.sym("r0", 0), E.sym("r1", 0))
-    head = f"{NAME}_block(char** args, long batch, long r0, long r1, long c0, long c1)"
+    head = f"static void {name}(char** args, long batch, long r0, long r1, long c0, long c1)"
     block = Function(pointers)
-    text = block.function(f"static void {head}", body, ranges, ("batch", "r0", "r1", "c0", "c1"))
+    text = block.function(head, body, ranges, ("batch", "r0", "r1", "c0", "c1"))
     return Code(text, (), frozenset(block.operations))
 
 

@@ -13,11 +13,10 @@ from eager.base.dtypes import dtype
 from fxir.expr.printing import to_source
 from inductor.base.toolchain import Toolchain
 from inductor.cpp import conv, gemm
-from inductor.cpp.conv import ConvCode
-from inductor.cpp.gemm_problem import GemmCode
+from inductor.cpp.gemm_problem import CoreCode
 from inductor.cpp.loops import Function, Pointers, cost_of
 from inductor.cpp.products import Problem, problem_of
-from inductor.cpp.units import FLOP_NS, NAME, Code, Place, joined, launch
+from inductor.cpp.units import CALLED, FLOP_NS, RUN, Code, Place, joined, launch
 from inductor.cpp.units import Kernel as Printed
 from inductor.cpp.values import STYLE, TYPE, size_source
 from inductor.cpp.windows import Convolution, convolution_of, weight_gradient_of
@@ -35,7 +34,7 @@ class Core(NamedTuple):
     """
 
     problem: Problem | Convolution
-    code: GemmCode | ConvCode | None
+    code: CoreCode | None
     packed: str = ""
     is_followed: bool = False
     is_near: bool = False
@@ -51,16 +50,15 @@ def choose_core(s: Contract, of: dtype, is_followed: bool, can_pack: bool, tools
         return _product_core(problem, is_followed, can_pack and not s.axes.batch and problem.starts[1] == 0, tools, has_blas)
     found = convolution_of(s, of)
     if found is not None:
-        return Core(found, conv.emit(found, is_followed, can_pack, tools), "", is_followed)
-    found = weight_gradient_of(s, of)
+        return Core(found, conv.emit(found, can_pack, tools), "", is_followed)
+    found = None if is_followed else weight_gradient_of(s, of)
     return None if found is None else Core(found, conv.emit_weight_gradient(found, tools))
 
 
 def _product_core(problem: Problem, is_followed: bool, can_pack: bool, tools: Toolchain, has_blas: bool) -> Core:
     has_blas = has_blas and problem.suits_blas()
-    after = f"{NAME}_block" if is_followed else None
     for packed in (True, False) if can_pack else (False,):
-        code = gemm.emit(problem.nominal(), NAME, after, tools, packed=packed, has_blas=has_blas, run_time=problem.run_time())
+        code = gemm.emit(problem.nominal(), is_followed, tools, packed=packed, has_blas=has_blas, run_time=problem.run_time())
         if code is not None:
             return Core(problem, code, "", is_followed)
     return Core(problem, None)
@@ -117,7 +115,8 @@ class _Steps:
         count, each = cost_of(s)
         self.add_cost(*each.of(product((count, times))))
         is_parallel = isinstance(s, Loop) and s.kind == "parallel"
-        return launch(name, "args", count, each, self.parallel_ns) if is_parallel else f"{name}(args, 0, 1);"
+        function = f"{CALLED}::{name}"
+        return launch(function, "args", count, each, self.parallel_ns) if is_parallel else f"{function}(args, 0, 1);"
 
     def contraction(self, s: Contract, times: Size) -> str:
         core = self.cores[s.name]
@@ -134,12 +133,15 @@ class _Steps:
         if core.code is None:
             assert isinstance(problem, Problem)
             return f"{{ GemmCall g = {{{problem.blas_fields()}, {', '.join(args)}}}; rt->gemm(rt, &g, rt->threads); }}"
-        self.codes += [x.named(name) for x in (_block_function(s, self.pointers, core.is_near), Code(core.code.text, (core.code.head,)))]
-        return f"{name}({', '.join(args)}, 0, args, rt);"
+        block = f"{name}_block" if s.body else ""
+        if block:
+            self.codes.append(_block_function(block, s, self.pointers, core.is_near))
+        self.codes.append(core.code.function(name, block))
+        return f"{CALLED}::{name}({', '.join(args)}, args, rt);"
 
     def function_name(self) -> str:
-        """A name for another function. The first has the name of the kernel, so that a kernel of one function has no number."""
-        return NAME if not self.codes else f"{NAME}_{len(self.codes)}"
+        """A name for another function. The first has no number."""
+        return RUN if not self.codes else f"{RUN}_{len(self.codes)}"
 
     def start(self, x: Size) -> str:
         """A position over the axes of the loops around a statement."""
@@ -154,15 +156,13 @@ def _holds_contraction(s: Loop) -> bool:
     return any(isinstance(x, Contract) for x in walk(s.body))
 
 
-def _block_function(s: Contract, pointers: Pointers, is_near: bool) -> Code:
-    """`NAME_block(args, result, batch, r0, r1, c0, c1)`: the body for these rows and columns of one product. Empty without a body.
+def _block_function(name: str, s: Contract, pointers: Pointers, is_near: bool) -> Code:
+    """`name(args, result, batch, r0, r1, c0, c1)`: the body for these rows and columns of one product.
 
     is_near: whether `result` is the memory of the contraction's elements.
     """
-    if not s.body:
-        return Code("")
     made = finished_block(s)
-    head = f"{NAME}_block(char** args, void*{' result' * is_near}, long batch, long r0, long r1, long c0, long c1)"
+    head = f"static void {name}(char** args, void*{' result' * is_near}, long batch, long r0, long r1, long c0, long c1)"
     block = Function(pointers, {s.place.name: "result"} if is_near else {})
-    text = block.function(f"static void {head}", made.body, made.ranges, PARAMETERS)
+    text = block.function(head, made.body, made.ranges, PARAMETERS)
     return Code(text, (), frozenset(block.operations))

@@ -6,103 +6,65 @@ Owns the choice of a tile and `emit`. It does not depend on the loop IR.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
-from eager.base.records import dataclass
-from inductor.artifact.format import SourceUnit
 from inductor.base.toolchain import Toolchain
-from inductor.cpp.conv_core import CONV_TASK, conv_core, conv_symbol
-from inductor.cpp.conv_weight_core import CONV_WEIGHT_TASK, conv_weight_core, conv_weight_symbol
+from inductor.cpp.conv_core import CONV_TASK, conv_core
+from inductor.cpp.conv_weight_core import CONV_WEIGHT_TASK, conv_weight_core
 from inductor.cpp.gemm_core import Tile
-from inductor.cpp.units import NAME, declared
+from inductor.cpp.gemm_problem import REAL, CoreCode, initialiser, pack_code
+from inductor.cpp.units import declared
 from inductor.cpp.values import size_source
 from inductor.cpp.windows import Convolution
 
-__all__ = ["ConvCode", "emit", "emit_weight_gradient"]
+__all__ = ["emit", "emit_weight_gradient"]
 
 _TILES: Final[Mapping[int, tuple[tuple[int, int], ...]]] = {
     512: ((7, 4), (14, 2), (14, 1)),
     256: ((6, 2), (4, 3), (6, 1)),
     128: ((6, 2), (4, 3), (6, 1)),
 }
-_REAL: Final = {"float32": "float", "float64": "double"}
 _BYTES: Final = {"float32": 4, "float64": 8}
 _LATENCY: Final = 8  # a tile of fewer accumulators waits for the results of its additions
 _SETS: Final = 2048  # bytes: rows of a tile this far apart, or a multiple of it, evict each other from the first-level cache
 _FEW_ROWS: Final = 8  # ways of that cache
 
 
-@dataclass(frozen=True, slots=True)
-class ConvCode:
-    """text: defines `head`, which is `void NAME(const T* x, const T* w, T* y, long, char** args, const Runtime* rt)`. pack_text: if the
-    weight is packed, defines `NAME_pack(const void* w, void* packed)`. unit: the core. packed_bytes: of the weight in panels. note:
-    for the log.
-    """
-
-    head: str
-    text: str
-    unit: SourceUnit
-    pack_text: str
-    packed_bytes: int
-    note: str
-
-
-def emit(v: Convolution, is_followed: bool, packed: bool, tools: Toolchain) -> ConvCode:
-    """The code of a convolution. is_followed: `NAME_block` runs on each finished block. packed: `w` is the weight in panels."""
+def emit(v: Convolution, packed: bool, tools: Toolchain) -> CoreCode:
+    """The code of a convolution of images a with a weight b. packed: b is the weight in panels."""
     tile = _tile(v, tools)
-    symbol, real = conv_symbol(tile), _REAL[v.dtype]
-    sizes, symbols = _sizes(v)
-    head = _head(real)
-    weight = "0, y, w" if packed else "w, y, 0"  # w, y, packed
-    after = f", .epilogue = {NAME}_block, .args = args" if is_followed else ""
-    text = f"""{CONV_TASK}
-extern "C" void {symbol}(const ConvTask *, const Runtime *);
-FJ_LOCAL {head} {{
-{symbols}  ConvTask task = {{x, {weight}, {sizes}{after}}};
-  {symbol}(&task, rt);
-}}
-"""
-    pack_text = ""
-    if packed:
-        fixed = ", ".join(f".{name} = {n}" for name, n in v.fields.items() if name != "images")
-        pack_text = f"""{CONV_TASK}
-extern "C" void {symbol}_pack(const ConvTask *, void *);
-extern "C" __attribute__((visibility("default"))) void {NAME}_pack(const void *w, void *packed) {{
-  ConvTask task = {{0, (const {real} *)w + {v.starts[1]}, 0, 0, {fixed}}};
-  {symbol}_pack(&task, packed);
-}}
-"""
+    unit = conv_core(tile)
+    sizes, lines = _sizes(v)
+    fields = {"x": "a", **({} if packed else {"w": "b"}), "y": "c", **({"packed": "b"} if packed else {}), **sizes}
+    outside = (CONV_TASK, f'extern "C" void {unit.name}(const ConvTask *, const Runtime *);')
+    made = CoreCode(unit, v.dtype, "ConvTask", outside, fields, _note(v, tile, ", packed" if packed else ""), lines)
+    if not packed:
+        return made
+    weight = f"(const {REAL[v.dtype]} *)source + {v.starts[1]}"
+    fixed = initialiser({"w": weight, **{name: n for name, n in v.fields.items() if name != "images"}})
+    declared = f'extern "C" void {unit.name}_pack(const ConvTask *, void *);'
+    pack = pack_code(f"const ConvTask task = {fixed}; {unit.name}_pack(&task, target);", (CONV_TASK, declared))
     panels = -(-v["columns"] // tile.columns)
     nbytes = v["groups"] * panels * tile.columns * v["kh"] * v["kw"] * v["channels"] * _BYTES[v.dtype]
-    return ConvCode(head, text, conv_core(tile), pack_text, nbytes, _note(v, tile, ", packed" if packed else ""))
+    return replace(made, pack=pack, packed_bytes=nbytes)
 
 
-def emit_weight_gradient(v: Convolution, tools: Toolchain) -> ConvCode:
-    """The code of the gradient of a weight: `w` is the cotangent, `y` the gradient."""
+def emit_weight_gradient(v: Convolution, tools: Toolchain) -> CoreCode:
+    """The code of the gradient c of a weight, from images a and the cotangent b."""
     tile = _weight_tile(v, tools)
-    symbol, real = conv_weight_symbol(tile), _REAL[v.dtype]
-    sizes, symbols = _sizes(v)
-    head = _head(real)
-    text = f"""{CONV_WEIGHT_TASK}
-extern "C" void {symbol}(const ConvWeightTask *, const Runtime *);
-FJ_LOCAL {head} {{
-{symbols}  ConvWeightTask task = {{x, w, y, {sizes}}};
-  {symbol}(&task, rt);
-}}
-"""
-    return ConvCode(head, text, conv_weight_core(tile), "", 0, _note(v, tile, ", gradient of the weight"))
+    unit = conv_weight_core(tile)
+    sizes, lines = _sizes(v)
+    outside = (CONV_WEIGHT_TASK, f'extern "C" void {unit.name}(const ConvWeightTask *, const Runtime *);')
+    return CoreCode(unit, v.dtype, "ConvWeightTask", outside, {"x": "a", "g": "b", "w": "c", **sizes},
+                    _note(v, tile, ", gradient of the weight"), lines)  # fmt: skip
 
 
-def _head(real: str) -> str:
-    return f"void {NAME}(const {real} *x, const {real} *w, {real} *y, long, char **args, const Runtime *rt)"
-
-
-def _sizes(v: Convolution) -> tuple[str, str]:
+def _sizes(v: Convolution) -> tuple[dict[str, str], tuple[str, ...]]:
     """The fields of a task with the sizes of a convolution, and the lines before it that declare the symbols among them."""
-    sources = {name: size_source(n) for name, n in v.fields.items()}
     symbols = declared(v.fields.values())
     lines = ("char **bufs = (char **)args[0];", *symbols) if symbols else ()
-    return ", ".join(f".{name} = {source}" for name, source in sources.items()), "".join(f"  {line}\n" for line in lines)
+    return {name: size_source(n) for name, n in v.fields.items()}, lines
 
 
 def _note(v: Convolution, tile: Tile, more: str) -> str:

@@ -15,21 +15,19 @@ from __future__ import annotations
 from typing import Final
 
 from inductor.artifact.format import RUNTIME_ABI, SourceUnit
-from inductor.cpp.gemm_core import Tile, bytes_of, cache_lines, head
+from inductor.cpp.gemm_core import Tile, bytes_of, cache_lines, head, switch
 
-__all__ = ["CONV_TASK", "conv_core", "conv_symbol"]
+__all__ = ["CONV_TASK", "conv_core"]
 
 # The arguments of a core; the same text is in every caller's unit.
 CONV_TASK: Final = r"""
-#ifndef FJ_CONV_TASK
-#define FJ_CONV_TASK
 /* y[n, p, q, g * columns + j] = sum over r < kh, s < kw, c < channels of
    x[n, p * sh - ph + r * dh, q * sw - pw + s * dw, g * channels + c] * w[g, j, c, r, s]; x is 0 outside of ih x iw. Padding is
    ph and pw at the low end; at the high end it is as much as the sizes require. */
 typedef struct {
   const void *x, *w; /* w: null when packed is given */
   void *y; /* null: blocks are in memory of the thread, and only the epilogue reads them */
-  const void *packed; /* SYMBOL_pack of w, or null */
+  const void *packed; /* w in panels, or null */
   long images, groups, channels, columns; /* channels, columns: of one group */
   long ih, iw, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw;
   long x_n, x_h, x_w, x_c, x_g; /* strides in elements; x_g: from group to group */
@@ -39,13 +37,7 @@ typedef struct {
   void (*epilogue)(char **args, void *y, long group, long i0, long i1, long j0, long j1);
   char **args;
 } ConvTask;
-#endif
 """
-
-
-def conv_symbol(tile: Tile) -> str:
-    """Name of the core's function; the packing function is this name + "_pack"."""
-    return tile.symbol.replace("fj_gemm", "fj_conv")
 
 
 def conv_core(tile: Tile) -> SourceUnit:
@@ -54,15 +46,23 @@ def conv_core(tile: Tile) -> SourceUnit:
     void SYMBOL(const ConvTask *, const Runtime *)
     void SYMBOL_pack(const ConvTask *, void *panels)
 
-    A tap that is read backwards has a negative stride in w. The packed form has groups * panels(columns) * kh * kw * channels * NR
-    elements.
+    SYMBOL is the name of the unit. A tap that is read backwards has a negative stride in w. The packed form has
+    groups * panels(columns) * kh * kw * channels * NR elements.
     """
     kernels = "".join(_kernel(tile, rows) for rows in range(1, tile.rows + 1))
-    cases = "\n".join(f"    case {r}: tile{r}(t, a, r, b, c, ldc, add); break;" for r in range(1, tile.rows + 1))
-    body = _BODY.replace("@SYMBOL@", conv_symbol(tile)).replace("@CASES@", cases)
-    return SourceUnit(conv_symbol(tile), RUNTIME_ABI + CONV_TASK + head(tile) + _TAPS + kernels + body, reusable=True)
+    select = switch(tile, _KERNEL_PARAMETERS, "t, a, r, b, c, ldc, add")
+    symbol = tile.symbol("conv")
+    entries = f"""
+extern "C" void {symbol}(const ConvTask *v, const Runtime *rt) {{ convolve(v, rt); }}
+extern "C" void {symbol}_pack(const ConvTask *v, void *panels) {{
+  pack_panels(v, (T *)panels, 0, v->groups * panels_of(v->columns));
+}}
+"""
+    text = RUNTIME_ABI + CONV_TASK + head(tile) + _TAPS + kernels + select + _BODY + entries
+    return SourceUnit(symbol, text, reusable=True)
 
 
+_KERNEL_PARAMETERS = "const Taps *t, const T *a, long r, const T *b, T *c, long ldc, int add"
 _TAPS = """
 /* The depth of a tile: `lines` of `taps` of k channels; jumps in bytes from the end of a tap or line to the next. */
 typedef struct { long lines, taps, k, tap_jump, line_jump; } Taps;
@@ -77,7 +77,7 @@ def _kernel(tile: Tile, rows: int) -> str:
     vectors = range(tile.vectors)
     acc = [[f"c{i}_{j}" for j in vectors] for i in range(rows)]
     pointers = [f"p{i}" for i in range(0, rows, 3)]
-    lines = [f"static void tile{rows}(const Taps *t, const T *a, long r, const T *b, T *c, long ldc, int add) {{"]
+    lines = [f"static void tile{rows}({_KERNEL_PARAMETERS}) {{"]
     lines += [f"  const char *p{i} = (const char *)a + {i} * r;" for i in range(0, rows, 3)]
     lines += [f"  V {', '.join(f'{x} = {{}}' for x in row)};" for row in acc]
     lines += ["  for (long h = t->lines; h; h--) {", "  for (long w = t->taps; w; w--) {"]
@@ -103,12 +103,6 @@ def _kernel(tile: Tile, rows: int) -> str:
 _BODY = r"""
 enum { DEPTH_BYTES = 384 << 10, /* most bytes of a panel that one pass over the lines of a task reads */
        TASK_BYTES = 192 << 10 }; /* of the image and the result of a task, which stay in the second-level cache */
-
-static void tile(long rows, const Taps *t, const T *a, long r, const T *b, T *c, long ldc, int add) {
-  switch (rows) {
-@CASES@
-  }
-}
 
 /* A tile at the right edge: computed whole, copied in part (panels are padded with zeros). */
 static void edge_tile(long rows, long columns, const Taps *t, const T *a, long r, const T *b, T *c, long ldc, int add) {
@@ -144,10 +138,6 @@ static void pack_panels(const ConvTask *v, T *panels, long begin, long end) {
           pack_channels(v, from + r * v->w_h + s * v->w_w, width, c, c + TOGETHER < v->channels ? c + TOGETHER : v->channels,
                         to + (r * v->kw + s) * v->channels * NR);
   }
-}
-
-extern "C" void @SYMBOL@_pack(const ConvTask *v, void *panels) {
-  pack_panels(v, (T *)panels, 0, v->groups * panels_of(v->columns));
 }
 
 typedef struct { const ConvTask *v; T *panels; } PackJob;
@@ -307,7 +297,7 @@ static void plainly(const ConvTask *v) {
     }
 }
 
-extern "C" void @SYMBOL@(const ConvTask *v, const Runtime *rt) {
+static void convolve(const ConvTask *v, const Runtime *rt) {
   if (v->images <= 0 || v->oh <= 0 || v->ow <= 0 || v->columns <= 0) return;
   long panels = panels_of(v->columns);
   double work = 2.0 * v->images * v->oh * v->ow * v->groups * v->columns * v->kh * v->kw * v->channels;

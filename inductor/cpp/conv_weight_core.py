@@ -14,14 +14,12 @@ from __future__ import annotations
 from typing import Final
 
 from inductor.artifact.format import RUNTIME_ABI, SourceUnit
-from inductor.cpp.gemm_core import Tile, head, transposition
+from inductor.cpp.gemm_core import Tile, head, switch, transposition
 
-__all__ = ["CONV_WEIGHT_TASK", "conv_weight_core", "conv_weight_symbol"]
+__all__ = ["CONV_WEIGHT_TASK", "conv_weight_core"]
 
 # The arguments of a core; the same text is in every caller's unit.
 CONV_WEIGHT_TASK: Final = r"""
-#ifndef FJ_CONV_WEIGHT_TASK
-#define FJ_CONV_WEIGHT_TASK
 typedef struct {
   const void *x, *g;
   void *w;
@@ -30,27 +28,25 @@ typedef struct {
   long x_n, x_h, x_w, x_c, x_g, g_n, g_h, g_w, g_g; /* strides in elements; channels of g are contiguous; _g: from group to group */
   long w_column, w_c, w_h, w_w, w_g;
 } ConvWeightTask;
-#endif
 """
-
-
-def conv_weight_symbol(tile: Tile) -> str:
-    """Name of the core's function."""
-    return tile.symbol.replace("fj_gemm", "fj_conv_weight")
 
 
 def conv_weight_core(tile: Tile) -> SourceUnit:
     """The translation unit of a tile. It defines
 
     void SYMBOL(const ConvWeightTask *, const Runtime *)
+
+    SYMBOL is the name of the unit.
     """
     kernels = "".join(_kernel(tile, rows) for rows in range(1, tile.rows + 1))
-    cases = "\n".join(f"    case {r}: tile{r}(s, a, r, b, c, add); break;" for r in range(1, tile.rows + 1))
-    body = _BODY.replace("@SYMBOL@", conv_weight_symbol(tile)).replace("@CASES@", cases)
-    text = RUNTIME_ABI + CONV_WEIGHT_TASK + head(tile) + transposition(tile) + _STEPS + kernels + body
-    return SourceUnit(conv_weight_symbol(tile), text, reusable=True)
+    select = switch(tile, _KERNEL_PARAMETERS, "s, a, r, b, c, add")
+    symbol = tile.symbol("conv_weight")
+    entry = f'\nextern "C" void {symbol}(const ConvWeightTask *v, const Runtime *rt) {{ gradient(v, rt); }}\n'
+    text = RUNTIME_ABI + CONV_WEIGHT_TASK + head(tile) + transposition(tile) + _STEPS + kernels + select + _BODY + entry
+    return SourceUnit(symbol, text, reusable=True)
 
 
+_KERNEL_PARAMETERS = "const Steps *s, const T *a, long r, const T *b, T *c, int add"
 _STEPS = """
 /* The depth of a tile: `lines` of k positions. Steps of a in bytes and of b in elements: from position to position, and from
    the end of a line to the next. */
@@ -63,7 +59,7 @@ def _kernel(tile: Tile, rows: int) -> str:
     vectors = range(tile.vectors)
     acc = [[f"c{i}_{j}" for j in vectors] for i in range(rows)]
     pointers = [f"p{i}" for i in range(0, rows, 3)]
-    lines = [f"static void tile{rows}(const Steps *s, const T *a, long r, const T *b, T *c, int add) {{"]
+    lines = [f"static void tile{rows}({_KERNEL_PARAMETERS}) {{"]
     lines += [f"  const char *p{i} = (const char *)a + {i} * r;" for i in range(0, rows, 3)]
     lines += ["  const long q = s->a_step, step = s->b_step;"]
     lines += [f"  V {', '.join(f'{x} = {{}}' for x in row)};" for row in acc]
@@ -91,12 +87,6 @@ _BODY = r"""
 enum { BLOCK_BYTES = 256 << 10, /* of x and g in a block of positions */
        STORED = 4,
        FEWEST = 96 };           /* positions of a block, unless there are fewer: a block loads and stores each accumulator */
-
-static void tile(long rows, const Steps *s, const T *a, long r, const T *b, T *c, int add) {
-  switch (rows) {
-@CASES@
-  }
-}
 
 typedef struct { long low, high; } Range;
 /* Output positions at which tap t of k reads inside of `in`. */
@@ -237,7 +227,7 @@ static void plainly(const ConvWeightTask *v) {
   }
 }
 
-extern "C" void @SYMBOL@(const ConvWeightTask *v, const Runtime *rt) {
+static void gradient(const ConvWeightTask *v, const Runtime *rt) {
   if (v->columns <= 0 || v->channels <= 0 || v->groups <= 0) return;
   double work = 2.0 * v->images * v->oh * v->ow * v->groups * v->columns * v->kh * v->kw * v->channels;
   int parallel = rt->threads > 1 && work > 2e6;

@@ -14,7 +14,7 @@ from dataclasses import replace
 from eager.base.records import dataclass
 from inductor.base.toolchain import Toolchain
 from inductor.cpp.gemm_core import TASK, Tile, core
-from inductor.cpp.gemm_problem import GemmCode, GemmProblem, RunTimeSizes
+from inductor.cpp.gemm_problem import CoreCode, GemmProblem, RunTimeSizes, pack_code
 
 __all__ = ["GemmChoice", "Request", "candidates", "choose", "collect", "decided", "emit"]
 
@@ -225,73 +225,52 @@ def packed_bytes(tile: Tile, problem: GemmProblem) -> int:
 
 def emit(
     problem: GemmProblem,
-    name: str,
-    epilogue: str | None,
+    is_followed: bool,
     tools: Toolchain,
     *,
     packed: bool = False,
     has_blas: bool = True,
     run_time: RunTimeSizes | None = None,
-) -> GemmCode | None:
+) -> CoreCode | None:
     """Code for `problem`, or None if `rt->gemm` is the better choice.
 
-    name: of the function to define. epilogue: name of a function declared before it, or None. packed: NAME's `b` will be the
-    packed form (only for a batch of one, or a b shared by the batch). has_blas: False if the runtime has found no BLAS; the
-    result is then never None. run_time: sources that replace the problem's numbers, which then serve only the choice.
+    is_followed: whether an epilogue runs on each finished block. packed: b will be the packed form (only for a batch of one, or a b
+    shared by the batch). has_blas: False if the runtime has found no BLAS; the result is then never None. run_time: sources that
+    replace the problem's numbers, which then serve only the choice.
     Raises: ValueError for a dtype without a core, and for packed with a b per product.
     """
     if problem.dtype not in _BYTES:
         raise ValueError(f"gemm: dtype {problem.dtype}; allowed: {', '.join(_BYTES)}")
     if packed and problem.batch > 1 and problem.batch_strides[1] != 0:
         raise ValueError("gemm: packed=True with a separate b for each product; allowed: one b for all products")
-    choice = choose(Request(problem, packed, epilogue is not None), tools, has_blas)
+    choice = choose(Request(problem, packed, is_followed), tools, has_blas)
     if choice.kernel == "blas":
         return None
-    return render(problem, name, epilogue, tools, choice, packed, run_time)
+    return render(problem, tools, choice, packed, run_time)
 
 
 def render(
-    problem: GemmProblem,
-    name: str,
-    epilogue: str | None,
-    tools: Toolchain,
-    choice: GemmChoice,
-    packed: bool,
-    run_time: RunTimeSizes | None = None,
-) -> GemmCode:
+    problem: GemmProblem, tools: Toolchain, choice: GemmChoice, packed: bool, run_time: RunTimeSizes | None = None
+) -> CoreCode:
     """The code of a template choice."""
     tile = tile_of(choice, problem, tools)
-    real = {"float32": "float", "float64": "double"}[problem.dtype]
+    unit = core(tile)
     (a_row, a_col), (b_row, b_col) = problem.a_strides, problem.b_strides
     a_step, b_step, c_step = problem.batch_strides
-    sizes: dict[str, object] = {
+    fields: dict[str, object] = {
+        "a": "a", **({} if packed else {"b": "b"}), "c": "c", **({"packed": "b"} if packed else {}),
         "batch": problem.batch, "m": problem.m, "n": problem.n, "k": problem.k,
         "a_row": a_row, "a_col": a_col, "b_row": b_row, "b_col": b_col, "ldc": problem.ldc,
-        "a_step": a_step, "b_step": b_step, "c_step": c_step,
+        "a_step": a_step, "b_step": b_step, "c_step": c_step, **(run_time.fields if run_time is not None else {}),
+        "mc": choice.mc, "nc": choice.nc, "kc": choice.kc,
+        "a_direct": int(choice.a_direct), "direct": int(choice.direct and not packed),
     }  # fmt: skip
-    before = ""
-    if run_time is not None:
-        sizes.update(run_time.fields)
-        before = "".join(f"  {line}\n" for line in ("char **bufs = (char **)args[0];", *run_time.lines))
-    fields = [
-        "a", "0" if packed else "b", "c", "b" if packed else "0", *sizes.values(), "batch_index",
-        choice.mc, choice.nc, choice.kc, int(choice.a_direct), int(choice.direct and not packed),
-        epilogue or "0", "args",
-    ]  # fmt: skip
-    head = f"void {name}(const {real} *a, const {real} *b, {real} *c, long batch_index, char **args, const Runtime *rt)"
-    text = f"""{TASK}
-extern "C" void {tile.symbol}(const GemmTask *, const Runtime *);
-FJ_LOCAL {head} {{
-{before}  GemmTask task = {{{", ".join(map(str, fields))}}};
-  {tile.symbol}(&task, rt);
-}}
-"""
-    pack_text = ""
-    if packed:
-        pack_text = f"""extern "C" void {tile.symbol}_pack(const void *, long, long, long, long, void *);
-extern "C" __attribute__((visibility("default"))) void {name}_pack(const void *source, void *target) {{
-  {tile.symbol}_pack(source, {problem.k}, {problem.n}, {b_row}, {b_col}, target);
-}}
-"""
+    lines = () if run_time is None else ("char **bufs = (char **)args[0];", *run_time.lines)
+    outside = (TASK, f'extern "C" void {unit.name}(const GemmTask *, const Runtime *);')
     note = f"{problem.batch}x[{problem.m},{problem.n},{problem.k}] {choice}{', packed' if packed else ''}"
-    return GemmCode(head, text, core(tile), pack_text, packed_bytes(tile, problem) if packed else 0, note)
+    made = CoreCode(unit, problem.dtype, "GemmTask", outside, fields, note, lines)
+    if not packed:
+        return made
+    declared = f'extern "C" void {unit.name}_pack(const void *, long, long, long, long, void *);'
+    pack = pack_code(f"{unit.name}_pack(source, {problem.k}, {problem.n}, {b_row}, {b_col}, target);", (declared,))
+    return replace(made, pack=pack, packed_bytes=packed_bytes(tile, problem))

@@ -14,15 +14,14 @@ from __future__ import annotations
 from eager.base.records import dataclass
 from inductor.artifact.format import RUNTIME_ABI, SourceUnit
 
-__all__ = ["TASK", "Tile", "block_core", "block_symbol", "bytes_of", "cache_lines", "core", "head", "transposition"]
+__all__ = ["TASK", "Tile", "block_core", "block_symbol", "bytes_of", "cache_lines", "core", "head", "switch",
+           "transposition"]  # fmt: skip
 
 _BYTES = {"float32": 4, "float64": 8}
 _TYPES = {"float32": "float", "float64": "double"}
 
 # The arguments of a core; the same text is in every caller's unit.
 TASK = r"""
-#ifndef FJ_GEMM_TASK
-#define FJ_GEMM_TASK
 typedef struct {
   const void *a, *b; /* b: null when packed is given */
   void *c; /* null: blocks are in memory of the thread, and only the epilogue reads them */
@@ -30,15 +29,13 @@ typedef struct {
   long batch, m, n, k;
   long a_row, a_col, b_row, b_col, ldc; /* strides in elements */
   long a_step, b_step, c_step;          /* from one product of the batch to the next */
-  long first;                           /* number of the first product, for the epilogue */
   long mc, nc, kc;                      /* block sizes: rows, columns, depth */
   long a_direct;                        /* read a in place, without packing */
   long direct;                          /* read rows of b in place, without packing (b_col is 1) */
   /* or null. Element (i, j) of the block is at c[batch * c_step + i * ldc + j]. */
-  void (*epilogue)(char **bufs, void *c, long batch, long i0, long i1, long j0, long j1);
-  char **bufs;
+  void (*epilogue)(char **args, void *c, long batch, long i0, long i1, long j0, long j1);
+  char **args;
 } GemmTask;
-#endif
 """
 
 
@@ -61,10 +58,9 @@ class Tile:
         """Width of a panel of B."""
         return self.vectors * self.lanes
 
-    @property
-    def symbol(self) -> str:
-        """Of the product; the packing function is symbol + "_pack"."""
-        return f"fj_gemm_{self.dtype}_{self.rows}x{self.columns}_{self.simd_bits}{'f' if self.fma else ''}"
+    def symbol(self, of: str) -> str:
+        """The name of a core's function. of: what the core computes."""
+        return f"fj_{of}_{self.dtype}_{self.rows}x{self.columns}_{self.simd_bits}{'f' if self.fma else ''}"
 
 
 def core(tile: Tile) -> SourceUnit:
@@ -72,10 +68,26 @@ def core(tile: Tile) -> SourceUnit:
 
     void SYMBOL(const GemmTask *, const Runtime *)
     void SYMBOL_pack(const void *b, long k, long n, long b_row, long b_col, void *panels)
+
+    SYMBOL is the name of the unit.
     """
+    symbol = tile.symbol("gemm")
     kernels = "".join(_kernel(tile, rows, tile.vectors) for rows in range(1, tile.rows + 1))
-    body = _TILE.replace("@CASES@", _cases(tile)) + _PANEL + _BODY.replace("@SYMBOL@", tile.symbol)
-    return SourceUnit(tile.symbol, RUNTIME_ABI + TASK + head(tile) + transposition(tile) + kernels + body, reusable=True)
+    select = switch(tile, _KERNEL_PARAMETERS, "k, a, r, q, b, step, c, ldc, add")
+    entries = f"""
+extern "C" void {symbol}(const GemmTask *g, const Runtime *rt) {{ product(g, rt); }}
+extern "C" void {symbol}_pack(const void *b, long k, long n, long b_row, long b_col, void *panels) {{
+  pack_panels((const T *)b, k, n, b_row, b_col, (T *)panels, 0, (n + NR - 1) / NR);
+}}
+"""
+    text = head(tile) + transposition(tile) + kernels + select + _EDGE + _PANEL + _BODY + entries
+    return SourceUnit(symbol, RUNTIME_ABI + TASK + text, reusable=True)
+
+
+def switch(tile: Tile, parameters: str, arguments: str) -> str:
+    """The function `tile`, which runs the kernel for its number of rows. parameters, arguments: of the kernels."""
+    cases = "".join(f"    case {rows}: tile{rows}({arguments}); break;\n" for rows in range(1, tile.rows + 1))
+    return f"\nstatic void tile(long rows, {parameters}) {{\n  switch (rows) {{\n{cases}  }}\n}}\n"
 
 
 def block_symbol(dtype: str) -> str:
@@ -94,9 +106,18 @@ def block_core(tile: Tile) -> SourceUnit:
     widths = range(1, tile.vectors + 1)
     kernels = "".join(_kernel(tile, rows, v) for v in widths for rows in range(1, tile.rows + 1))
     table = ", ".join("{" + ", ".join(_name(tile, rows, v) for rows in range(1, tile.rows + 1)) + "}" for v in widths)
-    block = _BLOCK.replace("@SYMBOL@", block_symbol(tile.dtype)).replace("@KERNELS@", table)
-    text = RUNTIME_ABI + head(tile) + transposition(tile) + kernels + _PANEL + block
-    return SourceUnit(f"{tile.symbol}_block", text, reusable=True)
+    before = f"""
+typedef void Kernel({_KERNEL_PARAMETERS});
+static Kernel *const kernels[NV][MR] = {{{table}}};
+"""
+    entry = f"""
+extern "C" void {block_symbol(tile.dtype)}(long m, long n, long k, const T *a, long a_row, long a_col, const T *b, long b_row,
+                                           long b_col, T *c, long c_row, int add) {{
+  block(m, n, k, a, a_row, a_col, b, b_row, b_col, c, c_row, add);
+}}
+"""
+    text = RUNTIME_ABI + head(tile) + transposition(tile) + kernels + _PANEL + before + _BLOCK + entry
+    return SourceUnit(tile.symbol("block"), text, reusable=True)
 
 
 def bytes_of(tile: Tile) -> int:
@@ -182,24 +203,21 @@ def cache_lines(tile: Tile, width: int = 0) -> int:
 
 def transposition(tile: Tile) -> str:
     """The function `transpose`, for blocks of L x L numbers."""
-    return _TRANSPOSE.replace("@STEPS@", _transpose(tile))
-
-
-_TRANSPOSE = r"""
+    return f"""
 /* L x L numbers: rows of `from`, `step` apart, become columns of `to`, whose rows are `apart`. The last of `count` rows
    is repeated for the rows after it. */
-static inline void transpose(const T *from, long step, long count, T *to, long apart) {
+static inline void transpose(const T *from, long step, long count, T *to, long apart) {{
   X r[L];
 #pragma GCC unroll 8
   for (int i = 0; i < L; i++) r[i] = *(const XU *)(from + (i < count ? i : count - 1) * step);
-@STEPS@
+{_exchanges(tile)}
 #pragma GCC unroll 8
   for (int i = 0; i < L; i++) *(XU *)(to + i * apart) = r[i];
-}
+}}
 """
 
 
-def _transpose(tile: Tile) -> str:
+def _exchanges(tile: Tile) -> str:
     """Statements that transpose the vectors r[0..L): in step s, vectors `apart` exchange groups of `apart` lanes."""
     lanes = 32 // _BYTES[tile.dtype]
     lines = []
@@ -217,19 +235,7 @@ def _transpose(tile: Tile) -> str:
     return "\n".join(lines)
 
 
-def _cases(tile: Tile) -> str:
-    return "\n".join(
-        f"    case {r}: tile{r}(k, a, r, q, b, step, c, ldc, add); break;" for r in range(1, tile.rows + 1)
-    )
-
-
-_TILE = r"""
-static void tile(long rows, long k, const T *a, long r, long q, const T *b, long step, T *c, long ldc, int add) {
-  switch (rows) {
-@CASES@
-  }
-}
-
+_EDGE = r"""
 /* A tile at the right edge: computed whole, copied in part (panels are padded with zeros). */
 static void edge_tile(long rows, long columns, long k, const T *a, long r, long q, const T *b, T *c, long ldc,
                       int add) {
@@ -269,12 +275,10 @@ static Rows split_rows(long rows) {
 """
 
 _BLOCK = r"""
-typedef void Kernel(long k, const T *a, long r, long q, const T *b, long step, T *c, long ldc, int add);
-static Kernel *const kernels[NV][MR] = {@KERNELS@};
 static const long DEPTH = 512;
 
-extern "C" void @SYMBOL@(long m, long n, long k, const T *a, long a_row, long a_col, const T *b, long b_row, long b_col,
-                         T *c, long c_row, int add) {
+static inline void block(long m, long n, long k, const T *a, long a_row, long a_col, const T *b, long b_row, long b_col, T *c,
+                         long c_row, int add) {
   T panel[DEPTH * NR] __attribute__((aligned(64))), whole[MR * NR] __attribute__((aligned(64)));
   if (m <= 0) return;
   Rows rows = split_rows(m);
@@ -310,10 +314,6 @@ static void pack_panels(const T *b, long k, long n, long b_row, long b_col, T *p
     long columns = n - p * NR < NR ? n - p * NR : NR;
     pack_panel(b + p * NR * b_col, k, columns, b_row, b_col, panels + p * k * NR);
   }
-}
-
-extern "C" void @SYMBOL@_pack(const void *b, long k, long n, long b_row, long b_col, void *panels) {
-  pack_panels((const T *)b, k, n, b_row, b_col, (T *)panels, 0, (n + NR - 1) / NR);
 }
 
 /* a[rows][k] -> out[k][rows], in whole vectors if a allows it: the last vector of a column overlaps the vector before
@@ -411,9 +411,9 @@ static void run_tasks(void *ctx, long begin, long end) {
     else if (!panels) panels = wb;
     long i0 = ib * job->rows, i1 = i0 + job->rows < g->m ? i0 + job->rows : g->m;
     long j0 = jb * job->columns, j1 = j0 + job->columns < g->n ? j0 + job->columns : g->n;
-    T *c = g->c ? (T *)g->c : before(wc, (g->first + s) * g->c_step + i0 * g->ldc + j0);
-    block(g, a, b, c + (g->c ? s : g->first + s) * g->c_step, panels, edge, wa, i0, i1, j0, j1);
-    if (g->epilogue) g->epilogue(g->bufs, c, g->first + s, i0, i1, j0, j1);
+    T *c = g->c ? (T *)g->c : before(wc, s * g->c_step + i0 * g->ldc + j0);
+    block(g, a, b, c + s * g->c_step, panels, edge, wa, i0, i1, j0, j1);
+    if (g->epilogue) g->epilogue(g->args, c, s, i0, i1, j0, j1);
   }
 }
 
@@ -434,13 +434,13 @@ static void plainly(const GemmTask *g) {
           sum += a[i * g->a_row + k * g->a_col] *
                  (packed ? packed[j / NR * NR * g->k + k * NR + j % NR] : b[k * g->b_row + j * g->b_col]);
         if (c) c[s * g->c_step + i * g->ldc + j] = sum;
-        else c = before(&sum, (g->first + s) * g->c_step + i * g->ldc + j);
-        if (g->epilogue) g->epilogue(g->bufs, c, g->first + s, i, i + 1, j, j + 1);
+        else c = before(&sum, s * g->c_step + i * g->ldc + j);
+        if (g->epilogue) g->epilogue(g->args, c, s, i, i + 1, j, j + 1);
       }
   }
 }
 
-extern "C" void @SYMBOL@(const GemmTask *g, const Runtime *rt) {
+static void product(const GemmTask *g, const Runtime *rt) {
   if (g->m <= 0 || g->n <= 0 || g->batch <= 0) return;
   int parallel = rt->threads > 1 && 2.0 * g->batch * g->m * g->n * g->k > 2e6;
   int shared = g->batch == 1 || g->b_step == 0;

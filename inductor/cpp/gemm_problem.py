@@ -1,28 +1,20 @@
-"""The interface between the C++ code generator and the GEMM template: one matrix product with an epilogue.
+"""The interface between the C++ code generator and the compiled cores: one matrix product or convolution with an epilogue.
 
-The code generator describes the product as a `GemmProblem` and calls `cpp.gemm.emit(problem, name, epilogue, tools)`. The
-result is a `GemmCode`, or None, in which case the generator calls `rt->gemm` (OpenBLAS) and runs the same epilogue over row
-blocks. This module does not depend on the loop IR or on the template's tiling.
-
-The emitted text defines
-
-    FJ_LOCAL void NAME(const T* a, const T* b, T* c, long batch_index, char** args, const Runtime* rt)
-
-which computes all `problem.batch` products, numbered from batch_index, and calls
-
-    EPILOGUE(char** args, void* c, long batch, long i0, long i1, long j0, long j1)
-
-exactly once for every finished block of rows i0..i1 and columns j0..j1 of c, soon after it is complete (while it is in cache), from
-any thread. The epilogue is an ordinary fused loop nest over that block. If NAME's `c` is null, a block is in memory of the thread,
-and the epilogue's `c` is such that its elements have their positions in c.
+The code generator describes a product as a `GemmProblem` and calls `cpp.gemm.emit(problem, is_followed, tools)`. The result is a
+`CoreCode`, or None, in which case the generator calls `rt->gemm` (OpenBLAS). This module does not depend on the loop IR or on the
+tiling of the cores.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from eager.base.records import dataclass
 from inductor.artifact.format import SourceUnit
+from inductor.cpp.units import Code
+
+REAL: Final = {"float32": "float", "float64": "double"}  # C types of the elements that the cores compute
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,27 +48,56 @@ class RunTimeSizes:
 
 
 @dataclass(frozen=True, slots=True)
-class GemmCode:
-    """The result of `cpp.gemm.emit`.
+class CoreCode:
+    """A call of a compiled core.
 
-    text: belongs in the kernel's unit, after the runtime ABI; defines NAME. head: of NAME. unit: the GEMM core that NAME calls, one per
-    (dtype, tile): add it once to the plan's units. pack_text: only if `emit` was called with packed=True; it defines `extern "C" void
-    NAME_pack(const void* b, void* packed)`, which packs b between calls into packed_bytes. To use it, add a pack to the plan whose
-    function (`pack_function`) calls it, and pass the packed buffer as NAME's `b`. note: why this kernel was chosen, for the log.
+    unit: the core, one per dtype and tile: add it once to the plan's units. dtype: of the elements of a, b and c. task: the type of the
+    core's arguments; outside: its declaration, then the declaration of the core. fields: of the task, apart from the epilogue, as
+    source over a, b, c and the names that `lines` declare. pack: defines `void pack(const void* source, void* target)`, which packs b
+    between calls into packed_bytes; None if b is not packed. To use it, add a pack to the plan whose function (`pack_function`) calls
+    it, and pass the packed memory as b. note: why this core was chosen, for the log.
     """
 
-    head: str
-    text: str
     unit: SourceUnit
-    pack_text: str = ""
+    dtype: str
+    task: str
+    outside: tuple[str, ...]
+    fields: Mapping[str, object]
+    note: str
+    lines: tuple[str, ...] = ()
+    pack: Code | None = None
     packed_bytes: int = 0
-    note: str = ""
+
+    def function(self, name: str, epilogue: str = "") -> Code:
+        """The function `void name(const T* a, const T* b, T* c, char** args, const Runtime* rt)`, which runs the core.
+
+        epilogue: the name of a function that is defined before it, or "". The core calls `epilogue(char** args, void* c, long batch,
+        long i0, long i1, long j0, long j1)` exactly once for each finished block of rows i0..i1 and columns j0..j1 of c, soon after
+        the block is complete, from any thread. If the function's `c` is null, a block is in memory of the thread, and the epilogue's
+        `c` is such that the elements of the block have their positions in c.
+        """
+        real = REAL[self.dtype]
+        head = f"void {name}(const {real} *a, const {real} *b, {real} *c, char **args, const Runtime *rt)"
+        after = {"epilogue": epilogue, "args": "args"} if epilogue else {}
+        lines = [*self.lines, f"const {self.task} task = {initialiser({**self.fields, **after})};", f"{self.unit.name}(&task, rt);"]
+        body = "".join(f"  {line}\n" for line in lines)
+        return Code(f"FJ_LOCAL {head} {{\n{body}}}\n", (f"{head};",), outside=self.outside)
 
 
-def pack_function(name: str, pack_symbol: str, source: str, target: int) -> str:
-    """The function `name` of a plan's pack: pack_symbol from the pointer `source` to an entry of `bufs`."""
-    return f"""extern "C" void {pack_symbol}(const void *, void *);
-extern "C" __attribute__((visibility("default"))) void {name}(char **bufs, const Runtime *) {{
-  {pack_symbol}({source}, bufs[{target}]);
+def initialiser(fields: Mapping[str, object]) -> str:
+    """The fields of a struct as C++ source, in the order of their declarations."""
+    return f"{{{', '.join([f'.{name} = {value}' for name, value in fields.items()])}}}"
+
+
+def pack_code(statements: str, outside: tuple[str, ...]) -> Code:
+    """The function `pack` of a core that packs an operand. statements: over `source` and `target`."""
+    head = "void pack(const void *source, void *target)"
+    return Code(f"FJ_LOCAL {head} {{\n  {statements}\n}}\n", (f"{head};",), outside=outside)
+
+
+def pack_function(name: str, namespace: str, source: str, target: int) -> str:
+    """The function `name` of a plan's pack: calls `pack` of a namespace for the pointer `source` and an entry of `bufs`."""
+    return f"""extern "C" __attribute__((visibility("default"))) void {name}(char **bufs, const Runtime *) {{
+  {namespace}::pack({source}, bufs[{target}]);
 }}
 """

@@ -2,7 +2,7 @@
 
 Owns statements and the place of each computation; `inductor.cpp.values` owns the C++ form of operations. A value is computed once,
 as a constant, in the outermost loop that its axes, the memory that it reads and the guards around it allow. Each statement at the
-root of the tree is one function `void NAME(void* ctx, long begin, long end)`; a parallel loop at the root runs from begin to end.
+root of the tree is one function `void run(void* ctx, long begin, long end)`; a parallel loop at the root runs from begin to end.
 Names of loops, locals and pointers are numbered in order of appearance, so that equal kernels have equal texts. The text of a kernel
 is remembered: a kernel that runs on several groups of buffers is printed once.
 """
@@ -22,7 +22,7 @@ from inductor.cpp.division import split_inverse
 from inductor.cpp.gemm_core import block_symbol
 from inductor.cpp.products import problem_of
 from inductor.cpp.transposes import Transposition, transposition
-from inductor.cpp.units import FLOP_NS, NAME, Code, Cost, Place, declared, joined, launch
+from inductor.cpp.units import CALLED, FLOP_NS, RUN, Code, Cost, Place, declared, joined, launch
 from inductor.cpp.units import Kernel as Printed
 from inductor.cpp.values import STYLE, TYPE, called, literal, operation, size_source
 from inductor.ir import definitions as ir
@@ -96,15 +96,16 @@ def _printed(body: Block, memory: tuple[tuple[str, dtype], ...], parallel_ns: in
     """The text of a kernel, which does not depend on the places of its buffers. memory: their names and dtypes."""
     statements, shared = roots_of(body)
     pointers = Pointers(body, dict(memory), shared)
-    codes, calls = [Code(_declarations(body))], []
+    codes, calls = [Code("", outside=_block_cores(body))], []
     costs: list[tuple[Size, Cost]] = []
     for k, s in enumerate(statements):
-        name = NAME if len(statements) == 1 else f"{NAME}_{k}"
+        name = RUN if len(statements) == 1 else f"{RUN}_{k}"
         codes.append(Function(pointers).code(name, s))
         count, each = cost_of(s)
         costs.append((count, each))
         is_parallel = isinstance(s, Loop) and s.kind == "parallel"
-        calls.append(launch(name, "args", count, each, parallel_ns) if is_parallel else f"{name}(args, 0, 1);")
+        function = f"{CALLED}::{name}"
+        calls.append(launch(function, "args", count, each, parallel_ns) if is_parallel else f"{function}(args, 0, 1);")
     times = [each.of(count) for count, each in costs]
     symbolic = plain(E.total(ps for _, ps in times))
     starts, scratch = pointers.scratch()
@@ -204,7 +205,7 @@ class Function:
             text = self.function(f"FJ_LOCAL {head}", (s,), {s.axis.name: (begin, end)}, ("begin", "end"))
         else:
             text = self.function(f"FJ_LOCAL {head}", (s,))
-        return Code(text, (head,), frozenset(self.operations))
+        return Code(text, (f"{head};",), frozenset(self.operations))
 
     def function(self, head: str, block: Block, ranges: Mapping[str, tuple[E.Expr, E.Expr]] | None = None,
                  parameters: Iterable[str] = ()) -> str:  # fmt: skip
@@ -505,11 +506,11 @@ def _target(s: Contract) -> Element | None:
     return add.places[0] if is_sum and not add.places[0].indirect else None
 
 
-def _declarations(body: Block) -> str:
-    """The cores of blocks that a kernel calls."""
+def _block_cores(body: Block) -> tuple[str, ...]:
+    """Declarations of the cores of blocks that a kernel calls."""
     names = {block_symbol(s.a.dtype.name): TYPE[s.a.dtype] for s in walk(body) if isinstance(s, Contract)}
-    return "".join(
-        f'extern "C" void {name}(i64, i64, i64, const {t}*, i64, i64, const {t}*, i64, i64, {t}*, i64, int);\n' for name, t in names.items()
+    return tuple(
+        f'extern "C" void {name}(i64, i64, i64, const {t}*, i64, i64, const {t}*, i64, i64, {t}*, i64, int);' for name, t in names.items()
     )
 
 

@@ -1,7 +1,7 @@
 """The text that every generated unit starts with: types, scalar functions, libmvec declarations, random bits.
 
 Generated code includes nothing: parsing headers would cost more than compiling a kernel. Every function here is a scalar,
-branch-free inline that vectorises under `#pragma omp simd`; C++ overloads give one name per operation of
+branch-free inline that vectorises under `#pragma omp simd`; overloads and templates give one name per operation of
 `inductor.ir.definitions.OPS`, `fj_<operation>`, over float, double and the integers. The text is independent of loops and
 graphs.
 """
@@ -22,6 +22,8 @@ _VECTORS_OF_F64: Final = frozenset({"exp2", "log", "log10", "pow", "atan2", "fmo
 _OWN: Final = frozenset({  # defined below
     ("tanh", "f64"), *((f, "f32") for f in ("erf", "expm1", "hypot", "log", "log1p", "tanh")),
 })  # fmt: skip
+
+_SUFFIXES: Final = (("f32", "f"), ("f64", ""))  # of the compiler's functions and libm's
 
 _TYPES: Final = """\
 typedef signed char i8; typedef unsigned char u8; typedef short i16; typedef unsigned short u16;
@@ -147,88 +149,91 @@ FI f32 fj_erf(f32 x) { /* x + x P(x^2) near zero, 1 - exp(P(|x|)) farther out (c
 }
 """
 
-# Division by a constant whose inverse is high + low; `cpp.division` decides for which constants the result equals a division's.
-_DIVIDE: Final = """\
+# `fj_divide`: by a constant whose inverse is high + low; `cpp.division` decides for which constants the result equals a division's.
+# Conversions to integers go towards zero; a value outside the range gives the lowest number, as x86's conversions do, in vectors and
+# scalars alike. Integers: division by zero gives 0, as in numpy, and the lowest integer divided by -1 wraps: both must not trap.
+_ARITHMETIC: Final = """\
+template <class T> constexpr bool fj_is_float = (T)0.5 != 0;
+/* the unsigned type in which arithmetic of the integers T wraps */
+template <int bytes> struct fj_word { typedef u32 type; };
+template <> struct fj_word<8> { typedef u64 type; };
+#define FJ_WORD typename fj_word<sizeof(T)>::type
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-FI T fj_divide(T x, T c, T high, T low) { return fj_fma(x, high, x * low); }
+template <class T> FI T fj_divide(T x, T c, T high, T low) { return fj_fma(x, high, x * low); }
 #else
-FI T fj_divide(T x, T c, T high, T low) { return x / c; }
+template <class T> FI T fj_divide(T x, T c, T high, T low) { return x / c; }
 #endif
-"""
-
-# Towards zero; a value outside the range gives the lowest number, as x86's conversions do, in vectors and scalars alike.
-_FLOAT: Final = """\
-FI i32 fj_to_i32(T x) { /* -2147483649 as a float is -2147483648, which fits */
+template <class T> FI i32 fj_to_i32(T x) { /* -2147483649 as a float is -2147483648, which fits */
   return (sizeof(x) == 8 ? x > (T)-2147483649.0 : x >= (T)-2147483648.0) & (x < (T)2147483648.0) ? (i32)x : -2147483647 - 1;
 }
-FI i64 fj_to_i64(T x) {
+template <class T> FI i64 fj_to_i64(T x) {
   return (x >= (T)-9223372036854775808.0) & (x < (T)9223372036854775808.0) ? (i64)x : -9223372036854775807LL - 1;
 }
-FI u64 fj_to_u64(T x) {
+template <class T> FI u64 fj_to_u64(T x) {
   const T half = (T)9223372036854775808.0;
   return (u64)fj_to_i64(x >= half ? x - half : x) ^ (x >= half ? 0x8000000000000000ull : 0);
 }
-FI T fj_sqrt(T x) { return __builtin_sqrt@(x); }
-FI T fj_rsqrt(T x) { return (T)1 / __builtin_sqrt@(x); }
-FI T fj_abs(T x) { return __builtin_fabs@(x); }
-FI T fj_neg(T x) { return -x; }
-FI T fj_floor(T x) { return __builtin_floor@(x); }
-FI T fj_ceil(T x) { return __builtin_ceil@(x); }
-FI T fj_trunc(T x) { return __builtin_trunc@(x); }
-FI T fj_round(T x) { return __builtin_rint@(x); }
-FI T fj_copysign(T x, T y) { return __builtin_copysign@(x, y); }
-FI T fj_sign(T x) { return x != x ? x : (T)((x > 0) - (x < 0)); }
-FI T fj_maximum(T a, T b) { /* one comparison where b is known to be a number */
+template <class T> FI T fj_rsqrt(T x) { return (T)1 / fj_sqrt(x); }
+template <class T> FI b8 fj_isnan(T x) { return x != x; }
+template <class T> FI b8 fj_isinf(T x) { return fj_abs(x) == (T)__builtin_inf(); }
+template <class T> FI b8 fj_isfinite(T x) { return fj_abs(x) < (T)__builtin_inf(); }
+template <class T> FI T fj_abs(T x) { return x < 0 ? (T)(0 - (FJ_WORD)x) : x; }
+template <class T> FI T fj_floor(T x) { return x; }
+template <class T> FI T fj_ceil(T x) { return x; }
+template <class T> FI T fj_round(T x) { return x; }
+template <class T> FI T fj_trunc(T x) { return x; }
+template <class T> FI T fj_fmod(T a, T b) { return b == 0 || (b == (T)-1 && (T)-1 < 0) ? 0 : (T)(a % (b == 0 ? 1 : b)); }
+template <class T> FI T fj_left_shift(T a, T b) { return (FJ_WORD)b >= sizeof(T) * 8 ? 0 : (T)((FJ_WORD)a << (FJ_WORD)b); }
+template <class T> FI T fj_right_shift(T a, T b) { return (FJ_WORD)b >= sizeof(T) * 8 ? (T)(a < 0 ? -1 : 0) : (T)(a >> (FJ_WORD)b); }
+template <class T> FI T fj_sign(T x) { return x != x ? x : (T)((x > 0) - (x < 0)); }
+template <class T> FI T fj_maximum(T a, T b) { /* one comparison where b is known to be a number */
   return __builtin_constant_p(b) && b == b ? !(a <= b) ? a : b : (a > b) | (a != a) ? a : b;
 }
-FI T fj_minimum(T a, T b) { return __builtin_constant_p(b) && b == b ? !(a >= b) ? a : b : (a < b) | (a != a) ? a : b; }
-FI b8 fj_isnan(T x) { return x != x; }
-FI b8 fj_isinf(T x) { return __builtin_fabs@(x) == (T)__builtin_inf(); }
-FI b8 fj_isfinite(T x) { return __builtin_fabs@(x) < (T)__builtin_inf(); }
-FI b8 fj_signbit(T x) { return __builtin_copysign@((T)1, x) < 0; }
-FI T fj_remainder(T a, T b) {
+template <class T> FI T fj_minimum(T a, T b) { return __builtin_constant_p(b) && b == b ? !(a >= b) ? a : b : (a < b) | (a != a) ? a : b; }
+template <class T> FI T fj_neg(T x) {
+  if constexpr (fj_is_float<T>) return -x;
+  else return (T)(0 - (FJ_WORD)x);
+}
+template <class T> FI b8 fj_signbit(T x) {
+  if constexpr (fj_is_float<T>) return fj_copysign((T)1, x) < 0;
+  else return x < 0;
+}
+template <class T> FI T fj_truncdiv(T a, T b) {
+  if constexpr (fj_is_float<T>) return fj_trunc(a / b);
+  else return b == 0 ? 0 : b == (T)-1 && (T)-1 < 0 ? (T)(0 - (FJ_WORD)a) : (T)(a / (b == 0 ? 1 : b));
+}
+template <class T> FI T fj_remainder(T a, T b) {
   T m = fj_fmod(a, b);
-  return (m != 0) & ((b < 0) != (m < 0)) ? m + b : m;
+  if constexpr (fj_is_float<T>) return (m != 0) & ((b < 0) != (m < 0)) ? m + b : m;
+  else return m != 0 && (m < 0) != (b < 0) ? (T)(m + b) : m; /* GCC 12 needs twice the time for & here */
 }
-/* GCC's vectoriser replaces pow(x, 0.5) by sqrt(x), which differs at -0 and -inf. */
-FI T fj_pow(T x, T y) {
-  if (__builtin_constant_p(y) && y == (T)0.5) return x == -(T)__builtin_inf() ? (T)__builtin_inf() : __builtin_sqrt@(x) + (T)0;
-  return fj_general_pow(x, y);
+template <class T> FI T fj_floordiv(T a, T b) {
+  if constexpr (fj_is_float<T>) {
+    T m = fj_fmod(a, b), q = (a - m) / b;
+    q = (m != 0) & ((b < 0) != (m < 0)) ? q - 1 : q;
+    T f = fj_floor(q);
+    f = q - f > (T)0.5 ? f + 1 : f;
+    f = q == 0 ? fj_copysign((T)0, a / b) : f;
+    return b == 0 ? a / b : f;
+  } else {
+    T q = fj_truncdiv(a, b);
+    return fj_fmod(a, b) != 0 && (a < 0) != (b < 0) ? (T)(q - 1) : q;
+  }
 }
-FI T fj_truncdiv(T a, T b) { return __builtin_trunc@(a / b); }
-FI T fj_floordiv(T a, T b) {
-  T m = fj_fmod(a, b), q = (a - m) / b;
-  q = (m != 0) & ((b < 0) != (m < 0)) ? q - 1 : q;
-  T f = __builtin_floor@(q);
-  f = q - f > (T)0.5 ? f + 1 : f;
-  f = q == 0 ? __builtin_copysign@((T)0, a / b) : f;
-  return b == 0 ? a / b : f;
-}
-"""
-
-# Division by zero gives 0, as in numpy, and the lowest integer divided by -1 wraps: both must not trap.
-_INTEGER: Final = """\
-FI T fj_truncdiv(T a, T b) { return b == 0 ? 0 : b == (T)-1 && (T)-1 < 0 ? (T)(0 - (U)a) : (T)(a / (b == 0 ? 1 : b)); }
-FI T fj_fmod(T a, T b) { return b == 0 || (b == (T)-1 && (T)-1 < 0) ? 0 : (T)(a % (b == 0 ? 1 : b)); }
-FI T fj_remainder(T a, T b) { T m = fj_fmod(a, b); return m != 0 && (m < 0) != (b < 0) ? (T)(m + b) : m; }
-FI T fj_floordiv(T a, T b) { T q = fj_truncdiv(a, b); return fj_fmod(a, b) != 0 && (a < 0) != (b < 0) ? (T)(q - 1) : q; }
-FI T fj_abs(T x) { return x < 0 ? (T)(0 - (U)x) : x; }
-FI T fj_neg(T x) { return (T)(0 - (U)x); }
-FI T fj_sign(T x) { return (T)((x > 0) - (x < 0)); }
-FI T fj_maximum(T a, T b) { return a > b ? a : b; }
-FI T fj_minimum(T a, T b) { return a < b ? a : b; }
-FI T fj_floor(T x) { return x; }
-FI T fj_ceil(T x) { return x; }
-FI T fj_round(T x) { return x; }
-FI T fj_trunc(T x) { return x; }
-FI b8 fj_signbit(T x) { return x < 0; }
-FI T fj_left_shift(T a, T b) { return (U)b >= sizeof(T) * 8 ? 0 : (T)((U)a << (U)b); }
-FI T fj_right_shift(T a, T b) { return (U)b >= sizeof(T) * 8 ? (T)(a < 0 ? -1 : 0) : (T)(a >> (U)b); }
-FI T fj_pow(T a, T b) {
-  T r = 1;
-  if (b < 0) return a == 1 ? 1 : a == (T)-1 ? (b & 1 ? (T)-1 : 1) : 0;
-  for (U n = (U)b; n; n >>= 1) { r = n & 1 ? (T)((U)r * (U)a) : r; a = (T)((U)a * (U)a); }
-  return r;
+template <class T> FI T fj_pow(T x, T y) {
+  if constexpr (fj_is_float<T>) {
+    /* GCC's vectoriser replaces pow(x, 0.5) by sqrt(x), which differs at -0 and -inf. */
+    if (__builtin_constant_p(y) && y == (T)0.5) return x == -(T)__builtin_inf() ? (T)__builtin_inf() : fj_sqrt(x) + (T)0;
+    return fj_general_pow(x, y);
+  } else {
+    T r = 1;
+    if (y < 0) return x == 1 ? 1 : x == (T)-1 ? (y & 1 ? (T)-1 : 1) : 0;
+    for (FJ_WORD n = (FJ_WORD)y; n; n >>= 1) {
+      r = n & 1 ? (T)((FJ_WORD)r * (FJ_WORD)x) : r;
+      x = (T)((FJ_WORD)x * (FJ_WORD)x);
+    }
+    return r;
+  }
 }
 """
 
@@ -399,25 +404,18 @@ def _wrapper(op: str, t: str, arity: int, vectors: dict[str, bool]) -> str:
     return f"FI {t} fj_{own}({', '.join(f'{t} {x}' for x in names)}) {{ return {call}; }}"
 
 
-def _integers() -> str:
-    pairs = (("i64", "u64"), ("i32", "u32"), ("i16", "u32"), ("i8", "u32"), ("u64", "u64"), ("u32", "u32"), ("u16", "u32"),
-             ("u8", "u32"))  # fmt: skip
-    return "".join(_substitute(_INTEGER, {"T": t, "U": u}) for t, u in pairs)
-
-
-def _substitute(text: str, types: dict[str, str]) -> str:
-    words = text.replace("(T)", "(@T@)").replace("(U)", "(@U@)").replace("FI T ", "FI @T@ ").replace("(T ", "(@T@ ")
-    words = words.replace(", T ", ", @T@ ").replace(" T ", " @T@ ").replace("(U ", "(@U@ ").replace("sizeof(@T@)", "sizeof(@T@)")
-    for short, name in types.items():
-        words = words.replace(f"@{short}@", name)
-    return words
+def _builtins() -> str:
+    """The operations on floats that the compiler has a function for. On integers they are templates."""
+    unary = {"sqrt": "sqrt", "abs": "fabs", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "rint"}
+    lines = [f"FI {t} fj_{op}({t} x) {{ return __builtin_{name}{suffix}(x); }}\n"
+             for op, name in unary.items() for t, suffix in _SUFFIXES]  # fmt: skip
+    lines += [f"FI {t} fj_copysign({t} x, {t} y) {{ return __builtin_copysign{suffix}(x, y); }}\n" for t, suffix in _SUFFIXES]
+    return "".join(lines)
 
 
 @lru_cache(maxsize=4)
 def prelude(vector_functions: tuple[str, ...] | frozenset[str] = ()) -> str:
     """The prelude for a machine whose libmvec exports `vector_functions` (see `Toolchain.vector_functions`)."""
-    floats = _substitute(_DIVIDE + _FLOAT, {"T": "f32"}).replace("@(", "f(")
-    floats += _substitute(_DIVIDE + _FLOAT, {"T": "f64"}).replace("@(", "(")
     declared = _declarations(frozenset(vector_functions))
     vectors = RANDOM_BITS + _FOLDS + _transposes()
-    return _TYPES + RUNTIME_ABI + _BITS + _EXP + _ELEMENTARY + declared + floats + _integers() + _SPECIAL + vectors
+    return _TYPES + RUNTIME_ABI + _BITS + _EXP + _ELEMENTARY + declared + _builtins() + _ARITHMETIC + _SPECIAL + vectors

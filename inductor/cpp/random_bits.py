@@ -14,37 +14,28 @@ from typing import Final
 
 WORDS: Final = 4
 
+# V holds counters; `product` multiplies them by a constant of 32 bits. The lower half of each element is the word.
 _ROUNDS: Final = """\
+template <class V, class P> FI V fj_philox_rounds(V c0, V c1, u32 k0, u32 k1, int word, P product) {
+  V c2 = {}, c3 = {};
+#pragma GCC unroll 10
   for (int i = 0; i < 10; i++) {
-    PRODUCTS
-    c0 = HIGH(p1) ^ c1 ^ k0; c2 = HIGH(p0) ^ c3 ^ k1; c1 = (V)p1; c3 = (V)p0; k0 += 0x9E3779B9u; k1 += 0xBB67AE85u;
+    const auto p0 = product(c0, 0xD2511F53u), p1 = product(c2, 0xCD9E8D57u);
+    c0 = (V)(p1 >> 32) ^ c1 ^ k0; c2 = (V)(p0 >> 32) ^ c3 ^ k1; c1 = (V)p1; c3 = (V)p0; k0 += 0x9E3779B9u; k1 += 0xBB67AE85u;
   }
   return word == 0 ? c0 : word == 1 ? c1 : word == 2 ? c2 : c3;
+}
+FI u32 fj_philox_one(u32 c0, u32 c1, u32 k0, u32 k1, int word) {
+  return fj_philox_rounds(c0, c1, k0, k1, word, [](u32 c, u32 m) __attribute__((always_inline)) { return (u64)m * c; });
+}
 """
 
-_ONE: Final = "FI u32 fj_philox_one(u32 c0, u32 c1, u32 k0, u32 k1, int word) {\n  typedef u32 V;\n  u32 c2 = 0, c3 = 0;\n" + (
-    _ROUNDS.replace("PRODUCTS", "const u64 p0 = (u64)0xD2511F53u * c0, p1 = (u64)0xCD9E8D57u * c2;")
-    .replace("HIGH(p0)", "(u32)(p0 >> 32)").replace("HIGH(p1)", "(u32)(p1 >> 32)")
-) + "}\n"  # fmt: skip
-
-_HALF: Final = "FI QUADS fj_philox_half(QUADS c0, QUADS c1, u32 k0, u32 k1, int word) {\n  typedef QUADS V;\n" + (
-    "  const V m0 = (V){} + 0xD2511F53u, m1 = (V){} + 0xCD9E8D57u;\n  V c2 = {}, c3 = {};\n#pragma GCC unroll 10\n"
-    + _ROUNDS.replace("PRODUCTS", "const V p0 = (V)PRODUCT(c0, m0), p1 = (V)PRODUCT(c2, m1);")
-    .replace("HIGH(p0)", "(p0 >> 32)").replace("HIGH(p1)", "(p1 >> 32)")
-) + """\
-}
-FI LANES fj_philox_lanes(LANES low, LANES high, u32 k0, u32 k1, int word) {
-  const QUADS even = fj_philox_half((QUADS)low, (QUADS)high, k0, k1, word);
-  const QUADS odd = fj_philox_half((QUADS)low >> 32, (QUADS)high >> 32, k0, k1, word);
-  return (LANES)((even & 0xffffffffu) | odd << 32);
-}
-"""  # fmt: skip
-
-# By number of lanes: the macro of a machine that has the form, the product of the even lanes, and letters of the vector ABI.
+# By number of lanes: the macro of a machine that has the form, the bits and last arguments of the product of even lanes, and letters
+# of the vector ABI.
 _FORMS: Final = {
-    4: ("__SSE2__", "__builtin_ia32_pmuludq128((INTS)({a}), (INTS)({b}))", "bc"),
-    8: ("__AVX2__", "__builtin_ia32_pmuludq256((INTS)({a}), (INTS)({b}))", "d"),
-    16: ("__AVX512F__", "__builtin_ia32_pmuludq512_mask((INTS)({a}), (INTS)({b}), (LONGS){{}}, (u8)-1)", "e"),
+    4: ("__SSE2__", "128", "", "bc"),
+    8: ("__AVX2__", "256", "", "d"),
+    16: ("__AVX512F__", "512_mask", ", (i64x8){}, (u8)-1", "e"),
 }
 _PARAMETERS: Final = "({t} low, {t} high, u32 k0, u32 k1)"
 
@@ -61,7 +52,7 @@ def _wrapper(word: int, function: str, *last: str) -> str:
 
 # fj_philox_<word>: one word of the block whose 64-bit counter is (high, low).
 DECLARATIONS: Final = (
-    _ONE
+    _ROUNDS
     + "#if defined(__SSE2__)\n" + "".join(_declaration(w) + _wrapper(w, f"fjv_philox_{w}") for w in range(WORDS))
     + "#else\n" + "".join(_wrapper(w, "fj_philox_one", str(w)) for w in range(WORDS)) + "#endif\n"
 )  # fmt: skip
@@ -79,22 +70,28 @@ def definitions(words: Iterable[int]) -> str:
 
 def _lanes(n: int, words: Iterable[int]) -> str:
     """The forms for vectors of `n` lanes."""
-    macro, multiply, letters = _FORMS[n]
-    types = {"LANES": f"u32x{n}", "INTS": f"i32x{n}", "QUADS": f"u64x{n // 2}", "LONGS": f"i64x{n // 2}"}
-    text = "".join(
-        f"typedef {name.partition('x')[0]} {name} __attribute__((vector_size({4 * n})));\n" for name in types.values()
-    )
-    body = _HALF
-    for product, operands in (("PRODUCT(c0, m0)", "c0 m0"), ("PRODUCT(c2, m1)", "c2 m1")):
-        a, b = operands.split()
-        body = body.replace(product, multiply.format(a=a, b=b))
-    for name, of in types.items():
-        body = body.replace(name, of)
+    macro, product, last, letters = _FORMS[n]
+    half = n // 2
+    functions = f"""\
+typedef u32 u32x{n} __attribute__((vector_size({4 * n})));
+typedef i32 i32x{n} __attribute__((vector_size({4 * n})));
+typedef u64 u64x{half} __attribute__((vector_size({4 * n})));
+typedef i64 i64x{half} __attribute__((vector_size({4 * n})));
+FI u32x{n} fj_philox_lanes(u32x{n} low, u32x{n} high, u32 k0, u32 k1, int word) {{
+  typedef u64x{half} V;
+  const auto product = [](V c, u32 m) __attribute__((always_inline)) {{
+    return (V)__builtin_ia32_pmuludq{product}((i32x{n})c, (i32x{n})((V){{}} + m){last});
+  }};
+  const V even = fj_philox_rounds((V)low, (V)high, k0, k1, word, product);
+  const V odd = fj_philox_rounds((V)low >> 32, (V)high >> 32, k0, k1, word, product);
+  return (u32x{n})((even & 0xffffffffu) | odd << 32);
+}}
+"""
     forms = "".join(
         _form(f"u32x{n}", f"fj_{letter}_philox_{w}", f"_ZGV{letter}N{n}vvuu_fjv_philox_{w}", f"fj_philox_lanes(low, high, k0, k1, {w})")
         for w in words for letter in letters
     )  # fmt: skip
-    return f"#if defined({macro})\n{text}{body}{forms}#endif\n"
+    return f"#if defined({macro})\n{functions}{forms}#endif\n"
 
 
 def _form(t: str, name: str, symbol: str, value: str) -> str:

@@ -3,7 +3,8 @@
 A call of a kernel names the places of its buffers. It runs on one thread, or on several if its estimated time (`Cost`) is worth it.
 
 Layers of a model that repeat share their kernels. Functions reach memory through an array of pointers that the caller fills, so
-that two kernels that differ only in their buffers' places have the same text.
+that two kernels that differ only in their buffers' places have the same text. Each kernel is in a separate namespace, so that
+its text does not name it: its function is `run`, and the statement that calls it has the alias `kernel` for the namespace.
 
 Sizes are values of a graph's symbols, and values that its plan and kernels compute from them, once per call.
 
@@ -24,7 +25,8 @@ from inductor.artifact.format import PRELUDE_END, ArtifactPlan, SourceUnit
 from inductor.cpp.values import index_source, size_source
 from inductor.ir.sizes import Size, is_symbolic, nominal, plain
 
-NAME: Final = "@NAME@"  # placeholder for the function's own name in a text that is added
+RUN: Final = "run"  # the function of a kernel, in the kernel's namespace
+CALLED: Final = "kernel"  # the namespace of a kernel, in the statement that calls it
 SIZES_IN: Final = "FJ_SIZES_IN"  # placeholder for a given `bufs`: the places are known only when all buffers are
 SIZES: Final = "FJ_SIZES"  # the values of the graph's symbols, then of other expressions; defined in the scope of `bufs`
 _TITLES: Final = 4  # most results of one function that its comment names
@@ -32,31 +34,36 @@ LEAST_CHARS: Final = 48 << 10  # about 0.6 s of compiler: less does not pay for 
 MOST_CHARS: Final = 512 << 10  # about 6 s: far below the time limit of a compiler run
 FLOP_NS: Final = 0.01  # nanoseconds of a multiplication or addition in the core of a product, on one thread
 
+
 class Code(NamedTuple):
     """Definitions of functions.
 
-    heads: the functions that other texts call, as `void NAME(void* ctx, long begin, long end)`; `text` writes FJ_LOCAL before each.
-    operations: the operations of the prelude, `fj_<name>`, that the functions call.
+    heads: declarations of the functions that other texts call; `text` writes FJ_LOCAL before each definition of one.
+    operations: the operations of the prelude, `fj_<name>`, that the functions call. outside: declarations at file scope that the
+    functions need; a unit has each once, before all functions.
     """
 
     text: str
     heads: tuple[str, ...] = ()
     operations: frozenset[str] = frozenset()
+    outside: tuple[str, ...] = ()
 
-    def named(self, name: str) -> Code:
-        """The definitions with a name in the place of `NAME`."""
-        return Code(self.text.replace(NAME, name), tuple(h.replace(NAME, name) for h in self.heads), self.operations)
+    def inside(self, namespace: str) -> Code:
+        """The definitions in a namespace."""
+        heads = tuple(f"namespace {namespace} {{ {head} }}" for head in self.heads)
+        return self._replace(text=f"namespace {namespace} {{\n{self.text}}}\n", heads=heads)
 
 
 def joined(codes: Iterable[Code]) -> Code:
     """All definitions, in order."""
     codes = tuple(codes)
     operations = frozenset[str]().union(*(c.operations for c in codes))
-    return Code("".join(c.text for c in codes), tuple(h for c in codes for h in c.heads), operations)
+    outside = dict.fromkeys(d for c in codes for d in c.outside)
+    return Code("".join(c.text for c in codes), tuple(h for c in codes for h in c.heads), operations, tuple(outside))
 
 
 class Functions:
-    """Definitions in the order in which they were first added."""
+    """Definitions in the order in which they were first added, each in a namespace. Equal texts are defined once."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
@@ -64,11 +71,11 @@ class Functions:
         self._titles: dict[str, list[str]] = {}
 
     def add(self, prefix: str, code: Code, title: str) -> str:
-        """The name under which `code` is defined. title: the results that it computes for this caller, for a comment."""
+        """The namespace in which `code` is defined. title: the results that it computes for this caller, for a comment."""
         name = self._names.get(code.text)
         if name is None:
             name = self._names[code.text] = f"{prefix}{len(self._names)}"
-            self._codes[name] = code.named(name)
+            self._codes[name] = code.inside(name)
         self._titles.setdefault(name, []).append(comment(title))
         return name
 
@@ -124,19 +131,24 @@ class Place(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """A printed kernel. `code` and `call` name its function `units.NAME`.
+    """A printed kernel.
 
-    pointers: the contents of `args` after `bufs` at the call; None if the function takes `bufs` itself.
+    call: the statements that run it, which name its namespace `units.CALLED`. pointers: the contents of `args` after `bufs` there.
     title: the calls that it computes, by number of the node. cost_ns: its estimated time on one thread; symbolic_ps: the part
     of it that depends on symbols, in which case cost_ns is 0.
     """
 
     code: Code
     call: str
-    pointers: tuple[str, ...] | None
+    pointers: tuple[str, ...]
     title: str
     cost_ns: float
     symbolic_ps: Size = 0
+
+    def run(self, namespace: str) -> str:
+        """The block that runs it, where `bufs` and `rt` are in scope. namespace: of `code`; "" if there is no code."""
+        alias = f"namespace {CALLED} = {namespace}; " if namespace else ""
+        return f"{{ {alias}{arguments(self.pointers)} {self.call} }}"
 
 
 class Cost(NamedTuple):
@@ -233,8 +245,7 @@ def spread(
     chars = sum(len(c.text) for c in codes)
     count = min(max(workers, -(-chars // MOST_CHARS)), chars // LEAST_CHARS)
     if count < 2:
-        text = "\n".join([*(c.text for c in codes), calls])
-        return [SourceUnit("graph", head + PRELUDE_END + text + after(joined(codes).operations))]
+        return [SourceUnit("graph", head + PRELUDE_END + _text([*codes, Code(calls)], after))]
     parts: list[list[Code]] = [[] for _ in range(count)]
     sizes = [0] * count
     sizes[-1] = len(calls) // 4  # plain calls: quick to compile
@@ -242,7 +253,12 @@ def spread(
         k = sizes.index(min(sizes))
         parts[k].append(c)
         sizes[k] += len(c.text)
-    head += "#undef FJ_LOCAL\n#define FJ_LOCAL\n" + "".join(f"{h};\n" for h in joined(codes).heads)
+    head += "#undef FJ_LOCAL\n#define FJ_LOCAL\n" + "".join(f"{h}\n" for h in joined(codes).heads)
     parts[-1].append(Code(calls))
-    made = [("\n".join(c.text for c in part), joined(part).operations) for part in parts]
-    return [SourceUnit(f"graph{k}", head + PRELUDE_END + text + after(called)) for k, (text, called) in enumerate(made)]
+    return [SourceUnit(f"graph{k}", head + PRELUDE_END + _text(part, after)) for k, part in enumerate(parts)]
+
+
+def _text(codes: Sequence[Code], after: Callable[[frozenset[str]], str]) -> str:
+    """Definitions, between the declarations that they need and the text that follows them."""
+    all_of_them = joined(codes)
+    return "\n".join([*all_of_them.outside, *(c.text for c in codes)]) + after(all_of_them.operations)

@@ -9,7 +9,6 @@ Owns the declarations of these functions, and the definitions of the functions t
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import Final
 
@@ -29,8 +28,10 @@ _FORMS: Final = {
     "b": (16, "__SSE2__", "b"),
 }
 _TYPES: Final = (("f32", 4, "f"), ("f64", 8, ""))
-_CALL: Final = re.compile(r"\bfj_(\w+)\(")
-_FUNCTION: Final = re.compile(r"^FI \w+ fj_(\w+)\(", re.MULTILINE)
+# Operations of the prelude that call others for which there are vector forms.
+_CALLS: Final = {
+    "remainder": ("fmod",), "floordiv": ("fmod",), "erfinv": ("log", "erf", "erfc"), "digamma": ("log", "tan"),
+}  # fmt: skip
 
 _HEAD: Final = "".join(
     f"typedef {t} {t}x{nbytes // size} __attribute__((vector_size({nbytes})));\n" for t, size, _ in _TYPES for nbytes in (16, 32, 64)
@@ -47,29 +48,6 @@ def has_forms(vector_functions: frozenset[str], name: str, double: bool, arity: 
 def declaration(t: str, symbol: str, arity: int) -> str:
     """The prelude's declaration of a function with vector forms."""
     return f'__attribute__((simd("notinbranch"))) {t} fjv_{symbol}({", ".join([t] * arity)}) noexcept;'
-
-
-def _used(called: frozenset[str], prelude: str) -> frozenset[str]:
-    """The operations `fj_<name>` that are called, and the operations that functions of the prelude call for them."""
-    inner = _calls_of(prelude)
-    found: set[str] = set()
-    left = set(called)
-    while left:
-        name = left.pop()
-        found.add(name)
-        left |= inner.get(name, frozenset()) - found
-    return frozenset(found)
-
-
-@lru_cache(maxsize=4)
-def _calls_of(prelude: str) -> dict[str, frozenset[str]]:
-    """Function of the prelude -> the functions that it calls. Overloads count together."""
-    found: dict[str, frozenset[str]] = {}
-    starts = [*_FUNCTION.finditer(prelude)]
-    for k, m in enumerate(starts):
-        end = starts[k + 1].start() if k + 1 < len(starts) else len(prelude)
-        found[m[1]] = found.get(m[1], frozenset()) | frozenset(_CALL.findall(prelude, m.end(), end))
-    return found
 
 
 def _definitions(functions: dict[str, tuple[str, int]], vector_functions: frozenset[str]) -> str:
@@ -117,9 +95,9 @@ def _parameters(t: str, arity: int) -> str:
 
 
 @lru_cache(maxsize=64)  # the kernels of a process call few sets of operations
-def forms_used(called: frozenset[str], head: str, vector_functions: tuple[str, ...] | frozenset[str]) -> str:
-    """The definitions that a unit needs after its own text, which calls the operations `called`, behind the prelude `head`."""
-    names = _used(called, head)
+def forms_used(called: frozenset[str], vector_functions: tuple[str, ...] | frozenset[str]) -> str:
+    """The definitions that a unit needs after its own text, which calls the operations `called` of the prelude."""
+    names = called.union(*(_CALLS.get(op, ()) for op in called))
     functions = {op: (op, 1) for op in LIBM} | {op: (op, 2) for op in LIBM_BINARY}
     words = [w for w in range(random_bits.WORDS) if f"philox_{w}" in names]
     functions_text = _definitions({op: f for op, f in functions.items() if op in names}, frozenset(vector_functions))

@@ -46,7 +46,8 @@ from inductor.base.request import Knobs
 from inductor.base.toolchain import CompileError, Toolchain, build, compile_workers
 from inductor.cpp import gemm
 from inductor.cpp.gemm import GemmChoice, Request
-from inductor.cpp.gemm_problem import GemmProblem
+from inductor.cpp.gemm_problem import REAL, GemmProblem, pack_function
+from inductor.cpp.units import RUN, Functions, joined
 from inductor.driver.tuning_report import Bar, table
 from inductor.runtime import loader
 
@@ -357,21 +358,22 @@ _HEAD = 'extern "C" __attribute__((visibility("default"))) void'
 def _gemm_units(request: Request, number: int, tools: Toolchain) -> list[SourceUnit]:
     """The candidates of a request as functions runNUMBER_I(bufs of a, b, c) and packNUMBER_I(bufs of b, packed b)."""
     p = _bounded(request.problem)
-    real = {"float32": "float", "float64": "double"}[p.dtype]
-    text, cores = [RUNTIME_ABI, _PASS], {}
+    real, functions, cores = REAL[p.dtype], Functions(), {}
+    text = []
     for i, choice in enumerate(gemm.candidates(request, tools, host.has_blas())):
         head = f"{_HEAD} run{number}_{i}(char **bufs, const Runtime *rt)"
         if choice.kernel == "blas":
             text.append(f"{head} {{ {_blas_call(p)} {_pass_over(p, real) if request.fused else ''} }}")
             continue
-        name = f"product{number}_{i}"
-        code = gemm.render(p, name, None, tools, choice, request.packed)
+        code = gemm.render(p, tools, choice, request.packed)
         cores[code.unit.name] = code.unit
-        text += [code.text, code.pack_text]
-        text.append(f"{head} {{ {name}(({real} *)bufs[0], ({real} *)bufs[1], ({real} *)bufs[2], 0, bufs, rt); }}")
-        if code.pack_text:
-            text.append(f"{_HEAD} pack{number}_{i}(char **bufs, const Runtime *) {{ {name}_pack(bufs[0], bufs[1]); }}")
-    return [SourceUnit(f"variants{number}", "\n".join(text)), *cores.values()]
+        name = functions.add("product", code.function(RUN), str(choice))
+        text.append(f"{head} {{ {name}::{RUN}(({real} *)bufs[0], ({real} *)bufs[1], ({real} *)bufs[2], bufs, rt); }}\n")
+        if code.pack is not None:
+            weight = functions.add("weight", code.pack, str(choice))
+            text.append(pack_function(f"pack{number}_{i}", weight, "bufs[0]", 1))
+    whole = joined(functions.codes)
+    return [SourceUnit(f"variants{number}", "\n".join([RUNTIME_ABI, _PASS, *whole.outside, whole.text, *text])), *cores.values()]
 
 
 def _blas_call(p: GemmProblem) -> str:

@@ -28,7 +28,6 @@ from inductor.cpp.gemm_core import block_core
 from inductor.cpp.loops import print_kernel
 from inductor.cpp.prelude import prelude
 from inductor.cpp.units import (
-    NAME,
     SIZES,
     SIZES_IN,
     Code,
@@ -36,7 +35,6 @@ from inductor.cpp.units import (
     Kernel,
     Place,
     Sizes,
-    arguments,
     comment,
     declared,
     spread,
@@ -364,13 +362,13 @@ class _Compiler:
 
     def _packed(self, i: int, s: loops.Contract, made: Scheduled, core: Core) -> Core:
         """The core with a buffer for its weight in panels, if it packs one. Equal weights have one buffer."""
-        if core.code is None or not core.code.pack_text:
+        if core.code is None or core.code.pack is None:
             return core
         assert isinstance(s.b, ir.Load)
         weight = made.names[s.b.buffer]
-        symbol = f"{self.functions.add('weight', Code(core.code.pack_text), weight)}_pack"
-        name, sources = f"{weight} {symbol}", self.made.fixed.get(weight, frozenset((weight,)))
-        self.packs.setdefault(name, Pack(sources, core.code.packed_bytes, i, weight, symbol))
+        namespace = self.functions.add("weight", core.code.pack, weight)
+        name, sources = f"{weight} {namespace}", self.made.fixed.get(weight, frozenset((weight,)))
+        self.packs.setdefault(name, Pack(sources, core.code.packed_bytes, i, weight, namespace))
         return core._replace(packed=name)
 
     def _follower(self, i: int, product: ir.Buffer) -> int:
@@ -459,12 +457,9 @@ class _Compiler:
         """The places of a kernel's buffers, by their names in the kernel."""
         return {name: self.places[buffer] for name, buffer in made.names.items() if buffer in self.places}
 
-    def _call(self, k: Kernel, name: str) -> _Code:
-        """The statement that runs a printed kernel, whose function is `name`."""
-        call = k.call.replace(NAME, name)
-        if k.pointers is not None:
-            call = f"{{ {arguments(k.pointers)} {call} }}"
-        return _Code([f"/* {comment(k.title)} */\n  {call}"], cost_ns=k.cost_ns, symbolic_ps=k.symbolic_ps)
+    def _call(self, k: Kernel, namespace: str) -> _Code:
+        """The statement that runs a printed kernel, which is in `namespace`."""
+        return _Code([f"/* {comment(k.title)} */\n  {k.run(namespace)}"], cost_ns=k.cost_ns, symbolic_ps=k.symbolic_ps)
 
     def _single(self, i: int, b: ir.Buffer) -> _Code:
         d = b.definition
@@ -552,7 +547,7 @@ class _Compiler:
         if not (any(c.statements for c in codes) or plan.derived or plan.packs):
             return []
         vector_functions = self.request.tools.vector_functions
-        start = head = prelude(vector_functions)
+        head = prelude(vector_functions)
         functions = [*self.functions.codes]
         checked = bool(self.program.checks)
         if checked:
@@ -563,7 +558,7 @@ class _Compiler:
             functions.append(Code(self.sizes.function(plan.derived)))
         kept = [self._pack_text(k, p, plan.packed_buffer(k)) for k, p in enumerate(self.packs.values())]
         calls = "".join(kept) + codes_segments(codes, checked, [s for s, _ in self.program.symbols])
-        return spread(head, functions, calls, compile_workers(), lambda called: forms_used(called, start, vector_functions))
+        return spread(head, functions, calls, compile_workers(), lambda called: forms_used(called, vector_functions))
 
 
 def _returned(program: ir.Program) -> list[str]:

@@ -15,14 +15,14 @@ __all__ = ["Pack", "entries", "function_of"]
 class Pack(NamedTuple):
     """A value of weights alone: a weight in panels, or the results of a step.
 
-    sources: the weights. weight: the buffer that is put into panels by the function `symbol`; "" for the results of `step`.
+    sources: the weights. weight: the buffer that is put into panels by `pack` of `namespace`; "" for the results of `step`.
     """
 
     sources: frozenset[str]
     nbytes: int
     step: int
     weight: str = ""
-    symbol: str = ""
+    namespace: str = ""
 
 
 def entries(program: ir.Program, weights: Collection[str], plan: A.ArtifactPlan) -> tuple[int, ...]:
@@ -34,6 +34,6 @@ def entries(program: ir.Program, weights: Collection[str], plan: A.ArtifactPlan)
 def function_of(p: Pack, name: str, target: int, source: str, statements: Iterable[str]) -> str:
     """The function `name` of a pack with entry `target`. source: the pointer to its weight; statements: of its step."""
     if p.weight:
-        return pack_function(name, p.symbol, source, target)
+        return pack_function(name, p.namespace, source, target)
     body = "".join(f"  {s}\n" for s in statements)
     return f'extern "C" __attribute__((visibility("default"))) void {name}(char** bufs, const Runtime* rt) {{\n{body}}}\n'

@@ -14,6 +14,7 @@ from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size
 from inductor.loops.tree import Block, Guard, Local, Loop, places_of, walk
+from inductor.triton.helpers import Helpers
 from inductor.triton.kernel import CHECKS_POINTER
 from inductor.triton.tiles import Known, Mask, Shape, all_of, broadcast
 from inductor.triton.values import CHECKS, COMPARE, Unprintable, index_source, literal, operation, type_of
@@ -77,6 +78,7 @@ class Emitter:
         self.pointers: dict[str, str] = {}
         self.sizes: dict[str, None] = {}
         self.touched: dict[str, set[tuple[bool, E.Expr | None]]] = {}
+        self.helpers = Helpers()
         self.n_names = 0
         self.tile = 1
         self.has_checks = False
@@ -206,7 +208,7 @@ class Emitter:
             case ir.Op() if v.name in CHECKS:
                 text, shape = self.checked(v, inputs)
             case ir.Op():
-                text = operation(v, [k.name for k in inputs])
+                text = operation(v, [k.name for k in inputs], self.helpers)
             case _:
                 raise Unprintable(f"triton: there is no form of a {type(v).__name__}")
         type_of(v.dtype)
@@ -266,12 +268,12 @@ class Emitter:
             raise Unprintable("triton: the number of an index check is not constant")
         self.has_checks = True
         position, size = inputs[0].name, inputs[1].name
-        at = self.hold(f"fj_wrapped({position}, {size})") if v.name == "wrap_index" else position
+        at = self.hold(f"{self.helpers['wrapped']}({position}, {size})") if v.name == "wrap_index" else position
         inside = self.hold(f"({at} >= 0) & ({at} < {size})")
         shape = broadcast(inputs[0].shape, inputs[1].shape)
         active = [m for m in self.scope.masks if not m[1] or broadcast(m[1], shape) == shape]
         excused = f"{inside} | ({all_of(active)} == 0)" if active else inside
-        self.line(f"fj_check({CHECKS_POINTER}, {2 * int(check.value)}, {position}, {excused})")
+        self.line(f"{self.helpers['check']}({CHECKS_POINTER}, {2 * int(check.value)}, {position}, {excused})")
         return f"tl.where({inside}, {at}, 0)", shape
 
     def hold(self, text: str, scope: int = -1) -> str:

@@ -1,4 +1,4 @@
-"""Triton functions that printed kernels call, by name: a kernel's source holds the functions that it uses.
+"""Triton functions that printed kernels call, by name. A kernel's source has the functions that it calls.
 
 Integers: division by zero gives 0, as in numpy, and the lowest integer divided by -1 wraps. Names that end in `_u` take unsigned
 integers, names that end in `_f` floats.
@@ -6,7 +6,6 @@ integers, names that end in `_f` floats.
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 HEADER: Final = "import triton\nimport triton.language as tl\nfrom triton.language.extra import libdevice\n"
@@ -139,17 +138,21 @@ def fj_check(checks, slot, position, inside):
     tl.store(at + 1, position + tl.where(inside, 0, 0), inside == 0)
 '''
 
-_FUNCTIONS: Final = {m[1]: m[0].rstrip() for m in re.finditer(r"^def (\w+)\(.*?(?=^def |\Z)", _SOURCES, re.DOTALL | re.MULTILINE)}
-_CALL: Final = re.compile(r"\bfj_\w+")
+# A blank line ends a function.
+_FUNCTIONS: Final = {source[len("def fj_") : source.index("(")]: source for source in _SOURCES.strip().split("\n\n")}
+_CALLS: Final = {  # functions that others call
+    "floormod": ("fmod",), "floordiv": ("truncdiv", "fmod"), "pow": ("power",), "to_u64": ("to_i64",),
+}  # fmt: skip
 
 
-def helpers(text: str) -> str:
-    """The source of the functions that `text` calls, directly or through one another, in an order that can run."""
-    wanted: set[str] = set()
-    pending = _CALL.findall(text)
-    while pending:
-        name = pending.pop()
-        if name in _FUNCTIONS and name not in wanted:
-            wanted.add(name)
-            pending += _CALL.findall(_FUNCTIONS[name])
-    return "".join(f"\n\n@triton.jit\n{_FUNCTIONS[name]}\n" for name in _FUNCTIONS if name in wanted)
+class Helpers(dict[str, str]):
+    """The functions that a kernel calls so far: `helpers["fmod"]` is the name under which source calls `fmod`."""
+
+    def __missing__(self, name: str) -> str:
+        for inner in _CALLS.get(name, ()):
+            self[inner]
+        return self.setdefault(name, f"fj_{name}")
+
+    def sources(self) -> str:
+        """The functions, and the functions that they call, in an order that can run."""
+        return "".join(f"\n\n@triton.jit\n{source}\n" for name, source in _FUNCTIONS.items() if name in self)

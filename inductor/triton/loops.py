@@ -45,7 +45,7 @@ from inductor.loops.tree import (
 )
 from inductor.triton.combines import Combines
 from inductor.triton.emitter import Emitter, Opened, Scope, Variable, written_in
-from inductor.triton.helpers import HEADER, helpers
+from inductor.triton.helpers import HEADER
 from inductor.triton.kernel import CHECKS_POINTER, Launches, Options, Scratch, TritonKernel
 from inductor.triton.tiles import Known, Mask, Shape, all_of, broadcast, reach, spread, warps
 from inductor.triton.values import Unprintable, literal, type_of
@@ -79,7 +79,7 @@ class _Function:
         self.out = Emitter(memory, written_in((root,)), rank_of((root,)), is_narrow)
         self.tiles = tiles_of((root,))
         self.grid: list[Loop] = []
-        self.combines = Combines(self.out.name, self.out.line)
+        self.combines = Combines(self.out.name, self.out.line, self.out.helpers)
         loops = [s for s in walk((root,)) if isinstance(s, Loop) and s.kind in ("grid", "lanes")]
         self.atomic = frozenset().union(*(colliding(s) for s in loops)) if loops else frozenset()
         self.has_dot = False
@@ -90,7 +90,7 @@ class _Function:
         lines = [*self._program_ids(), *self.out.scopes[0].lines]
         body = "".join(f"    {line}\n" for line in lines or ["pass"])
         combines = "".join(f"\n\n{source}" for source in self.combines.functions.values())
-        before = f"{HEADER}{helpers(body + combines)}{combines}"
+        before = f"{HEADER}{self.out.helpers.sources()}{combines}"
         checks = (CHECKS_POINTER,) if self.out.has_checks else ()
         pointers, parameters = (*self.out.pointers, *checks), (*self.out.pointers.values(), *checks, *self.out.sizes)
         written = {*self.out.scopes[0].written, *checks}

@@ -14,6 +14,7 @@ from eager.base.dtypes import dtype
 from fxir.expr import printing
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
+from inductor.triton.helpers import Helpers
 
 TYPE: Final[dict[dtype, str]] = {
     dtypes.bool_: "tl.int1", dtypes.uint8: "tl.uint8", dtypes.int8: "tl.int8", dtypes.int16: "tl.int16",
@@ -35,40 +36,40 @@ _ARITHMETIC: Final = {"add": "+", "sub": "-", "mul": "*"}
 _INFIX: Final = frozenset({*COMPARE, *_BITS, *_ARITHMETIC, "where"})  # their operands may be plain numbers
 _HALF: Final = (dtypes.float16, dtypes.bfloat16)
 # dtypes to which floats convert through int64; to the other integers through int32 (see `inductor.cpp.values`)
-_THROUGH: Final = {dtypes.int64: "fj_to_i64", dtypes.uint32: "fj_to_i64", dtypes.uint64: "fj_to_u64"}
+_THROUGH: Final = {dtypes.int64: "to_i64", dtypes.uint32: "to_i64", dtypes.uint64: "to_u64"}
 
-# {0} and {1} are operands, {T} is the type of the result
+# {0} and {1} are operands, {T} is the type of the result, {f[name]} calls a helper
 _FLOATING: Final = {
     "floor": "tl.floor({0})", "ceil": "tl.ceil({0})", "abs": "tl.abs({0})", "neg": "({0} * -1.0)", "round": "libdevice.rint({0})",
-    "sign": "fj_sign_f({0})", "truncdiv": "libdevice.trunc({0} / {1})", "floordiv": "fj_floordiv_f({0}, {1}, {0} / {1})",
-    "remainder": "fj_remainder_f({0}, {1})", "maximum": "tl.maximum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)",
-    "minimum": "tl.minimum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)", "pow": "fj_pow_f({0}, {1})", "digamma": "fj_digamma({0})",
+    "sign": "{f[sign_f]}({0})", "truncdiv": "libdevice.trunc({0} / {1})", "floordiv": "{f[floordiv_f]}({0}, {1}, {0} / {1})",
+    "remainder": "{f[remainder_f]}({0}, {1})", "maximum": "tl.maximum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)",
+    "minimum": "tl.minimum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)", "pow": "{f[pow_f]}({0}, {1})", "digamma": "{f[digamma]}({0})",
     "isnan": "({0} != {0})", "isinf": "(tl.abs({0}) == float('inf'))", "isfinite": "(tl.abs({0}) < float('inf'))",
     "div": "{0} / {1}", "sqrt": "tl.sqrt({0})",
 }  # fmt: skip
 _FLOAT32: Final = {  # the plain forms round less well
     "div": "tl.div_rn({0}, {1})", "sqrt": "tl.sqrt_rn({0})", "truncdiv": "libdevice.trunc(tl.div_rn({0}, {1}))",
-    "floordiv": "fj_floordiv_f({0}, {1}, tl.div_rn({0}, {1}))", "signbit": "({0}.to(tl.int32, bitcast=True) < 0)",
+    "floordiv": "{f[floordiv_f]}({0}, {1}, tl.div_rn({0}, {1}))", "signbit": "({0}.to(tl.int32, bitcast=True) < 0)",
 }  # fmt: skip
 _FLOAT64: Final = {
-    "maximum": "fj_maximum_f({0}, {1})", "minimum": "fj_minimum_f({0}, {1})", "signbit": "({0}.to(tl.int64, bitcast=True) < 0)",
+    "maximum": "{f[maximum_f]}({0}, {1})", "minimum": "{f[minimum_f]}({0}, {1})", "signbit": "({0}.to(tl.int64, bitcast=True) < 0)",
 }  # fmt: skip
 _LIBDEVICE: Final = frozenset(
     "exp exp2 expm1 log log2 log10 log1p rsqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 hypot erf erfc "
     "erfinv lgamma trunc fmod copysign".split()
 )
 _SIGNED: Final = {
-    "floordiv": "fj_floordiv({0}, {1})", "truncdiv": "fj_truncdiv({0}, {1})", "remainder": "fj_floormod({0}, {1})",
-    "fmod": "fj_fmod({0}, {1})", "left_shift": "fj_left_shift({0}, {1})", "right_shift": "fj_right_shift({0}, {1})",
-    "pow": "fj_pow({0}, {1})", "abs": "tl.abs({0})", "signbit": "({0} < 0)",
+    "floordiv": "{f[floordiv]}({0}, {1})", "truncdiv": "{f[truncdiv]}({0}, {1})", "remainder": "{f[floormod]}({0}, {1})",
+    "fmod": "{f[fmod]}({0}, {1})", "left_shift": "{f[left_shift]}({0}, {1})", "right_shift": "{f[right_shift]}({0}, {1})",
+    "pow": "{f[pow]}({0}, {1})", "abs": "tl.abs({0})", "signbit": "({0} < 0)",
 }  # fmt: skip
 _UNSIGNED: Final = {
-    "floordiv": "fj_truncdiv_u({0}, {1})", "truncdiv": "fj_truncdiv_u({0}, {1})", "remainder": "fj_fmod_u({0}, {1})",
-    "fmod": "fj_fmod_u({0}, {1})", "left_shift": "fj_left_shift_u({0}, {1})", "right_shift": "fj_right_shift_u({0}, {1})",
-    "pow": "fj_power({0}, {1})", "abs": "{0}", "signbit": "({0} != {0})",
+    "floordiv": "{f[truncdiv_u]}({0}, {1})", "truncdiv": "{f[truncdiv_u]}({0}, {1})", "remainder": "{f[fmod_u]}({0}, {1})",
+    "fmod": "{f[fmod_u]}({0}, {1})", "left_shift": "{f[left_shift_u]}({0}, {1})", "right_shift": "{f[right_shift_u]}({0}, {1})",
+    "pow": "{f[power]}({0}, {1})", "abs": "{0}", "signbit": "({0} != {0})",
 }  # fmt: skip
 _INTEGER: Final = {
-    "neg": "(0 - {0})", "sign": "fj_sign({0})", "maximum": "tl.maximum({0}, {1})", "minimum": "tl.minimum({0}, {1})",
+    "neg": "(0 - {0})", "sign": "{f[sign]}({0})", "maximum": "tl.maximum({0}, {1})", "minimum": "tl.minimum({0}, {1})",
     "bitwise_not": "(~{0})", "isnan": "({0} != {0})", "isinf": "({0} != {0})", "isfinite": "({0} == {0})",
     "floor": "{0}", "ceil": "{0}", "round": "{0}", "trunc": "{0}",
 }  # fmt: skip
@@ -120,18 +121,18 @@ def _operand(a: ir.Value, name: str, is_plain: bool) -> str:
     return name
 
 
-def operation(v: ir.Op, names: Sequence[str]) -> str:
-    """Source of one operation on named operands. Raises: Unprintable."""
+def operation(v: ir.Op, names: Sequence[str], helpers: Helpers) -> str:
+    """Source of one operation on named operands. helpers: of the kernel. Raises: Unprintable."""
     of = v.args[0].dtype
     values = v.args[1:] if v.name == "where" else v.args
     has_type = v.name in _INFIX and any(not isinstance(a, ir.Const) for a in values)
     args = [_operand(a, n, has_type) for a, n in zip(v.args, names, strict=True)]
     if v.name == "cast":
-        return cast(args[0], of, v.dtype)
+        return cast(args[0], of, v.dtype, helpers)
     if v.name == "where":
         return f"tl.where({', '.join([names[0], *args[1:]])})"
     if v.name == "philox":
-        return f"fj_philox({', '.join(args)})"
+        return f"{helpers['philox']}({', '.join(args)})"
     if v.name in COMPARE and of is dtypes.bool_:  # Triton orders one bit as a signed number
         return f"{names[0]}.to(tl.int32) {COMPARE[v.name]} {names[1]}.to(tl.int32)"
     if v.name in COMPARE:
@@ -141,7 +142,7 @@ def operation(v: ir.Op, names: Sequence[str]) -> str:
         return f"({truths[0]} == 0)" if v.name == "logical_not" else f" {_LOGIC[v.name]} ".join(truths)
     for table in _tables(of):
         if v.name in table:
-            return table[v.name].format(*args, T=TYPE[v.dtype])
+            return table[v.name].format(*args, T=TYPE[v.dtype], f=helpers)
     if v.name in _BITS and of.is_integral:
         return f"{args[0]} {_BITS[v.name]} {args[1]}"
     if v.name in _ARITHMETIC and of not in _HALF:
@@ -162,7 +163,7 @@ def _tables(of: dtype) -> tuple[dict[str, str], ...]:
     return ()
 
 
-def cast(x: str, source: dtype, target: dtype) -> str:
+def cast(x: str, source: dtype, target: dtype, helpers: Helpers) -> str:
     """Conversion as torch's: floats towards zero, integers modulo their width, nonzero to true. A float outside the range gives
     the lowest int32 (for integers of 8, 16 and 32 bits) or int64, taken modulo the width.
     """
@@ -174,7 +175,7 @@ def cast(x: str, source: dtype, target: dtype) -> str:
     if source in _HALF and target is not dtypes.float32:
         x, source = f"{x}.to(tl.float32)", dtypes.float32
     if source.is_floating_point and target.is_integral:
-        return f"{_THROUGH.get(target, 'fj_to_i32')}({x}).to({to})"
+        return f"{helpers[_THROUGH.get(target, 'to_i32')]}({x}).to({to})"
     if target in _HALF and source is not dtypes.float32:
         return f"{x}.to(tl.float32).to({to})"
     return f"{x}.to({to})"

@@ -17,13 +17,11 @@ from inductor.artifact.format import Allocation, ArtifactPlan, NativeSegment, Ne
 from inductor.base import toolchain
 from inductor.base.toolchain import build
 from inductor.cpp import conv
-from inductor.cpp.gemm_problem import pack_function
-from inductor.cpp.units import NAME
+from inductor.cpp.gemm_problem import REAL, pack_function
 from inductor.cpp.windows import Convolution
 from inductor.runtime import loader
-from tests.inductor.helpers_runtime import PRELUDE
+from tests.inductor.helpers_runtime import PRELUDE, text_of
 
-REAL = {"float32": "float", "float64": "double"}
 WIDTHS = [bits for bits in (128, 256, 512) if bits <= toolchain.toolchain().simd_bits]
 
 
@@ -52,13 +50,13 @@ def _convolution(dtype: str, images: int, groups: int, channels: int, columns: i
 def _run(folder: Path, v: Convolution, bits: int, packed: bool, call: str) -> tuple[Any, Any]:
     """The core's result and eager's, both (n, c, h, w)."""
     tools = replace(toolchain.toolchain(), simd_bits=bits)
-    code, real = conv.emit(v, False, packed, tools), REAL[v.dtype]
-    source = f"""{PRELUDE}{(code.text + code.pack_text).replace(NAME, "convolve")}
-{pack_function("pack", "convolve_pack", "bufs[1]", 3) if packed else ""}
+    code, real = conv.emit(v, packed, tools), REAL[v.dtype]
+    source = f"""{PRELUDE}{text_of(code)}
+{pack_function("pack", "core", "bufs[1]", 3) if packed else ""}
 static void *no_memory(const Runtime *, int, long) {{ return 0; }}
 EXPORT void segment(char **bufs, const Runtime *rt) {{
   Runtime poor = *rt; poor.scratch = no_memory; poor.threads = 1;
-  convolve((const {real} *)bufs[0], (const {real} *)bufs[{3 if packed else 1}], ({real} *)bufs[2], 0, bufs, {call}); }}"""
+  core::run((const {real} *)bufs[0], (const {real} *)bufs[{3 if packed else 1}], ({real} *)bufs[2], bufs, {call}); }}"""
     build([SourceUnit("unit", source), code.unit], folder / "core.so", tools, folder / "objects")
     of = getattr(torch, v.dtype)
     n, c, o = v["images"], v["groups"] * v["channels"], v["groups"] * v["columns"]

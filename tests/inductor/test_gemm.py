@@ -17,11 +17,9 @@ from inductor.base import toolchain
 from inductor.base.toolchain import build
 from inductor.cpp import gemm
 from inductor.cpp.gemm import GemmChoice, Request
-from inductor.cpp.gemm_problem import GemmProblem, pack_function
+from inductor.cpp.gemm_problem import REAL, GemmProblem, pack_function
 from inductor.runtime import loader
-from tests.inductor.helpers_runtime import PRELUDE
-
-REAL = {"float32": "float", "float64": "double"}
+from tests.inductor.helpers_runtime import PRELUDE, text_of
 
 
 @pytest.fixture(scope="module")
@@ -64,12 +62,12 @@ def run(
 ) -> tuple[Any, Any]:  # fmt: skip
     """The template's result and numpy's. spoil: where a holds a NaN."""
     tools = tools or toolchain.toolchain()
-    code = gemm.render(p, "product", "finish" if epilogue else None, tools, choice, packed)
+    code = gemm.render(p, tools, choice, packed)
     real = REAL[p.dtype]
-    source = f"""{PRELUDE}{epilogue}{code.text}{code.pack_text}
+    source = f"""{PRELUDE}{epilogue}{text_of(code, "finish" if epilogue else "")}
 EXPORT void segment(char **bufs, const Runtime *rt) {{
-  product((const {real} *)bufs[0], (const {real} *)bufs[{3 if packed else 1}], ({real} *)bufs[2], 0, bufs, rt); }}
-{pack_function("pack", "product_pack", "bufs[1]", 3) if packed else ""}"""
+  core::run((const {real} *)bufs[0], (const {real} *)bufs[{3 if packed else 1}], ({real} *)bufs[2], bufs, rt); }}
+{pack_function("pack", "core", "bufs[1]", 3) if packed else ""}"""
     library = folder / f"{len(list(folder.iterdir()))}.so"
     build([SourceUnit("unit", source), code.unit], library, tools, folder / "objects")
     rng = np.random.default_rng(0)
@@ -194,9 +192,7 @@ def test_narrower_instruction_sets_compute_the_same(folder: Path, march: str) ->
         tools = toolchain.toolchain()
         for rows, vectors in gemm._TILES[tools.simd_bits]:
             p = problem(rows + 2, 50, 33)
-            code = gemm.render(
-                p, "product", None, tools, template(p, rows, vectors, nc=gemm_columns(p, tools, vectors)), False
-            )
+            code = gemm.render(p, tools, template(p, rows, vectors, nc=gemm_columns(p, tools, vectors)), False)
             assert f"_{tools.simd_bits}" in code.unit.name
             assert close(run(folder, p, template(p, rows, vectors, nc=gemm_columns(p, tools, vectors)), tools=tools))
 
@@ -207,40 +203,40 @@ def gemm_columns(p: GemmProblem, tools: Any, vectors: int) -> int:
 
 def test_core_is_the_same_text_for_every_problem_so_it_is_compiled_once() -> None:
     tools = toolchain.toolchain()
-    one = gemm.render(problem(64, 64, 64), "f", None, tools, template(problem(64, 64, 64), *TILES[0]), False)
-    two = gemm.render(problem(9, 99, 9), "g", "e", tools, template(problem(9, 99, 9), *TILES[0], kc=3), True)
+    one = gemm.render(problem(64, 64, 64), tools, template(problem(64, 64, 64), *TILES[0]), False)
+    two = gemm.render(problem(9, 99, 9), tools, template(problem(9, 99, 9), *TILES[0], kc=3), True)
     assert one.unit == two.unit and one.unit.reusable
 
 
 def test_emit_declines_where_blas_is_better_and_never_without_one() -> None:
     tools = toolchain.toolchain()
     big = problem(2048, 2048, 2048)
-    assert gemm.emit(big, "f", None, tools) is None
-    assert gemm.emit(big, "f", None, tools, has_blas=False) is not None
-    assert gemm.emit(big, "f", None, tools, packed=True) is not None
+    assert gemm.emit(big, False, tools) is None
+    assert gemm.emit(big, False, tools, has_blas=False) is not None
+    assert gemm.emit(big, False, tools, packed=True) is not None
     odd = GemmProblem("float32", 1, 2048, 2048, 2048, (4096, 2), (2048, 1), 2048)
-    assert gemm.emit(odd, "f", None, tools) is not None  # CBLAS cannot express a with a column stride of 2
+    assert gemm.emit(odd, False, tools) is not None  # CBLAS cannot express a with a column stride of 2
 
 
 def test_emit_refuses_what_no_core_computes() -> None:
     tools = toolchain.toolchain()
     with pytest.raises(ValueError, match="dtype int32; allowed: float32, float64"):
-        gemm.emit(GemmProblem("int32", 1, 2, 2, 2, (2, 1), (2, 1), 2), "f", None, tools)
+        gemm.emit(GemmProblem("int32", 1, 2, 2, 2, (2, 1), (2, 1), 2), False, tools)
     with pytest.raises(ValueError, match="packed"):
-        gemm.emit(problem(8, 8, 8, batch=2), "f", None, tools, packed=True)
+        gemm.emit(problem(8, 8, 8, batch=2), False, tools, packed=True)
 
 
 def test_requests_can_be_collected_and_decided() -> None:
     tools, p = toolchain.toolchain(), problem(64, 64, 64)
     with gemm.collect() as seen:
-        gemm.emit(p, "f", None, tools)
-        gemm.emit(p, "f", None, tools)
-        gemm.emit(p, "f", None, tools, packed=True)
-        gemm.emit(p, "f", "epilogue", tools)
+        gemm.emit(p, False, tools)
+        gemm.emit(p, False, tools)
+        gemm.emit(p, False, tools, packed=True)
+        gemm.emit(p, True, tools)
     assert seen == [Request(p, False), Request(p, True), Request(p, False, fused=True)]
     with gemm.decided({Request(p, False): GemmChoice("blas")}):
-        assert gemm.emit(p, "f", None, tools) is None
-        assert gemm.emit(p, "f", None, tools, packed=True) is not None
+        assert gemm.emit(p, False, tools) is None
+        assert gemm.emit(p, False, tools, packed=True) is not None
 
 
 def test_candidates_are_distinct_and_start_with_the_rule_of_thumb() -> None:

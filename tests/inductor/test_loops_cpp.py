@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from inductor.base.toolchain import build, toolchain
 from inductor.cpp.loops import print_kernel
 from inductor.cpp.prelude import prelude
-from inductor.cpp.units import NAME, Code, Place, arguments, declared, joined
+from inductor.cpp.units import Code, Place, declared, joined
 from inductor.cpp.vector_math import forms_used
 from inductor.loops.interpret import interpret
 from inductor.loops.steps import to_text
@@ -60,18 +60,16 @@ def compiled(kernels: list[tuple[Program, Kernel, str]]) -> ctypes.CDLL:
     for k, (program, kernel, _) in enumerate(kernels):
         memory = {name: Place(i, 0, kernel.dtypes[name]) for i, name in enumerate(program.sizes) if name in kernel.dtypes}
         made = print_kernel(kernel, memory, 0, "")
-        assert made.pointers is not None
         symbols = " ".join(f"[[maybe_unused]] {line}" for line in declared(program.symbols))
-        body = f"FJ_SIZES = sizes; const Runtime r = runtime(), *rt = &r; {symbols} {arguments(made.pointers)}"
-        codes.append(made.code.named(f"kernel{k}"))
+        codes.append(made.code.inside(f"k{k}"))
         lines.append(codes[-1].text)
         lines.append(f'extern "C" __attribute__((visibility("default"))) void run{k}(char** bufs, const i64* sizes) '
-                     f"{{ {body} {made.call.replace(NAME, f'kernel{k}')} }}\n")  # fmt: skip
+                     f"{{ FJ_SIZES = sizes; const Runtime r = runtime(), *rt = &r; {symbols} {made.run(f'k{k}')} }}\n")  # fmt: skip
     tools = toolchain()
     head, body = prelude(tools.vector_functions), "".join(lines)
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "loops.so"
-        build([_Unit("loops", head + body + forms_used(joined(codes).operations, head, tools.vector_functions))], target, tools)
+        build([_Unit("loops", head + body + forms_used(joined(codes).operations, tools.vector_functions))], target, tools)
         return ctypes.CDLL(str(target))
 
 

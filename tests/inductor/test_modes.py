@@ -206,8 +206,8 @@ def test_a_kernel_that_computes_another_product_is_never_taken(
     request, tools, store = Request(SMALL, False, fused=True), toolchain.toolchain(), winners(tmp_path / "autotune")
     render, wrong = gemm.render, gemm.candidates(request, tools, True)[2]
 
-    def shortened(p: GemmProblem, name: str, epilogue: str | None, tools: Any, choice: GemmChoice, *rest: Any) -> Any:
-        return render(replace(p, k=p.k - 1) if choice == wrong else p, name, epilogue, tools, choice, *rest)
+    def shortened(p: GemmProblem, tools: Any, choice: GemmChoice, packed: bool) -> Any:
+        return render(replace(p, k=p.k - 1) if choice == wrong else p, tools, choice, packed)
 
     monkeypatch.setattr(gemm, "render", shortened)
     monkeypatch.setattr(autotune, "measure", lambda variants, _: dict.fromkeys(variants, 1.0) | {"3": 0.9})
@@ -280,9 +280,9 @@ def test_spent_budget_leaves_the_rule_of_thumb(tmp_path: Path) -> None:
 def test_winners_decide_the_emitted_kernel(tmp_path: Path) -> None:
     tools, store = toolchain.toolchain(), winners(tmp_path)
     store.remember(Request(SMALL, False), GemmChoice("blas"))
-    assert gemm.emit(SMALL, "f", None, tools) is not None
+    assert gemm.emit(SMALL, False, tools) is not None
     with gemm.decided(winners(tmp_path)):
-        assert gemm.emit(SMALL, "f", None, tools) is None
+        assert gemm.emit(SMALL, False, tools) is None
 
 
 # --------------------------------------------------------------------------- knobs

@@ -43,7 +43,7 @@ def library(tmp_path_factory):
     target = tmp_path_factory.mktemp("prelude") / "prelude.so"
     head, body = prelude(tools.vector_functions), "\n".join(lines)
     called = frozenset({*UNARY, *BINARY, *(f"philox_{word}" for word in range(4))})
-    text = head + body + forms_used(called, head, tools.vector_functions)
+    text = head + body + forms_used(called, tools.vector_functions)
     build([_Text("prelude", text)], target, tools)
     return ctypes.CDLL(str(target))
 

@@ -16,13 +16,17 @@ HEAD = "typedef long i64;\n"
 
 
 def _functions(count: int, chars: int) -> list[Code]:
-    heads = [f"void k{i}(char** bufs)" for i in range(count)]
-    return [Code(f"/* {h} */\nFJ_LOCAL {h} {{\n  /* {'x' * chars} */\n}}\n", (h,), frozenset({h[5:7]})) for h in heads]
+    return [
+        Code(f"/* {i} */\nFJ_LOCAL void k{i}(char** bufs) {{\n  /* {'x' * chars} */\n}}\n", (f"void k{i}(char** bufs);",),
+             frozenset({f"k{i}"}), ("struct Task;", f"struct Task{i % 2};"))
+        for i in range(count)
+    ]  # fmt: skip
 
 
 def test_a_small_graph_is_one_unit_whose_functions_are_static() -> None:
     (unit,) = spread(HEAD, _functions(3, 100), "calls", 8, lambda called: " ".join(sorted(called)))
     assert unit.name == "graph" and "#undef FJ_LOCAL" not in unit.text and unit.text.endswith("callsk0 k1 k2")
+    assert "struct Task;\nstruct Task0;\nstruct Task1;\n/* 0 */\n" in unit.text and unit.text.count("struct") == 3
 
 
 def test_every_function_is_defined_once_and_declared_in_every_unit() -> None:
@@ -32,7 +36,7 @@ def test_every_function_is_defined_once_and_declared_in_every_unit() -> None:
         assert all(f"\nvoid k{i}(char** bufs);\n" in u.text for u in found)
         here = [f"\nFJ_LOCAL void k{i}(char** bufs) {{" in u.text for u in found]
         assert sum(here) == 1 and [f"'k{i}'" in u.text for u in found] == here
-    assert all("#undef FJ_LOCAL\n#define FJ_LOCAL\n" in u.text for u in found)
+    assert all("#undef FJ_LOCAL\n#define FJ_LOCAL\n" in u.text and u.text.count("struct Task;\n") == 1 for u in found)
     assert [u.text.count("calls") for u in found] == [0, 0, 0, 1]
     sizes = [len(u.text) for u in found]
     assert max(sizes) < 2 * min(sizes)

@@ -2,6 +2,7 @@
 # make test          the test suite
 # make test-pythons  the capture tests on every supported CPython found
 # make test-cpython  CPython's own language tests, captured; and whether memory grows (long)
+# make sanitize      native modules and generated code under AddressSanitizer, generated code under UBSan too (long)
 # make bench         python -m benchmarks overhead, models
 # make gpu           Triton (640 MB), with which make test checks the kernels for CUDA; no GPU is needed
 # make native        the C extensions, built in place
@@ -19,7 +20,7 @@ LOCK := flock build.lock
 PYTEST := $(PY) -m pytest -n auto --maxprocesses 4 --dist loadfile
 NATIVE := $(wildcard eager/native/*.[ch] eager/native/*/*.[ch] dynamo/native/*.[ch] inductor/native/*.[ch])
 
-.PHONY: demo test test-pythons test-cpython bench gpu native lint clean
+.PHONY: demo test test-pythons test-cpython sanitize bench gpu native lint clean
 
 demo: $(VENV)/.native $(VENV)/.demo
 	$(PY) -m benchmarks.demo
@@ -33,6 +34,9 @@ test-pythons: $(VENV)/.native $(VENV)/.test
 test-cpython: $(VENV)/.native $(VENV)/.test
 	$(PY) -m tests.dynamo.cpython
 	$(PY) -m tests.dynamo.memory
+
+sanitize: $(VENV)/.native $(VENV)/.test
+	$(PY) -m tests.sanitized $(PYTEST_ARGS)
 
 bench: $(VENV)/.native $(VENV)/.demo
 	$(PY) -m benchmarks overhead

@@ -1,9 +1,11 @@
-"""The native modules under AddressSanitizer: a copy of the tree, its extensions built so, and their tests run with it.
+"""Native modules and generated code under sanitizers: a copy of the tree, its extensions built so, and their tests run with it.
 
     python -m tests.sanitized [pytest arguments]
 
-Needs a compiler with libasan (gcc). Without arguments: the tests of the native modules, of eager kernels and of captured
-programs. A read or write out of bounds or after a free, or a second free, ends the run with a report. Exit status of
+Needs a compiler with libasan (gcc). Without arguments: the tests of the native modules, of eager kernels, of generated code and of
+captured programs. The extensions are built with AddressSanitizer, generated code with AddressSanitizer and UBSan
+(FRAMEJIT_SANITIZE=1). A read or write out of bounds or after a free, a second free, or an undefined operation of generated code ends
+the run with a report. Exit status of
 pytest, or 2 without libasan. The run leaves out tests whose child processes have a separate environment: these lack the
 sanitizer's runtime, which must be loaded first.
 """
@@ -27,10 +29,12 @@ OWN_ENVIRONMENT = (
     "tests/inductor/test_symbolic.py::test_a_second_process_finds_the_artifact",
 )
 FLAGS = "-fsanitize=address -fno-omit-frame-pointer -g"
+OPTIONS = "detect_leaks=0:allocator_may_return_null=1"
 LEFT_OUT = ("*.so", ".git", ".venv*", "build", "*.egg-info", "__pycache__")
 
 
-def _library(name: str) -> str | None:
+def library(name: str) -> str | None:
+    """The path of a library of the C compiler, or None."""
     compiler = os.environ.get("CC", "gcc")
     if shutil.which(compiler) is None:
         return None
@@ -40,7 +44,7 @@ def _library(name: str) -> str | None:
 
 def main(arguments: list[str]) -> int:
     """Build and run. The order of preloading matters: the sanitizer's runtime comes first."""
-    runtime, cxx = _library("libasan.so"), _library("libstdc++.so")
+    runtime, cxx = library("libasan.so"), library("libstdc++.so")
     if runtime is None or cxx is None:
         print("no libasan beside the C compiler: install gcc's (libasan), or name a gcc in CC")
         return 2
@@ -52,7 +56,7 @@ def main(arguments: list[str]) -> int:
         subprocess.run(build, cwd=tree, env={**environment, "CFLAGS": FLAGS, "LDFLAGS": "-fsanitize=address"}, check=True)
         # CPython's small-object allocator would hide errors inside its pools. Memory that CPython never frees does not count as a leak.
         environment |= {"LD_PRELOAD": f"{runtime} {cxx}", "PYTHONMALLOC": "malloc", "FRAMEJIT_CACHE_DIR": str(Path(folder) / "cache"),
-                        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1"}  # fmt: skip
+                        "ASAN_OPTIONS": OPTIONS, "UBSAN_OPTIONS": "print_stacktrace=1", "FRAMEJIT_SANITIZE": "1"}  # fmt: skip
         left_out = [part for name in OWN_ENVIRONMENT for part in ("--deselect", name)]
         return subprocess.run([sys.executable, "-m", "pytest", *left_out, *(arguments or SUITES)], cwd=tree, env=environment).returncode
 

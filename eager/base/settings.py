@@ -204,6 +204,9 @@ class Cpu:
 
     cxx: str = _setting("FRAMEJIT_CXX CXX", "", str, "C++ compiler; empty: the first of g++, c++, clang++ on PATH.")
     march: str = _setting("FRAMEJIT_MARCH TORCHINDUCTOR_CPP_MARCH", "native", str, "-march of generated code.")
+    sanitize: bool = _setting(
+        "FRAMEJIT_SANITIZE", False, _flag, "Build generated code with AddressSanitizer and UBSan; needs a loaded libasan (make sanitize)."
+    )
     threads: int = _setting("FRAMEJIT_THREADS OMP_NUM_THREADS", 0, _count, "Threads of native loops; 0: the cores.")
     blas: str = _setting(
         "FRAMEJIT_BLAS", "", str, "A CBLAS library to use for products; empty: numpy's own; 'none': numpy multiplies."

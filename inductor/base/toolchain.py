@@ -61,6 +61,10 @@ _BASE_FLAGS = (
 # GCC 12 merges two equal functions, such as two running sums of one shape, and then omits the calls of both, as if they wrote
 # nothing. Equal kernels are written once anyway.
 _GCC_FLAGS = ("-fno-ipa-icf",)
+# The first access outside of memory, or the first undefined operation, ends the process with a report. The program must load
+# libasan before all other libraries.
+_SANITIZE_FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g1")
+_SANITIZE_LIBRARIES = ("-lasan", "-lubsan")
 LINK_FLAGS = ("-shared", "-nostdlib", "-Wl,-z,defs", "-Wl,--hash-style=gnu", "-Wl,--build-id=none")
 LIBRARIES = ("-lm", "-lc", "-lgcc")
 
@@ -110,8 +114,8 @@ class Toolchain:
     cxx: absolute path. version: its first line of --version. march: as given on the command line.
     isa: the instruction-set macros that march turns on, sorted. simd_bits: the widest vector.
     libc: name and version. vector_functions: names that libmvec exports ("_ZGVeN16v_expf"), sorted.
-    cpu: vendor, model and flags of the machine, hashed. present: False for a compiler that is known from an earlier process and
-    cannot be found now; code that it has compiled runs.
+    cpu: vendor, model and flags of the machine, hashed. sanitize: whether code is built with AddressSanitizer and UBSan.
+    present: False for a compiler that is known from an earlier process and cannot be found now; code that it has compiled runs.
     """
 
     cxx: str
@@ -122,6 +126,7 @@ class Toolchain:
     libc: str
     vector_functions: tuple[str, ...]
     cpu: str
+    sanitize: bool = False
     present: bool = True
 
     @property
@@ -134,7 +139,13 @@ class Toolchain:
         bits = vector_bits or self.simd_bits
         width = (f"-mprefer-vector-width={bits}",) if self.simd_bits >= 256 else ()
         gcc = () if "clang" in self.version.lower() else _GCC_FLAGS
-        return (*_BASE_FLAGS, *gcc, f"-march={self.march}", *width)
+        sanitize = _SANITIZE_FLAGS if self.sanitize else ()
+        return (*_BASE_FLAGS, *gcc, f"-march={self.march}", *width, *sanitize)
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """The libraries that generated code is linked with."""
+        return (*(_SANITIZE_LIBRARIES if self.sanitize else ()), *LIBRARIES)
 
     @property
     def has_fma(self) -> bool:
@@ -143,7 +154,7 @@ class Toolchain:
 
     def key(self) -> str:
         """A digest of everything that can change the machine code, or that decides whether it may run here."""
-        fields = [self.cxx, self.version, *self.flags, *LINK_FLAGS, *LIBRARIES, *self.isa, self.libc, self.cpu]
+        fields = [self.cxx, self.version, *self.flags, *LINK_FLAGS, *self.libraries, *self.isa, self.libc, self.cpu]
         fields += self.vector_functions
         return hashlib.sha256("\0".join(fields).encode()).hexdigest()[:32]
 
@@ -162,12 +173,14 @@ def toolchain() -> Toolchain:
     settings = _settings.current()
     # `which` depends on PATH; after a test or user changes PATH, the compiler is searched again.
     return _toolchain(
-        settings.cpu.cxx, settings.cpu.march, settings.cache.dir, settings.cache.enabled, shutil.which("g++")
+        settings.cpu.cxx, settings.cpu.march, settings.cpu.sanitize, settings.cache.dir, settings.cache.enabled, shutil.which("g++")
     )
 
 
 @lru_cache(maxsize=16)
-def _toolchain(wanted: str, march: str, cache_dir: Path, use_disk: bool, _path_probe: str | None) -> Toolchain:
+def _toolchain(
+    wanted: str, march: str, sanitize: bool, cache_dir: Path, use_disk: bool, _path_probe: str | None
+) -> Toolchain:
     try:
         cxx = _find(wanted)
     except CompileError as missing:
@@ -175,7 +188,7 @@ def _toolchain(wanted: str, march: str, cache_dir: Path, use_disk: bool, _path_p
         if earlier is None:
             raise
         _COMPONENT.log(f"{str(missing).splitlines()[0]}; artifacts that {earlier.cxx} has compiled are used")
-        return replace(earlier, present=False)
+        return replace(earlier, sanitize=sanitize, present=False)
     stat = os.stat(cxx)
     cpu = cpu_id()
     identity = f"{_PROBE_FORMAT}|{cxx}|{stat.st_size}|{stat.st_mtime_ns}|{march}|{cpu}|{_libc()}"
@@ -189,7 +202,7 @@ def _toolchain(wanted: str, march: str, cache_dir: Path, use_disk: bool, _path_p
         found = _probe(cxx, march, cpu)
         if use_disk:
             records.write(path, identity, asdict(found))
-    return found
+    return replace(found, sanitize=sanitize)
 
 
 def _find(wanted: str) -> str:
@@ -365,10 +378,12 @@ def build(units: Sequence[Unit], target: Path, tools: Toolchain, objects: Path |
         sources = [_write_source(work, unit) for unit in units]
         if len(units) == 1 and not (units[0].reusable and objects):
             flags = tools.flags_for(units[0].vector_bits)
-            run_compiler([tools.cxx, *flags, *LINK_FLAGS, str(sources[0]), "-o", str(target), *LIBRARIES], sources[0], timeout_s)
+            command = [tools.cxx, *flags, *LINK_FLAGS, str(sources[0]), "-o", str(target), *tools.libraries]
+            run_compiler(command, sources[0], timeout_s)
         else:
             made = _compile_all(units, sources, tools, objects, timeout_s)
-            run_compiler([tools.cxx, *LINK_FLAGS, *map(str, made), "-o", str(target), *LIBRARIES], sources[0], timeout_s)
+            command = [tools.cxx, *LINK_FLAGS, *map(str, made), "-o", str(target), *tools.libraries]
+            run_compiler(command, sources[0], timeout_s)
     except CompileError:
         _COMPONENT.log(f"the sources of the failed build are kept in {work}")
         raise

@@ -315,10 +315,17 @@ template <int lanes, class T, class F> FI T fj_fold(const T* a, F f) {
 """ + "".join(
     f"template <int lanes, class T> FI T fj_fold_{name}(const T* a) {{\n"
     f"  return fj_fold<lanes>(a, [](auto x, auto y) {{ return (decltype(x))({form}); }});\n}}\n"
-    for name, form in {
-        "sum": "x + y", "prod": "x * y", "any": "x | y", "all": "x & y",
-        "max": "(x > y) | (x != x) ? x : y", "min": "(x < y) | (x != x) ? x : y",
-    }.items()
+    for name, form in {"any": "x | y", "all": "x & y", "max": "(x > y) | (x != x) ? x : y", "min": "(x < y) | (x != x) ? x : y"}.items()
+) + """\
+/* sums and products of integers wrap */
+template <class T> struct fj_wrapping { typedef T type; };
+template <> struct fj_wrapping<i64> { typedef u64 type; };
+template <> struct fj_wrapping<i32> { typedef u32 type; };
+""" + "".join(
+    f"template <int lanes, class T> FI T fj_fold_{name}(const T* a) {{\n"
+    f"  const auto join = [](auto x, auto y) {{ return (decltype(x))(x {sign} y); }};\n"
+    f"  return (T)fj_fold<lanes>((const typename fj_wrapping<T>::type*)a, join);\n}}\n"
+    for name, sign in {"sum": "+", "prod": "*"}.items()
 ) + """\
 template <int lanes, class T> FI f64 fj_total(const T* total, const T* carry) {
   constexpr int n = lanes / 2;

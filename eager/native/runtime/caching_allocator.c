@@ -4,7 +4,8 @@
  * again. Blocks are 64-byte aligned. All entry points run under the GIL, which is the lock.
  *
  * Built with -DEAGER_POISON_MEMORY (CFLAGS), new memory is filled with one bits, which are NaN as floating-point numbers: the test
- * suite then finds reads of memory that was never written. */
+ * suite then finds reads of memory that was never written. Built with AddressSanitizer, a block has exactly the requested bytes and
+ * is given back at once: the sanitizer then finds accesses outside of a tensor's memory, and after its end. */
 #define _GNU_SOURCE
 #define PY_SSIZE_T_CLEAN
 #include "runtime/caching_allocator.h"
@@ -60,8 +61,9 @@ static void release_all(void)
  * over more small pages than the CPU keeps translations of. The rest stays on small pages, so that no page is wasted. */
 void *fresh_memory(size_t nbytes)
 {
-    if (nbytes < HUGE_PAGE) return aligned_alloc(ALIGNMENT, nbytes);
     void *memory = NULL;
+    if (MEMORY_IS_EXACT) return posix_memalign(&memory, ALIGNMENT, nbytes) ? NULL : memory;
+    if (nbytes < HUGE_PAGE) return aligned_alloc(ALIGNMENT, nbytes);
     if (posix_memalign(&memory, HUGE_PAGE, nbytes)) return NULL;
 #if defined(MADV_HUGEPAGE)
     madvise(memory, nbytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE); /* a hint: if the kernel refuses it, pages are small */
@@ -85,10 +87,11 @@ void *pool_alloc(int64_t nbytes)
     }
     else {
         misses++;
-        block = fresh_memory((size_t)rounded);
+        size_t size = (size_t)(MEMORY_IS_EXACT ? nbytes + (nbytes == 0) : rounded);
+        block = fresh_memory(size);
         if (!block) {                     /* the cache may hold the missing memory */
             release_all();
-            block = fresh_memory((size_t)rounded);
+            block = fresh_memory(size);
         }
         if (!block) {
             PyErr_Format(PyExc_RuntimeError, "out of CPU memory: tried to allocate %lld bytes, %lld in use",
@@ -98,7 +101,7 @@ void *pool_alloc(int64_t nbytes)
     }
     live_bytes += rounded;
     if (live_bytes > peak_bytes) peak_bytes = live_bytes;
-    return poisoned(block, (size_t)rounded);
+    return poisoned(block, (size_t)(MEMORY_IS_EXACT ? nbytes : rounded));
 }
 
 void pool_free(void *memory, int64_t nbytes)
@@ -107,7 +110,7 @@ void pool_free(void *memory, int64_t nbytes)
     int64_t rounded;
     int index = size_class(nbytes, &rounded);
     live_bytes -= rounded;
-    if (cached_bytes + rounded > limit_bytes) {
+    if (MEMORY_IS_EXACT || cached_bytes + rounded > limit_bytes) {
         free(memory);
         return;
     }

@@ -31,6 +31,13 @@ struct Runtime {
 /* The table of the process, also in the function table of tensor.h. The caller of checked code sets `fail`. */
 extern Runtime g_runtime;
 
+/* Whether blocks of memory have exactly the requested bytes, so that AddressSanitizer finds accesses outside of them. */
+#if defined(__SANITIZE_ADDRESS__)
+#define MEMORY_IS_EXACT 1
+#else
+#define MEMORY_IS_EXACT 0
+#endif
+
 /* caching_allocator.c: 64-byte aligned memory, a multiple of 64 bytes, for free(); NULL if out of memory. poisoned: fills memory
  * with ones in a -DEAGER_POISON_MEMORY build. */
 void *fresh_memory(size_t nbytes);

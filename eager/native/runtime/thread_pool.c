@@ -213,9 +213,9 @@ void *threads_scratch(const Runtime *rt, int slot, long nbytes)
 {
     (void)rt;
     Scratch *s = &scratch_slots[slot & 1];
-    if (nbytes > s->nbytes) {
+    if (nbytes > s->nbytes || (MEMORY_IS_EXACT && nbytes < s->nbytes)) {
         free(s->memory);
-        long size = (nbytes + 4095) / 4096 * 4096;
+        long size = MEMORY_IS_EXACT ? nbytes + (nbytes == 0) : (nbytes + 4095) / 4096 * 4096;
         s->memory = fresh_memory((size_t)size);
         s->nbytes = s->memory ? size : 0;
         pthread_setspecific(scratch_key, scratch_slots);

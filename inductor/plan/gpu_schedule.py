@@ -266,6 +266,7 @@ def _crosses(outer: Loop, inner: Loop) -> bool:
 # -- rows ----------------------------------------------------------------------------------------------------------
 def _rows(s: _Scheduler, axes: list[str]) -> None:
     """Outer loops around reductions or scans: rows over the grid, several at once where a row is short."""
+    before = s.mark()
     row = fuse_axes(s, axes)
     if row == ".".join(axes) and _split_few_rows(s, row):
         return
@@ -285,8 +286,18 @@ def _rows(s: _Scheduler, axes: list[str]) -> None:
         rows //= 2
     if rows > 1:
         _blocks(s, row, rows)
-    elif not s.attempt(Mark(row, "grid")):
-        return
+    elif not s.attempt(Mark(row, "grid")) and len(axes) > 1:  # rows of one axis may write to one element, as far as is known
+        s.undo(before)
+        _separate_rows(s, axes)
+
+
+def _separate_rows(s: _Scheduler, axes: list[str]) -> None:
+    """Each of several outer loops over the grid."""
+    _localise(s, axes[0])
+    for x in loops_in(find_loop(s.kernel, axes[-1]).body):
+        _inner(s, x.axis.name, axes[-1])
+    for axis in axes:
+        s.attempt(Mark(axis, "grid"))
 
 
 def _split_few_rows(s: _Scheduler, row: str) -> bool:

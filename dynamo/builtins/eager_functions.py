@@ -6,14 +6,15 @@ Part of the builtin table; importing this module adds its rows.
 from __future__ import annotations
 
 import types
-from typing import Any
+from typing import Any, Final
 
 import eager
 from dynamo.builtins.registry import Args, Kwargs, Row, answers, on_constants, process_query
 from dynamo.policy.callees import ANSWERS
 from dynamo.recording.data_dependent import assert_condition
 from dynamo.report import causes
-from dynamo.values.base import FALSE, TRUE, Constant
+from dynamo.values.base import FALSE, NONE, TRUE, Constant
+from dynamo.values.objects import UserObject
 from dynamo.values.protocols import Machine, Value
 from dynamo.values.sequences import TupleValue
 from dynamo.values.tensor import TensorValue
@@ -22,6 +23,7 @@ from eager import _native as eager_native
 from eager.amp import autocast_mode
 from eager.base import thread_state
 from eager.functions import assertions
+from eager.optim._rule import Rule, begin
 
 
 @answers(eager_native.set_grad_enabled)
@@ -66,6 +68,26 @@ def _autocast_settings(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
 def _is_autocast_enabled(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
     given, named = host_arguments(cap, args, kwargs)
     return Constant(autocast_mode.is_autocast_enabled(*given, *named.values()))
+
+
+_STATE_ATTRIBUTES: Final = frozenset({"state", "param_groups", "grad"})  # of optimizers and parameters: what `begin` reads
+
+
+@answers(begin)
+def _begin(cap: Machine, args: Args, kwargs: Kwargs) -> Value:
+    """Create the missing state of an optimizer now, before the capture reads the state: no graph then belongs to the first step alone.
+
+    The program sees the state early only if the captured call never reaches its step. State that the captured program may have
+    changed is left to the program.
+    """
+    optimizer = cap.realize(args[0])
+    if isinstance(optimizer, UserObject) and isinstance(optimizer.real, Rule) and optimizer.source is not None:
+        params = [p for group in optimizer.real.param_groups for p in group["params"]]
+        values = [optimizer, *filter(None, (cap.world.by_id.get(id(p)) for p in params))]
+        is_written = any(not _STATE_ATTRIBUTES.isdisjoint(cap.effects.attributes_of(v)) for v in values)
+        if id(optimizer.real.state) not in cap.world.by_id and not is_written:
+            cap.host(begin, optimizer.real)
+    return NONE
 
 
 def _forbid(cap: Machine, args: Args, kwargs: Kwargs) -> Value:

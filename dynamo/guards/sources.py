@@ -300,15 +300,27 @@ def content_item(holder: Any, index: int) -> Any:
 
 
 class DictItemSource(ChildSource):
-    """Value under `key` of a dict, by the lookup of dict. For a global, the parent is the namespace."""
+    """Value under `key` of a dict, by the lookup of dict. For a global, the parent is the namespace.
 
-    __slots__ = ()
+    position: of the key in the dict. It distinguishes the names of keys that are objects without a text.
+    """
+
+    __slots__ = ("position",)
+
+    def __init__(self, parent: Source, key: Any, position: int | None = None) -> None:
+        super().__init__(parent, key)
+        self.position = position
 
     @property
     def name(self) -> str:
         if isinstance(self.parent, ConstSource) and self.parent.label == "globals":
             return str(self.key)
-        return f"{self.parent.name}[{repr(self.key) if type(self.key) is str else text(self.key)}]"
+        if type(self.key) is str:
+            return f"{self.parent.name}[{self.key!r}]"
+        shown = text(self.key)
+        if self.position is not None and shown.startswith("<"):
+            shown = f"{shown[:-1]} #{self.position}>"
+        return f"{self.parent.name}[{shown}]"
 
     def fetch(self, builder: GuardProgram) -> int:
         return builder.emit_fetch("dict_item", builder.slot(self.parent), self.key)

@@ -1,5 +1,6 @@
 /* Runs guard programs. */
 #include "guards.h"
+#include "ptrmap.h"
 
 extern PyObject *_PyDict_GetItem_KnownHash(PyObject *, PyObject *, Py_hash_t);
 
@@ -224,6 +225,43 @@ static bool overlap(const StorageObject *a, const StorageObject *b)
     return (a->owner || b->owner) && a->data < b->data + b->nbytes && b->data < a->data + a->nbytes;
 }
 
+/* Whether `count` pointers differ from each other: pairs for a few, a hash table for many. */
+static bool all_different(const void **items, int count)
+{
+    if (count <= 16) {
+        for (int i = 0; i < count; i++)
+            for (int j = 0; j < i; j++)
+                if (items[j] == items[i]) return false;
+        return true;
+    }
+    PtrMap seen = {NULL, 16, 0};
+    while (seen.size < 2 * (size_t)count) seen.size *= 2;
+    seen.items = PyMem_Calloc(seen.size, sizeof(PtrMapItem));
+    if (!seen.items) {
+        PyErr_NoMemory();
+        return false;
+    }
+    bool different = true;
+    for (int i = 0; i < count && different; i++) {
+        different = !ptrmap_find(&seen, items[i]);
+        ptrmap_place(&seen, (void *)items[i], NULL);
+        seen.used++;
+    }
+    ptrmap_free(&seen);
+    return different;
+}
+
+/* Whether different root storages share no bytes. Only the memory of a storage with an owner can lie in two storages. */
+static bool no_overlap(const void **storages, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (!((const StorageObject *)storages[i])->owner) continue;
+        for (int j = 0; j < count; j++)
+            if (j != i && overlap(storages[j], storages[i])) return false;
+    }
+    return true;
+}
+
 /* Whether the listed slots are pairwise different, as objects or as tensors' memory. */
 static bool pairwise_different(PyObject **slots, const Guard *g, bool memory)
 {
@@ -240,9 +278,8 @@ static bool pairwise_different(PyObject **slots, const Guard *g, bool memory)
         PyObject *o = slots[g->slots[i]];
         items[i] = memory ? tensor_memory(o) : (const void *)o;
         if (!items[i]) different = false;
-        for (int j = 0; j < i && different; j++)
-            if (memory ? overlap(items[j], items[i]) : items[j] == items[i]) different = false;
     }
+    different = different && all_different(items, g->length) && (!memory || no_overlap(items, g->length));
     if (items != small) PyMem_Free(items);
     return different;
 }

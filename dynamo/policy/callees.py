@@ -56,6 +56,9 @@ _OWN_DIRS: Final = tuple(
 )
 _STDLIB_DIR: Final = os.path.abspath(sysconfig.get_paths()["stdlib"]) + os.sep
 _TESTS_DIR: Final = os.path.join(_STDLIB_DIR, "test", "")  # CPython's tests are like user code
+_OPTIMIZERS: Final = os.path.join(EAGER_DIR, "optim", "")
+# Optimizers whose steps run eagerly: most of their instructions would break the graph.
+_EAGER_OPTIMIZERS: Final = tuple(os.path.join(_OPTIMIZERS, f"{name}.py") for name in ("lbfgs", "sparse_adam"))
 # Parts of this library whose code is followed like user code.
 _INLINED_OWN: Final = (
     os.path.join(EAGER_DIR, "nn", ""),
@@ -75,6 +78,7 @@ _INLINED_OWN: Final = (
     os.path.join(EAGER_DIR, "utils", "_pytree", ""),
     os.path.join(EAGER_DIR, "distributions", ""),
     os.path.join(EAGER_DIR, "amp", "autocast_mode.py"),
+    _OPTIMIZERS,
     os.path.join(ROOT, "dynamo", "api", "checkpoints.py"),
     os.path.join(ROOT, "dynamo", "report", "break_errors.py"),
 )
@@ -225,7 +229,7 @@ def _may_inline_file(filename: str) -> bool:
         return not filename.startswith("<frozen") or filename.startswith(("<frozen _collections_abc", "<frozen abc"))
     path = os.path.abspath(filename)
     if path.startswith(_OWN_DIRS):
-        return path.startswith(_INLINED_OWN)
+        return path.startswith(_INLINED_OWN) and not path.startswith(_EAGER_OPTIMIZERS)
     if _is_installed(path):
         return _follows_package(path)
     if path.startswith(_STDLIB_DIR):
@@ -236,6 +240,13 @@ def _may_inline_file(filename: str) -> bool:
 def may_inline(code: CodeType) -> bool:
     """Whether a call of this code in a captured function is followed."""
     return _may_inline_file(code.co_filename)
+
+
+def is_unrolled(code: CodeType) -> bool:
+    """Whether the iterations of loops in this code count towards the unroll limit. An optimizer's loops over its parameters do not
+    count: the program cannot move these loops out of the graph.
+    """
+    return not code.co_filename.startswith(_OPTIMIZERS)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -216,7 +216,7 @@ def return_is_visible(frame: Frame, returned: Value) -> bool:
     if not callers or innermost is not frame:
         return False
     dropped = (v for v in frame.locals if v is not None and v is not returned)
-    return any(value_end_is_visible(v, frame) and not _is_held(v, callers) for v in dropped)
+    return any(not _is_held(v, callers) and value_end_is_visible(v, frame) for v in dropped)
 
 
 def _is_held(value: Value, frames: list[Frame]) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 
+from dynamo.policy import callees
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
 from dynamo.values.base import Constant, is_none
@@ -31,8 +32,9 @@ class Iteration:
         return self.cap.realize(value).iterate(self.cap)
 
     def next(self, iterator: Value) -> Value | None:
-        """The next item; None at the end. Counts towards the unroll limit."""
-        self.unrolled += 1
+        """The next item; None at the end. Counts towards the unroll limit, except in loops of optimizers."""
+        if callees.is_unrolled(self.cap.frames.running[-1].code):
+            self.unrolled += 1
         if self.unrolled > self.most:
             raise Unsupported(causes.UNROLL_LIMIT, f"more than {self.most} iterations")
         return self.cap.realize(iterator).next(self.cap)

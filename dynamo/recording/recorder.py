@@ -29,7 +29,7 @@ from dynamo.values.protocols import DataDependence, Machine, NotConstant, Raised
 from dynamo.values.sequences import ListValue, RangeValue, SliceValue, TupleValue
 from dynamo.values.symbolic import SymbolicValue
 from dynamo.values.tensor import TensorValue
-from dynamo.world.array_memory import share_memory
+from dynamo.world.array_memory import InputMemory
 from dynamo.world.wrap import is_named_tuple, refuse_fakes
 from eager import Tensor
 from eager import _native as eager_native
@@ -222,6 +222,7 @@ class Recorder:
         self.mode = FakeMode(cap.data)
         self._shapes = cap.symbols.shapes
         self.written: list[TensorValue] = []
+        self._memory: InputMemory | None = None  # since the first write
         self.became: list[TensorValue] = []
         self.effect_nodes: set[Node] = set()
         self.fallible: dict[Node, Node] = {}
@@ -234,14 +235,17 @@ class Recorder:
     def release(self) -> None:
         """Drop the program's tensors."""
         self.inputs.clear()
+        self._memory = None
         self.fakes.clear()
 
     # -- inputs ------------------------------------------------------------------------------------------------
     def wrap_tensor(self, real: Tensor, source: Source) -> TensorValue:
         """A placeholder for a tensor from outside, guarded by its metadata (the epoch guards a parameter)."""
         refuse_fakes(real)
-        if self.writes_inputs:
-            self._refuse_unseen_sharing(real, source)
+        if self.writes_inputs:  # arrays of numpy may share memory between storages
+            other = self._memory_of_inputs().shared_with(real)
+            if other is not None:
+                raise Unsupported(causes.ALIASED_INPUTS, f"{other.describe()} shares memory with {source.name}")
         history = _history(real, source)
         spec = self.cap.symbols.spec(real, source)
         if spec is None:
@@ -266,13 +270,11 @@ class Recorder:
         self.fakes[id(stand_in)] = value
         return value
 
-    def _refuse_unseen_sharing(self, real: Tensor, source: Source) -> None:
-        """Refuse an input over memory that the graph writes to as another input: arrays of numpy may share memory
-        between storages.
-        """
-        for v in self.inputs:
-            if v.real is not None and v.real.untyped_storage().root is not real.untyped_storage().root and share_memory(v.real, real):
-                raise Unsupported(causes.ALIASED_INPUTS, f"{v.describe()} shares memory with {source.name}")
+    def _memory_of_inputs(self) -> InputMemory:
+        if self._memory is None:
+            self._memory = InputMemory()
+        self._memory.see(self.inputs)
+        return self._memory
 
     def held_specs(self, result: Any) -> Any:
         """The specs of a result as a graph holds them."""
@@ -453,13 +455,13 @@ class Recorder:
         for v in self.became:
             if v.became is not None and v.fake.requires_grad and id(v.fake.untyped_storage()) in storages:
                 raise Unsupported(causes.AUTOGRAD, f"a write to {v.describe()}, whose shape was changed in place before")
-        targets = [v for v in self.inputs if id(v.fake.untyped_storage()) in storages]
+        memory = self._memory_of_inputs()
+        targets = memory.over(written)
         if not targets:
             return
-        mine = [v.real for v in targets if v.real is not None]
-        for other in self.inputs:
-            if other not in targets and other.real is not None and any(share_memory(other.real, real) for real in mine):
-                raise Unsupported(causes.ALIASED_INPUTS, f"{targets[0].describe()} shares memory with {other.describe()}")
+        other = memory.sharing(targets)
+        if other is not None:
+            raise Unsupported(causes.ALIASED_INPUTS, f"{targets[0].describe()} shares memory with {other.describe()}")
         if self.cap.modes.grad:
             for v in targets:
                 _refuse_forbidden(v)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import operator
 from typing import Final
 
-from dynamo.guards.sources import AttrSource, Source
+from dynamo.guards.sources import AttrSource, LiveSource, Source
 from dynamo.report import causes
 from dynamo.report.errors import Unsupported
-from dynamo.values.base import NONE, Constant
+from dynamo.values.base import NONE, Constant, is_none
 from dynamo.values.protocols import Machine, Value
 from dynamo.values.writer import Writer
 from eager import Tensor
@@ -96,7 +96,12 @@ class TensorValue(Value):
             if not self.fake.is_leaf:
                 raise Unsupported(causes.AUTOGRAD, "the grad of an intermediate tensor")
             return NONE
-        return cap.world.wrap(self.real.grad, AttrSource(self.source, "grad"))
+        written = cap.effects.attributes_of(self).get("grad")
+        if written is not None:
+            return written
+        grad, source = self.real.grad, AttrSource(self.source, "grad")
+        # Every backward pass makes another gradient: the entry fetches it, and does not hold the gradient of the capture.
+        return cap.world.wrap(grad, LiveSource(source) if grad is not None and source.is_constant_rooted else source)
 
     def _history(self, cap: Machine, name: str) -> Value:
         """x.is_leaf or x.grad_fn. No other guard covers these for a tensor from outside."""
@@ -111,6 +116,9 @@ class TensorValue(Value):
     def setattr(self, cap: Machine, name: str, value: Value) -> None:
         if name == "data" and isinstance(value, TensorValue) and _same_memory(self.fake, value.fake):
             return  # the end of `x.data *= y`: the write has happened
+        if name == "grad" and is_none(value) and self.source is not None:
+            cap.effects.set_attribute(self, "grad", NONE)
+            return
         raise Unsupported(causes.TENSOR_ATTRIBUTE, f"{self.describe()}.{name} = ...")
 
     def call_method(self, cap: Machine, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:

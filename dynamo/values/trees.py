@@ -6,6 +6,7 @@ Owns the conversion of captured values to host objects, and the map of trees. A 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -28,7 +29,10 @@ def to_host(
     if isinstance(value, ListValue | TupleValue) and value.cls in containers and value.owner is None:
         return value.cls(to_host(cap, v, containers, leaf) for v in value.items)
     if isinstance(value, DictValue) and value.cls in containers and value.owner is None:
-        return {to_host(cap, k, containers, leaf): to_host(cap, v, containers, leaf) for k, v in value.entries.values()}
+        entries = {to_host(cap, k, containers, leaf): to_host(cap, v, containers, leaf) for k, v in value.entries.values()}
+        if value.cls is defaultdict:
+            return defaultdict(None if value.factory is None else to_host(cap, value.factory, containers, leaf), entries)
+        return value.cls(entries)
     if isinstance(value, SliceValue) and slice in containers:
         return slice(*(to_host(cap, p, containers, leaf) for p in value.parts))
     return leaf(value)

@@ -468,8 +468,8 @@ def _dict(cap: Any, real: Any, source: Source) -> Value:
     value = DictValue(type(real), source)
     keys = [cap.world.wrap_static(k) for k in real]
     cap.world.guard("dict_keys", source, tuple(real))
-    for key, (name, item) in zip(keys, real.items(), strict=True):
-        value.entries[cap.operators.hash_key(key)] = (key, Lazy(cap, item, DictItemSource(source, name)))
+    for i, (key, (name, item)) in enumerate(zip(keys, real.items(), strict=True)):
+        value.entries[cap.operators.hash_key(key)] = (key, Lazy(cap, item, DictItemSource(source, name, i)))
     if isinstance(real, collections.defaultdict):
         value.factory = cap.world.wrap(real.default_factory, AttrSource(source, "default_factory"))
     return value

@@ -9,7 +9,7 @@ from typing import Any
 from eager._tensor.tensor import Tensor
 from eager.base.limits import finfo
 from eager.optable.table import OPS
-from eager.optim._rule import Rule
+from eager.optim._rule import Rule, larger, rate, smaller
 from eager.optim.optimizer import scalar, zeros_like
 
 
@@ -48,11 +48,11 @@ class Adafactor(Rule):
             state["variance"] = zeros_like(p)
 
     def _update(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
-        lr, (eps1, eps2) = scalar(group["lr"]), group["eps"]
+        lr, (eps1, eps2) = rate(group), group["eps"]
         if eps1 is None:
             eps1 = finfo(p.dtype).eps
         weight = step ** group["beta2_decay"]
-        alpha = max(eps2, _rms(p)) * min(lr, step**-0.5)
+        alpha = larger(_rms(p), eps2) * smaller(step**-0.5, lr)
         if group["weight_decay"]:
             OPS["mul_"](p, 1 - lr * group["weight_decay"])
         square = g * g
@@ -64,8 +64,8 @@ class Adafactor(Rule):
         else:
             v = OPS["add_"](state["variance"], (square - state["variance"]) * weight)
         change = g * OPS["rsqrt"](OPS["clamp"](v, eps1 * eps1, None))
-        OPS["sub_"](p, change * (alpha / max(1.0, _rms(change) / group["d"])))
+        OPS["sub_"](p, change * (alpha / larger(_rms(change) / group["d"], 1.0)))
 
 
-def _rms(t: Tensor) -> float:
-    return float(t.norm(2).item()) / max(t.numel(), 1) ** 0.5
+def _rms(t: Tensor) -> Any:
+    return scalar(t.norm(2)) / max(t.numel(), 1) ** 0.5

@@ -13,6 +13,7 @@ import numpy as np
 
 from eager import _native
 from eager._tensor.tensor import Tensor
+from eager.compiler import is_compiling
 
 BLOCK = 16384
 _scratch: dict[Any, tuple[Any, Any]] = {}
@@ -20,7 +21,7 @@ _scratch: dict[Any, tuple[Any, Any]] = {}
 
 def runs_on_arrays(tensors: Sequence[Tensor]) -> bool:
     """Whether the array rules apply: contiguous real float32 or float64 CPU tensors of equal dtype and shape."""
-    if _native.mode_depth():
+    if is_compiling() or _native.mode_depth():
         return False
     first = tensors[0]
     d = first.dtype

@@ -42,13 +42,17 @@ class Muon(Rule):
                 if p.ndim != 2:
                     raise ValueError(f"Muon only supports 2D parameters whereas we found a parameter with size: {p.size()}")
 
+    def _begin(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        state = self.state[p]
+        if "momentum_buffer" not in state:
+            state["momentum_buffer"] = zeros_like(p)
+        return state
+
     def _advance(self, p: Tensor, group: dict[str, Any]) -> None:
         """One update of `p`. This rule keeps no step count."""
         if p.is_complex():
             raise RuntimeError("Muon does not support complex parameters")
-        g, state, momentum = gradient(p, group), self.state[p], group["momentum"]
-        if "momentum_buffer" not in state:
-            state["momentum_buffer"] = zeros_like(g)
+        g, state, momentum = gradient(p, group), self._begin(p, group), group["momentum"]
         buf = OPS["add_"](state["momentum_buffer"], (g - state["momentum_buffer"]) * (1 - momentum))
         ahead = g + (buf - g) * momentum if group["nesterov"] else buf
         update = _orthogonalized(ahead, group["ns_coefficients"], group["ns_steps"], group["eps"])

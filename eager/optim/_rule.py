@@ -5,14 +5,20 @@ Rules are written in ops, so that they run on any device, layout or dtype, under
 `differentiable`, under autograd. The options `foreach` and `fused` select implementations with equal
 results, and `capturable` requires parameters on a GPU. `fused=False` runs the rule in ops; otherwise a rule that has a
 kernel (`_kernels`) uses it when the tensors allow.
+
+A number that changes from step to step (a count, a mean over steps) is a float in eager. In a captured step, and with
+`capturable`, the number is a float64 tensor (), so that one graph serves all steps. The functions `root`, `larger`,
+`smaller` and `store` take both.
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from eager import _native
 from eager._tensor.tensor import Tensor
+from eager.base.device import CPU
 from eager.compiler import is_compiling
 from eager.optable.table import OPS
 from eager.optim.optimizer import Optimizer, counter, gradient, scalar, with_gradients
@@ -87,9 +93,19 @@ class Rule(Optimizer):
     def _decayed(self, group: dict[str, Any]) -> bool:
         return self._decays and not group.get("decoupled_weight_decay") and group["weight_decay"] != 0
 
+    def _begin(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        """The state of `p`, which the first call creates."""
+        state = self.state[p]
+        if not state:
+            state["step"] = counter(0.0, counter_device(p, group))
+            self._init_state(p, state, group)
+        return state
+
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient. closure: recomputes the loss, which `step` returns."""
         loss = self._run_closure(closure)
+        if is_compiling():
+            begin(self)
         before = _native.set_grad_enabled(bool(self.defaults.get("differentiable", False)))
         try:
             for group in self.param_groups:
@@ -102,10 +118,7 @@ class Rule(Optimizer):
     def _advance(self, p: Tensor, group: dict[str, Any]) -> None:
         if group.get("capturable") and p.device.type == "cpu" and not is_compiling():
             raise AssertionError("If capturable=True, params and state_steps must be on supported devices: ['cuda'].")
-        state = self.state[p]
-        if not state:
-            state["step"] = counter(0.0)
-            self._init_state(p, state, group)
+        state = self._begin(p, group)
         OPS["add_"](state["step"], 1.0)
         g = gradient(p, group)
         if g.is_sparse:
@@ -114,15 +127,69 @@ class Rule(Optimizer):
         if self._decayed(group):
             check_decay(group["weight_decay"])
             g = g + p * group["weight_decay"]
-        if p.is_complex():
-            p, g, state = _as_real(p), _as_real(g), {k: _as_real(v) for k, v in state.items()}
-        self._update(p, g, state, group, state["step"].item())
+        step = scalar(state["step"], bool(group.get("capturable")))
+        if not p.is_complex():
+            self._update(p, g, state, group, step)
+            return
+        pairs = {k: _as_real(v) for k, v in state.items()}
+        real = _as_real(p)
+        self._update(real, _as_real(g), pairs, group, step)
+        if is_compiling():  # the pairs are copies there
+            for old, new in ((p, real), *((state[k], v) for k, v in pairs.items() if v is not state[k])):
+                OPS["copy_"](old, OPS["view_as_complex"](new))
+
+
+def begin(optimizer: Rule) -> None:
+    """Create the missing state of all parameters that have a gradient.
+
+    A capture calls this function ahead of the step that it captures: the graph of the first step is then the graph of all steps.
+    """
+    before = _native.set_grad_enabled(False)
+    try:
+        for group in optimizer.param_groups:
+            for p in with_gradients(group["params"]):
+                if not p.grad.is_sparse:  # type: ignore[union-attr]
+                    optimizer._begin(p, group)
+    finally:
+        _native.set_grad_enabled(before)
+
+
+def counter_device(p: Tensor, group: dict[str, Any]) -> Any:
+    """The device of the step count: the parameter's with `capturable`, else the CPU."""
+    return p.device if group.get("capturable") else CPU
+
+
+def root(x: Any) -> Any:
+    """The square root of a number."""
+    return OPS["sqrt"](x) if isinstance(x, Tensor) else math.sqrt(x)
+
+
+def larger(x: Any, bound: float) -> Any:
+    """The larger of two numbers."""
+    return OPS["clamp"](x, bound, None) if isinstance(x, Tensor) else max(bound, x)
+
+
+def smaller(x: Any, y: Any) -> Any:
+    """The smaller of two numbers."""
+    if isinstance(x, Tensor) or isinstance(y, Tensor):
+        return OPS["where"](x < y, x, y)
+    return min(x, y)
+
+
+def store(t: Tensor, x: Any) -> None:
+    """t = x, in place."""
+    OPS["copy_" if isinstance(x, Tensor) else "fill_"](t, x)
 
 
 def _as_real(value: Any) -> Any:
-    return OPS["view_as_real"](value) if isinstance(value, Tensor) and value.is_complex() else value
+    """Pairs of real numbers over the memory of a complex tensor; a copy in a captured step, because a graph cannot write through a
+    view of another dtype."""
+    if not (isinstance(value, Tensor) and value.is_complex()):
+        return value
+    pairs = OPS["view_as_real"](value)
+    return OPS["clone"](pairs, None) if is_compiling() else pairs
 
 
 def rate(group: dict[str, Any]) -> Any:
     """The learning rate as a number; a tensor remains a tensor if the update must be differentiable."""
-    return group["lr"] if group.get("differentiable") else scalar(group["lr"])
+    return group["lr"] if group.get("differentiable") else scalar(group["lr"], bool(group.get("capturable")))

@@ -1,14 +1,13 @@
 """Adam. Source: Kingma & Ba, 2015 (arXiv:1412.6980); decoupled decay: Loshchilov & Hutter, 2019 (arXiv:1711.05101)."""
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from eager._tensor.tensor import Tensor
 from eager.functions.pointwise import kept
 from eager.optable.table import OPS
 from eager.optim import _kernels
-from eager.optim._rule import Rule, check_betas, check_decay, check_fused, check_settings, common, rate
+from eager.optim._rule import Rule, check_betas, check_decay, check_fused, check_settings, common, rate, root
 from eager.optim.optimizer import scalar, zeros_like
 from eager.sparse import SparseTensor
 
@@ -66,7 +65,7 @@ class Adam(Rule):
 
 
 def _step_by_ops(p: Tensor, m: Tensor, v: Any, g: Any, largest: Tensor | None, lr: Any, beta1: float, beta2: float,
-                 eps: float, decay: float, decoupled: bool, step: float) -> None:  # fmt: skip
+                 eps: float, decay: float, decoupled: bool, step: Any) -> None:  # fmt: skip
     """The rule of `_kernels.adam` in ops, for AMSGrad and for other devices, layouts and modes."""
     if decay:
         if decoupled:
@@ -79,5 +78,5 @@ def _step_by_ops(p: Tensor, m: Tensor, v: Any, g: Any, largest: Tensor | None, l
     if largest is not None:
         OPS["maximum_"](largest, v)
         v = largest
-    denominator = OPS["sqrt"](v) / math.sqrt(1 - beta2**step) + eps
+    denominator = OPS["sqrt"](v) / root(1 - beta2**step) + eps
     OPS["sub_"](p, kept(m) / denominator * (lr / (1 - beta1**step)))

@@ -5,8 +5,8 @@ from typing import Any
 
 from eager._tensor.tensor import Tensor
 from eager.optable.table import OPS
-from eager.optim._rule import Rule, check_settings, common, rate
-from eager.optim.optimizer import counter, zeros_like
+from eager.optim._rule import Rule, check_settings, common, counter_device, larger, rate, store
+from eager.optim.optimizer import counter, scalar, zeros_like
 
 
 class ASGD(Rule):
@@ -20,18 +20,22 @@ class ASGD(Rule):
                                   **common(maximize, foreach, capturable, differentiable)})  # fmt: skip
 
     def _init_state(self, p: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
-        state["eta"] = counter(rate(group))
-        state["mu"] = counter(1.0)
+        device = counter_device(p, group)
+        state["eta"] = counter(1.0, device)
+        store(state["eta"], rate(group))
+        state["mu"] = counter(1.0, device)
         state["ax"] = zeros_like(p)
 
     def _update(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
         lr, lambd = rate(group), group["lambd"]
-        eta, mu = state["eta"].item(), state["mu"].item()
+        eta, mu = (scalar(state[name], bool(group["capturable"])) for name in ("eta", "mu"))
         OPS["mul_"](p, 1 - lambd * eta)
         OPS["sub_"](p, g * eta)
-        if mu == 1:
+        if isinstance(mu, Tensor):
+            OPS["copy_"](state["ax"], OPS["where"](mu == 1, p, state["ax"] + (p - state["ax"]) * mu))
+        elif mu == 1:
             OPS["copy_"](state["ax"], p)
         else:
             OPS["add_"](state["ax"], (p - state["ax"]) * mu)
-        OPS["fill_"](state["eta"], lr / (1 + lambd * lr * step) ** group["alpha"])
-        OPS["fill_"](state["mu"], 1 / max(1, step - group["t0"]))
+        store(state["eta"], lr / (1 + lambd * lr * step) ** group["alpha"])
+        store(state["mu"], 1 / larger(step - group["t0"], 1))

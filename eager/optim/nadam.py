@@ -6,8 +6,8 @@ from typing import Any
 from eager._tensor.tensor import Tensor
 from eager.functions.pointwise import kept
 from eager.optable.table import OPS
-from eager.optim._rule import Rule, check_betas, check_range, check_settings, common, move, rate
-from eager.optim.optimizer import counter, zeros_like
+from eager.optim._rule import Rule, check_betas, check_range, check_settings, common, counter_device, move, rate
+from eager.optim.optimizer import counter, scalar, zeros_like
 
 
 class NAdam(Rule):
@@ -25,7 +25,7 @@ class NAdam(Rule):
                                   **common(maximize, foreach, capturable, differentiable)})  # fmt: skip
 
     def _init_state(self, p: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
-        state["mu_product"] = counter(1.0)
+        state["mu_product"] = counter(1.0, counter_device(p, group))
         state["exp_avg"] = zeros_like(p)
         state["exp_avg_sq"] = zeros_like(p)
 
@@ -37,7 +37,7 @@ class NAdam(Rule):
         m, v = state["exp_avg"], state["exp_avg_sq"]
         mu = beta1 * (1.0 - 0.5 * 0.96 ** (step * decay))
         mu_next = beta1 * (1.0 - 0.5 * 0.96 ** ((step + 1) * decay))
-        product = OPS["mul_"](state["mu_product"], mu).item()
+        product = scalar(OPS["mul_"](state["mu_product"], mu), bool(group["capturable"]))
         move(m, g, beta1)
         move(v, g * g, beta2)
         denominator = OPS["sqrt"](v / (1 - beta2**step)) + group["eps"]

@@ -15,6 +15,7 @@ from eager.base import dtypes
 from eager.base.device import CPU
 from eager.base.hooks import RemovableHandle
 from eager.base.overriding import open_parameters
+from eager.compiler import is_compiling
 from eager.optable.table import OPS
 
 
@@ -294,15 +295,23 @@ def zeros_like(p: Tensor) -> Tensor:
     return OPS["fill_"](OPS["clone"](p.detach(), None), 0.0)
 
 
-def counter(value: float) -> Tensor:
+def counter(value: float, device: Any = CPU) -> Tensor:
     """A tensor () for a step count or another number: float64 if that is the default dtype, else float32."""
     double = dtypes.get_default_dtype() is dtypes.float64
-    return OPS["full"]((), value, dtypes.float64 if double else dtypes.float32, CPU)
+    return OPS["full"]((), value, dtypes.float64 if double else dtypes.float32, device)
 
 
-def scalar(value: Any) -> float:
-    """A setting as a float; learning rates may be tensors of one element."""
-    return value.item() if isinstance(value, Tensor) else value
+def scalar(value: Any, capturable: bool = False) -> Any:
+    """A setting or a count as a float; either may be a tensor of one element.
+
+    With `capturable`, and in a captured step, a tensor remains on its device as a float64 tensor (): a read of its value would
+    end the graph. Formulas over the result have float64's precision in both forms.
+    """
+    if not isinstance(value, Tensor):
+        return value
+    if capturable or is_compiling():
+        return value.to(dtypes.float64).reshape(())
+    return value.item()
 
 
 def with_gradients(params: Iterable[Tensor]) -> list[Tensor]:

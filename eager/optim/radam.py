@@ -1,12 +1,11 @@
 """RAdam: Adam with rectified variance."""
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from eager._tensor.tensor import Tensor
 from eager.optable.table import OPS
-from eager.optim._rule import Rule, check_betas, check_settings, common, move, rate
+from eager.optim._rule import Rule, check_betas, check_settings, common, move, rate, root
 from eager.optim.optimizer import zeros_like
 
 
@@ -37,9 +36,9 @@ class RAdam(Rule):
         corrected = m / (1 - beta1**step)
         limit = 2 / (1 - beta2) - 1
         rho = limit - 2 * step * beta2**step / (1 - beta2**step)
-        if rho <= 5.0:
+        if isinstance(rho, float) and rho <= 5.0:
             OPS["sub_"](p, corrected * lr)
             return
-        rectified = math.sqrt((rho - 4) * (rho - 2) * limit / ((limit - 4) * (limit - 2) * rho))
-        adaptive = math.sqrt(1 - beta2**step) / (OPS["sqrt"](v) + group["eps"])
-        OPS["sub_"](p, corrected * lr * adaptive * rectified)
+        rectified = root((rho - 4) * (rho - 2) * limit / ((limit - 4) * (limit - 2) * rho))
+        adaptive = root(1 - beta2**step) / (OPS["sqrt"](v) + group["eps"]) * rectified
+        OPS["sub_"](p, corrected * lr * (OPS["where"](rho > 5.0, adaptive, 1.0) if isinstance(rho, Tensor) else adaptive))

@@ -7,7 +7,7 @@ from eager._tensor.tensor import Tensor
 from eager.optable.table import OPS
 from eager.optim import _kernels
 from eager.optim._rule import Rule, check_decay, check_fused, check_range, check_settings, rate
-from eager.optim.optimizer import gradient
+from eager.optim.optimizer import gradient, zeros_like
 
 
 class SGD(Rule):
@@ -27,6 +27,15 @@ class SGD(Rule):
                                   "nesterov": nesterov, "maximize": maximize, "foreach": foreach,
                                   "differentiable": differentiable, "fused": fused})  # fmt: skip
         check_fused(fused, foreach, differentiable)
+
+    def _begin(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        """The state ahead of a captured step. A buffer of zeros gives the first step its values if nothing damps the gradient."""
+        if not group["momentum"] or group["dampening"]:
+            return {}
+        state = self.state[p]
+        if "momentum_buffer" not in state:
+            state["momentum_buffer"] = zeros_like(p)
+        return state
 
     def _advance(self, p: Tensor, group: dict[str, Any]) -> None:
         """One update of `p`. This rule keeps no step count, and state only for momentum."""

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from eager._tensor.tensor import Tensor
@@ -28,14 +29,22 @@ class SparseAdam(Rule):
         if positions:
             raise ValueError(f"Sparse params at indices {positions}: SparseAdam requires dense parameter tensors")
 
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update every parameter that has a gradient. closure: recomputes the loss, which `step` returns. Runs eagerly in a capture."""
+        return super().step(closure)
+
+    def _begin(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        state = self.state[p]
+        if not state:
+            state["step"], state["exp_avg"], state["exp_avg_sq"] = 0, zeros_like(p), zeros_like(p)
+        return state
+
     def _advance(self, p: Tensor, group: dict[str, Any]) -> None:
         """One update of `p`. The step count is a plain number."""
         g = p.grad
         if not isinstance(g, SparseTensor):
             raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")
-        state = self.state[p]
-        if not state:
-            state["step"], state["exp_avg"], state["exp_avg_sq"] = 0, zeros_like(p), zeros_like(p)
+        state = self._begin(p, group)
         state["step"] += 1
         g = g.coalesce()
         self._update_sparsely(p, -g if group["maximize"] else g, state, group, state["step"])

@@ -253,8 +253,7 @@ class TraceMode(Mode):
         """Replace symbolic floats by inputs if the op computes on tensors with them and its result is otherwise the same; else
         by their values.
         """
-        on_cpu = all(t.device.type == "cpu" for t in op.tensors(args))
-        compute = op.compute_dtype(*args) if op.kind is Kind.POINTWISE and on_cpu and op.promotion != "raw" else None
+        compute = op.compute_dtype(*args) if op.kind is Kind.POINTWISE and op.promotion != "raw" else None
         out = list(args)
         for i, a in enumerate(args):
             if a.__class__ is SymFloat:

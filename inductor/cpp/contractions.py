@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from eager.base.dtypes import dtype
-from fxir.expr import rules as E
 from fxir.expr.printing import to_source
 from inductor.base.toolchain import Toolchain
 from inductor.cpp import conv, gemm
@@ -24,18 +23,22 @@ from inductor.cpp.values import STYLE, TYPE, size_source
 from inductor.cpp.windows import Convolution, convolution_of, weight_gradient_of
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, plain, product
-from inductor.loops.tree import Block, Contract, Kernel, Loop, Role, Statement, substitute, walk
+from inductor.loops.dependence import accesses
+from inductor.loops.finished import PARAMETERS, finished_block
+from inductor.loops.tree import Block, Contract, Kernel, Loop, Statement, walk
 
 
 class Core(NamedTuple):
     """How a contraction is computed: by `code`, or by BLAS if it is None. packed: the buffer that holds the operand b in panels, or
-    "". is_followed: whether its code runs a function on each finished block.
+    "". is_followed: whether its code runs a function on each finished block. is_near: whether a block of the result is in memory of
+    the thread, where this function alone reads it.
     """
 
     problem: Problem | Convolution
     code: GemmCode | ConvCode | None
     packed: str = ""
     is_followed: bool = False
+    is_near: bool = False
 
 
 def choose_core(s: Contract, of: dtype, is_followed: bool, can_pack: bool, tools: Toolchain, has_blas: bool) -> Core | None:
@@ -63,6 +66,13 @@ def _product_core(problem: Problem, is_followed: bool, can_pack: bool, tools: To
     return Core(problem, None)
 
 
+def is_near(kernel: Kernel, s: Contract, core: Core) -> bool:
+    """Whether only the body of a contraction reads its result, so that its blocks need memory of the thread alone."""
+    uses = [a for a in accesses(kernel.body) if a.place.name == s.place.name]
+    is_own = core.is_followed and core.code is not None and core.problem.starts[2] == 0
+    return is_own and s.place.name in kernel.temporary and len(uses) == len([a for a in accesses((s,)) if a.place.name == s.place.name])
+
+
 def print_steps(kernel: Kernel, cores: Mapping[str, Core], places: Mapping[str, Place], parallel_ns: int, title: str) -> Printed:
     """The functions of a kernel with contractions, and the statements that run them.
 
@@ -77,7 +87,7 @@ class _Steps:
     def __init__(self, kernel: Kernel, cores: Mapping[str, Core], places: Mapping[str, Place], parallel_ns: int) -> None:
         self.kernel, self.cores, self.places, self.parallel_ns = kernel, cores, places, parallel_ns
         self.timed = [s.axis for s in walk(kernel.body) if isinstance(s, Loop) and _holds_contraction(s)]
-        memory = {n: p.dtype for n, p in places.items()}
+        memory = {**kernel.dtypes, **{n: p.dtype for n, p in places.items()}}
         self.pointers = Pointers(kernel.body, memory, (), [axis.name for axis in self.timed])
         self.codes: list[Code] = []
         self.ns: float = 0.0
@@ -115,15 +125,16 @@ class _Steps:
         problem, name = core.problem, self.function_name()
         names = (s.a.buffer, core.packed or s.b.buffer, s.place.name)
         starts = (problem.starts[0], 0 if core.packed else problem.starts[1], problem.starts[2])
-        t = TYPE[self.places[s.place.name].dtype]
+        t = TYPE[self.pointers.memory[s.place.name]]
         args = [f"({'const ' if k < 2 else ''}{t}*)args[{self.pointers.number(n) + 1}]" + (f" + {self.start(x)}" if x != 0 else "")
-                for k, (n, x) in enumerate(zip(names, starts, strict=True))]  # fmt: skip
+                for k, (n, x) in enumerate(zip(names[: 2 if core.is_near else 3], starts, strict=False))]  # fmt: skip
+        args += [f"({t}*)0"] if core.is_near else []
         flops = product((2, *(n for _, n in (*s.axes.result, *s.axes.depth)), times))
         self.add_cost(*((flops * FLOP_NS, 0) if isinstance(flops, int) else (0.0, plain(flops * int(FLOP_NS * 1000)))))
         if core.code is None:
             assert isinstance(problem, Problem)
             return f"{{ GemmCall g = {{{problem.blas_fields()}, {', '.join(args)}}}; rt->gemm(rt, &g, rt->threads); }}"
-        self.codes += [x.named(name) for x in (_block_function(s, self.pointers), Code(core.code.text, (core.code.head,)))]
+        self.codes += [x.named(name) for x in (_block_function(s, self.pointers, core.is_near), Code(core.code.text, (core.code.head,)))]
         return f"{name}({', '.join(args)}, 0, args, rt);"
 
     def function_name(self) -> str:
@@ -143,42 +154,15 @@ def _holds_contraction(s: Loop) -> bool:
     return any(isinstance(x, Contract) for x in walk(s.body))
 
 
-def _block_function(s: Contract, pointers: Pointers) -> Code:
-    """`NAME_block(args, batch, r0, r1, c0, c1)`: the body for these rows and columns of one product. Empty without a body."""
+def _block_function(s: Contract, pointers: Pointers, is_near: bool) -> Code:
+    """`NAME_block(args, result, batch, r0, r1, c0, c1)`: the body for these rows and columns of one product. Empty without a body.
+
+    is_near: whether `result` is the memory of the contraction's elements.
+    """
     if not s.body:
         return Code("")
-    body, ranges = _columns(s, *(E.sym(name, 0) for name in ("c0", "c1")))
-    moved: dict[E.Expr, E.IntLike] = {}
-    row = _counted("row", s.axes.rows, moved)
-    _counted("batch", s.axes.batch, moved)
-    body = substitute(body, moved)
-    if isinstance(row, E.Sym):
-        body = (Loop(row, product(n for _, n in s.axes.rows), "serial", body),)
-        ranges[row.name] = (E.sym("r0", 0), E.sym("r1", 0))
-    head = f"{NAME}_block(char** args, long batch, long r0, long r1, long c0, long c1)"
-    block = Function(pointers)
-    text = block.function(f"static void {head}", body, ranges, ("batch", "r0", "r1", "c0", "c1"))
+    made = finished_block(s)
+    head = f"{NAME}_block(char** args, void*{' result' * is_near}, long batch, long r0, long r1, long c0, long c1)"
+    block = Function(pointers, {s.place.name: "result"} if is_near else {})
+    text = block.function(f"static void {head}", made.body, made.ranges, PARAMETERS)
     return Code(text, (), frozenset(block.operations))
-
-
-def _counted(name: str, axes: Role, moved: dict[E.Expr, E.IntLike]) -> E.Expr:
-    """One axis that counts through all values of `axes`, which `moved` then maps to it."""
-    sizes = [n for _, n in axes]
-    whole = ir.counter(name, product(sizes))
-    moved.update({axis: at for (axis, _), at in zip(axes, ir.split_position(whole, sizes), strict=True)})
-    return whole
-
-
-def _columns(s: Contract, first: E.Expr, last: E.Expr) -> tuple[Block, dict[str, tuple[E.Expr, E.Expr]]]:
-    """The loops over columns first..last-1, in runs of the innermost column axis, and the range of each loop."""
-    if not s.axes.columns:
-        return s.body, {}
-    *outer, (column, n) = s.axes.columns
-    if not outer:
-        return (Loop(column, n, "vector", s.body),), {column.name: (first, last)}
-    moved: dict[E.Expr, E.IntLike] = {}
-    run = _counted("run", tuple(outer), moved)
-    assert isinstance(run, E.Sym)
-    loop = Loop(run, product(m for _, m in outer), "serial", (Loop(column, n, "vector", substitute(s.body, moved)),))
-    inside = (E.maximum(first - run * n, 0), E.minimum(last - run * n, n))
-    return (loop,), {run.name: (E.floordiv(first, n), E.ceildiv(last, n)), column.name: inside}

@@ -28,14 +28,15 @@ CONV_TASK: Final = r"""
    ph and pw at the low end; at the high end it is as much as the sizes require. */
 typedef struct {
   const void *x, *w; /* w: null when packed is given */
-  void *y;
+  void *y; /* null: blocks are in memory of the thread, and only the epilogue reads them */
   const void *packed; /* SYMBOL_pack of w, or null */
   long images, groups, channels, columns; /* channels, columns: of one group */
   long ih, iw, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw;
   long x_n, x_h, x_w, x_c, x_g; /* strides in elements; x_g: from group to group */
   long w_g, w_column, w_c, w_h, w_w;
   long y_n, y_h, y_w, y_g; /* channels are contiguous */
-  void (*epilogue)(char **args, long group, long i0, long i1, long j0, long j1); /* or null; rows: positions of all images */
+  /* or null; rows: positions of all images. An element of the block is where it would be in y. */
+  void (*epilogue)(char **args, void *y, long group, long i0, long i1, long j0, long j1);
   char **args;
 } ConvTask;
 #endif
@@ -233,17 +234,24 @@ static void lines(const ConvTask *v, const Image *m, const T *packed, T *y, long
     }
 }
 
+/* The address n elements before p, which may be outside of all memory. */
+static T *before(T *p, long n) { return (T *)((unsigned long)p - (unsigned long)n * sizeof(T)); }
+
 static void run_tasks(void *ctx, long begin, long end) {
   Job *job = (Job *)ctx;
   const ConvTask *v = job->v;
   long group_panels = panels_of(v->columns), staged_lines = (job->lines - 1) * v->sh + (v->kh - 1) * v->dh + 1;
-  T *scratch = 0;
-  if (job->staged) {
-    scratch = (T *)job->rt->scratch(job->rt, 0, staged_lines * job->width * v->channels * (long)sizeof(T));
+  long columns = job->panels * NR < v->columns ? job->panels * NR : v->columns;
+  long staged_size = job->staged ? (staged_lines * job->width * v->channels + 63) / 64 * 64 : 0;
+  long block_size = v->y ? 0 : (job->lines - 1) * v->y_h + (v->ow - 1) * v->y_w + columns;
+  T *scratch = 0, *block = 0;
+  if (staged_size + block_size > 0) {
+    scratch = (T *)job->rt->scratch(job->rt, 0, (staged_size + block_size) * (long)sizeof(T));
     if (!scratch) {
-      job->failed = 1;
+      __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED);
       return;
     }
+    block = scratch + staged_size;
   }
   long staged = -1;
   for (long task = begin; task < end; task++) {
@@ -252,7 +260,8 @@ static void run_tasks(void *ctx, long begin, long end) {
     long p0 = pb * job->lines, p1 = p0 + job->lines < v->oh ? p0 + job->lines : v->oh;
     long j0 = jb * job->panels, j1 = j0 + job->panels < group_panels ? j0 + job->panels : group_panels;
     const T *x = (const T *)v->x + n * v->x_n + g * v->x_g;
-    T *y = (T *)v->y + n * v->y_n + g * v->y_g;
+    long image = n * v->y_n + g * v->y_g;
+    T *y = v->y ? (T *)v->y : before(block, image + p0 * v->y_h + j0 * NR);
     Image m;
     if (job->staged) {
       if (rest != staged) stage(job, x, p0, p1, scratch);
@@ -263,10 +272,10 @@ static void run_tasks(void *ctx, long begin, long end) {
       m = (Image){x + (p0 * v->sh - v->ph) * v->x_h - v->pw * v->x_w, v->sh * v->x_h, v->sw * v->x_w, v->dh * v->x_h,
                   v->dw * v->x_w};
     }
-    lines(v, &m, job->packed + g * group_panels * v->kh * v->kw * v->channels * NR, y, p0, p1, j0, j1);
+    lines(v, &m, job->packed + g * group_panels * v->kh * v->kw * v->channels * NR, y + image, p0, p1, j0, j1);
     if (v->epilogue) {
       long last = j1 * NR < v->columns ? j1 * NR : v->columns;
-      v->epilogue(v->args, g, (n * v->oh + p0) * v->ow, (n * v->oh + p1) * v->ow, j0 * NR, last);
+      v->epilogue(v->args, y, g, (n * v->oh + p0) * v->ow, (n * v->oh + p1) * v->ow, j0 * NR, last);
     }
   }
 }
@@ -289,10 +298,13 @@ static void plainly(const ConvTask *v) {
                      (packed ? packed[((g * panels + j / NR) * taps * v->channels + i) * NR + j % NR]
                              : w[g * v->w_g + j * v->w_column + c * v->w_c + r * v->w_h + s * v->w_w]);
             }
-            ((T *)v->y)[n * v->y_n + p * v->y_h + q * v->y_w + g * v->y_g + j] = sum;
+            long at = n * v->y_n + p * v->y_h + q * v->y_w + g * v->y_g + j, row = (n * v->oh + p) * v->ow + q;
+            T *y = (T *)v->y;
+            if (y) y[at] = sum;
+            else y = before(&sum, at);
+            if (v->epilogue) v->epilogue(v->args, y, g, row, row + 1, j, j + 1);
           }
     }
-  for (long g = 0; g < v->groups && v->epilogue; g++) v->epilogue(v->args, g, 0, v->images * v->oh * v->ow, 0, v->columns);
 }
 
 extern "C" void @SYMBOL@(const ConvTask *v, const Runtime *rt) {

@@ -25,7 +25,7 @@ TASK = r"""
 #define FJ_GEMM_TASK
 typedef struct {
   const void *a, *b; /* b: null when packed is given */
-  void *c;
+  void *c; /* null: blocks are in memory of the thread, and only the epilogue reads them */
   const void *packed; /* b in panels, or null */
   long batch, m, n, k;
   long a_row, a_col, b_row, b_col, ldc; /* strides in elements */
@@ -34,7 +34,8 @@ typedef struct {
   long mc, nc, kc;                      /* block sizes: rows, columns, depth */
   long a_direct;                        /* read a in place, without packing */
   long direct;                          /* read rows of b in place, without packing (b_col is 1) */
-  void (*epilogue)(char **bufs, long batch, long i0, long i1, long j0, long j1); /* or null */
+  /* or null. Element (i, j) of the block is at c[batch * c_step + i * ldc + j]. */
+  void (*epilogue)(char **bufs, void *c, long batch, long i0, long i1, long j0, long j1);
   char **bufs;
 } GemmTask;
 #endif
@@ -383,20 +384,23 @@ typedef struct {
 
 static long round_up(long x, long to) { return (x + to - 1) / to * to; }
 
+/* The address n elements before p, which may be outside of all memory. */
+static T *before(T *p, long n) { return (T *)((unsigned long)p - (unsigned long)n * sizeof(T)); }
+
 static void run_tasks(void *ctx, long begin, long end) {
   Job *job = (Job *)ctx;
   const GemmTask *g = job->g;
   long a_size = g->a_direct ? 0 : job->rows * g->kc + L, n_panels = (g->n + NR - 1) / NR;
   long b_size = job->panels ? 0 : g->direct ? (g->n % NR ? g->k * NR : 0) : n_panels * g->k * NR;
-  T *wa = (T *)job->rt->scratch(job->rt, 0, (a_size + round_up(b_size, 64) + 64) * (long)sizeof(T));
+  long c_size = g->c ? 0 : (job->rows - 1) * g->ldc + (job->columns < g->n ? job->columns : g->n);
+  T *wa = (T *)job->rt->scratch(job->rt, 0, (a_size + round_up(b_size, 64) + c_size + 128) * (long)sizeof(T));
   if (!wa) { __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED); return; }
-  T *wb = wa + round_up(a_size, 64);
+  T *wb = wa + round_up(a_size, 64), *wc = wb + round_up(b_size, 64);
   long packed_for = -1;
   for (long t = begin; t < end; t++) {
     long jb = t % job->column_blocks, ib = t / job->column_blocks % job->row_blocks;
     long s = t / (job->column_blocks * job->row_blocks);
     const T *a = (const T *)g->a + s * g->a_step, *b = (const T *)g->b + s * g->b_step;
-    T *c = (T *)g->c + s * g->c_step;
     const T *panels = job->panels, *edge = 0;
     if (!panels && packed_for != s) {
       if (!g->direct) pack_panels(b, g->k, g->n, g->b_row, g->b_col, wb, 0, n_panels);
@@ -407,8 +411,9 @@ static void run_tasks(void *ctx, long begin, long end) {
     else if (!panels) panels = wb;
     long i0 = ib * job->rows, i1 = i0 + job->rows < g->m ? i0 + job->rows : g->m;
     long j0 = jb * job->columns, j1 = j0 + job->columns < g->n ? j0 + job->columns : g->n;
-    block(g, a, b, c, panels, edge, wa, i0, i1, j0, j1);
-    if (g->epilogue) g->epilogue(g->bufs, g->first + s, i0, i1, j0, j1);
+    T *c = g->c ? (T *)g->c : before(wc, (g->first + s) * g->c_step + i0 * g->ldc + j0);
+    block(g, a, b, c + (g->c ? s : g->first + s) * g->c_step, panels, edge, wa, i0, i1, j0, j1);
+    if (g->epilogue) g->epilogue(g->bufs, c, g->first + s, i0, i1, j0, j1);
   }
 }
 
@@ -422,16 +427,16 @@ static void run_pack(void *ctx, long begin, long end) {
 static void plainly(const GemmTask *g) {
   for (long s = 0; s < g->batch; s++) {
     const T *a = (const T *)g->a + s * g->a_step, *b = (const T *)g->b + s * g->b_step, *packed = (const T *)g->packed;
-    T *c = (T *)g->c + s * g->c_step;
     for (long i = 0; i < g->m; i++)
       for (long j = 0; j < g->n; j++) {
-        T sum = 0;
+        T sum = 0, *c = (T *)g->c;
         for (long k = 0; k < g->k; k++)
           sum += a[i * g->a_row + k * g->a_col] *
                  (packed ? packed[j / NR * NR * g->k + k * NR + j % NR] : b[k * g->b_row + j * g->b_col]);
-        c[i * g->ldc + j] = sum;
+        if (c) c[s * g->c_step + i * g->ldc + j] = sum;
+        else c = before(&sum, (g->first + s) * g->c_step + i * g->ldc + j);
+        if (g->epilogue) g->epilogue(g->bufs, c, g->first + s, i, i + 1, j, j + 1);
       }
-    if (g->epilogue) g->epilogue(g->bufs, g->first + s, 0, g->m, 0, g->n);
   }
 }
 

@@ -8,11 +8,13 @@ The emitted text defines
 
     FJ_LOCAL void NAME(const T* a, const T* b, T* c, long batch_index, char** args, const Runtime* rt)
 
-which computes all `problem.batch` products, numbered from batch_index,
+which computes all `problem.batch` products, numbered from batch_index, and calls
 
-and calls `EPILOGUE(char** args, long batch, long i0, long i1, long j0, long j1)` exactly once for every finished block of rows
-i0..i1 and columns j0..j1 of c, soon after it is complete (while it is in cache), from any thread. The epilogue is an ordinary
-fused loop nest over that block and finds c itself.
+    EPILOGUE(char** args, void* c, long batch, long i0, long i1, long j0, long j1)
+
+exactly once for every finished block of rows i0..i1 and columns j0..j1 of c, soon after it is complete (while it is in cache), from
+any thread. The epilogue is an ordinary fused loop nest over that block. If NAME's `c` is null, a block is in memory of the thread,
+and the epilogue's `c` is such that its elements have their positions in c.
 """
 
 from __future__ import annotations

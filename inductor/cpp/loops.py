@@ -173,10 +173,14 @@ class _Level:
 
 
 class Function:
-    """Prints one statement at the root. known: the name of each computed value, its level, and the written memory that it reads."""
+    """Prints one statement at the root. known: the name of each computed value, its level, and the written memory that it reads.
 
-    def __init__(self, pointers: Pointers) -> None:
+    given: buffers that parameters of the function point to, of type `void*`, by name.
+    """
+
+    def __init__(self, pointers: Pointers, given: Mapping[str, str] | None = None) -> None:
         self.pointers = pointers
+        self.given = given or {}
         self.levels: list[_Level] = []
         self.known: dict[ir.Value, tuple[str, int, frozenset[str]]] = {}
         self.axes: dict[str, str] = {}
@@ -225,6 +229,7 @@ class Function:
             lines.append("char** bufs = (char**)args[0];")
         lines += declared(self.symbols)
         lines += [self.pointers.declaration(k) for k in sorted(self.used)]
+        lines += [f"{t}* RESTRICT {p}_at = ({t}*){p};" for n, p in self.given.items() for t in (TYPE[self.pointers.memory[n]],)]
         body = "".join(f"  {line}\n" for line in (*lines, *root.lines))
         return f"{head} {{\n{body}}}\n"
 
@@ -468,6 +473,8 @@ class Function:
         if name in self.locals:
             local, own = self.locals[name]
             return own if local.space == "register" else f"{own}[{self.index(at, bound)}]"
+        if name in self.given:
+            return f"{self.given[name]}_at[{self.index(at, bound)}]"
         number = self.pointers.number(name)
         self.used.add(number)
         return f"p{number}[{self.index(at, bound)}]"

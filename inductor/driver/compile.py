@@ -22,7 +22,7 @@ from fxir.symbols.shapes import NeedsStatic
 from inductor.artifact import format as A
 from inductor.base.request import Request
 from inductor.base.toolchain import compile_workers
-from inductor.cpp.contractions import Core, choose_core, print_steps
+from inductor.cpp.contractions import Core, choose_core, is_near, print_steps
 from inductor.cpp.gemm import block_tile
 from inductor.cpp.gemm_core import block_core
 from inductor.cpp.loops import print_kernel
@@ -318,9 +318,6 @@ class _Compiler:
                 calls.add(d.call)
                 results = [self.program.buffers[n] for n in d.results]
                 self._choose_cores(i, recurrence_kernel(d, results, self.dtypes))
-            else:
-                continue
-            self.memory |= self.kernels[i].temporary
 
     def _schedule_product(self, i: int, b: ir.Buffer, follower: int) -> None:
         made = product_kernel(b, (), self.dtypes, (b.name,))
@@ -342,14 +339,18 @@ class _Compiler:
     def _choose_cores(self, i: int, made: Scheduled) -> None:
         """Choose the core of each contraction of a step. A contraction that no core takes becomes plain loops."""
         cores: dict[str, Core] = {}
+        near: set[str] = set()
         for s in loops.walk(made.kernel.body):
             if isinstance(s, loops.Contract):
                 core = self._core(s, made, is_followed=bool(s.body))
                 if core is None:
                     made = expanded_kernel(made, s.name)
                 else:
+                    core = core._replace(is_near=is_near(made.kernel, s, core))
                     cores[s.name] = self._packed(i, s, made, core)
+                    near |= {made.names[s.place.name]} if core.is_near else set()
         self.kernels[i] = made
+        self.memory = (self.memory | made.temporary) - near
         if cores:
             self.cores[i] = cores
 

@@ -7,6 +7,7 @@ the input itself if no later step reads it. `Objection` says why a buffer is cop
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
@@ -33,16 +34,38 @@ def in_place(made: Schedule, nests: Mapping[int, LoopNest], fixed: Collection[st
     """
     homes: dict[str, str] = {}
     objections: list[Objection] = []
+    order = _Order.of(made)
     for w in made.program.writes:
         name = w.value.buffer
         reason = "another input is overwritten with it" if name in homes else ""
         buffers = [] if reason else _versions(made.program, w)
-        reason = reason or _objection(made, nests, w, buffers, fixed)
+        reason = reason or _objection(made, order, nests, w, buffers, fixed)
         if reason:
             objections.append(Objection(name, w.input, reason))
         else:
             homes |= dict.fromkeys(buffers, w.input)
     return homes, objections
+
+
+class _Order(NamedTuple):
+    """The steps of a schedule by the buffers that they concern, so that each write is judged in constant time.
+
+    step: of each buffer. last_read: the last step that reads a buffer. last_extern: the last step that calls an eager kernel, or -1.
+    copied: the number of writes that copy each buffer to an input.
+    """
+
+    step: dict[str, int]
+    last_read: dict[str, int]
+    last_extern: int
+    copied: Counter[str]
+
+    @classmethod
+    def of(cls, made: Schedule) -> _Order:
+        members = [(i, m) for i, step in enumerate(made.steps) for m in step.members]
+        externs = (i for i, m in members if isinstance(m.definition, ir.Extern))
+        last_read = {name: i for i, m in members for name in m.reads}
+        step, copied = {m.name: i for i, m in members}, Counter(w.value.buffer for w in made.program.writes)
+        return cls(step, last_read, max(externs, default=-1), copied)
 
 
 def _versions(program: ir.Program, w: ir.Write) -> list[str]:
@@ -55,7 +78,8 @@ def _versions(program: ir.Program, w: ir.Write) -> list[str]:
         names.append(d.target)
 
 
-def _objection(made: Schedule, nests: Mapping[int, LoopNest], w: ir.Write, buffers: Sequence[str], fixed: Collection[str]) -> str:
+def _objection(made: Schedule, order: _Order, nests: Mapping[int, LoopNest], w: ir.Write, buffers: Sequence[str],
+               fixed: Collection[str]) -> str:  # fmt: skip
     program, name = made.program, w.value.buffer
     target = program.buffers[w.input].layout
     if program.checks and not program.early_checks:
@@ -64,19 +88,17 @@ def _objection(made: Schedule, nests: Mapping[int, LoopNest], w: ir.Write, buffe
         return "its memory is decided already"
     if w.value.offset != 0 or not (_same(w.value.layout, target) and all(_same(program.buffers[n].layout, target) for n in buffers)):
         return f"its layout is {program.buffers[name].layout}, and the input's is {target}"
-    if any(other is not w and other.value.buffer == w.input for other in program.writes):
+    if order.copied[w.input] > (w.value.buffer == w.input):
         return "the input's elements are copied to another input"
-    steps = {m.name: i for i, step in enumerate(made.steps) for m in step.members}
-    at = steps[buffers[0]]
+    at = order.step[buffers[0]]
     if at not in nests and not isinstance(program.buffers[buffers[0]].definition, ir.Scatter):
         return "no separate pointwise loops compute it"
-    if any(at <= steps[n] for n in program.early_checks):
+    if any(at <= order.step[n] for n in program.early_checks):
         return "its loops also check positions"
-    for step in made.steps[at + 1 :]:
-        if any(w.input in m.reads for m in step.members):
-            return "a later step reads the input"
-        if any(isinstance(m.definition, ir.Extern) for m in step.members):
-            return "a later call of an eager kernel may fail, and must leave the input unchanged"
+    if order.last_read.get(w.input, -1) > at:
+        return "a later step reads the input"
+    if order.last_extern > at:
+        return "a later call of an eager kernel may fail, and must leave the input unchanged"
     return _scattered(program, w, buffers) or (_order(nests[at], buffers[0], w.input, target.numel) if at in nests else "")
 
 

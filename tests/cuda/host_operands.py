@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import eager as torch
+from dynamo.api import compile as api
 from eager import nn
 from eager.base import settings
 from eager.nn import functional as F
@@ -91,8 +92,9 @@ def sizes_may_vary() -> None:
 def a_float_that_changes_becomes_an_input() -> None:
     x = torch.randn(5)
     f = torch.compile(lambda x, rate: x * rate, fullgraph=True)
-    for rate in (0.5, 0.25, 0.125):
+    for rate in (0.5, 0.25, 0.125, 0.75):
         equal(f(x.cuda(), rate), x * rate, "cuda")
+    assert len(api.statistics().graphs) == 2
 
 
 def gradients_pass_an_operand() -> None:
@@ -156,30 +158,36 @@ def an_optimizer_counts_on_the_cpu() -> None:
             equal(found.detach(), right.detach(), "cuda")
 
 
-def a_wrapped_step_of_an_optimizer_trains_as_on_the_cpu() -> None:
-    """An optimizer's own `step` ends the graph and runs eagerly, as on the CPU; its count of steps stays on the CPU."""
+def a_compiled_step_of_an_optimizer_trains_as_on_the_cpu() -> None:
+    """One graph for each rate, the second of which takes any; the count of steps stays on the CPU, or on the device if capturable."""
 
-    def train(where: str, mode: str | None) -> Any:
+    def train(where: str, mode: str | None, capturable: bool = False) -> Any:
         torch.manual_seed(0)
         net, x = nn.Linear(6, 3).to(where), torch.randn(9, 6).to(where)
-        optimizer = torch.optim.AdamW(net.parameters(), 0.01)
-        step = torch.compile(optimizer.step, mode=mode) if mode else optimizer.step
+        optimizer = torch.optim.AdamW(net.parameters(), 0.01, capturable=capturable)
+        scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
+        step = torch.compile(optimizer.step, mode=mode, fullgraph=True) if mode else optimizer.step
+        before = len(api.statistics().graphs)
         for _ in range(4):
             optimizer.zero_grad()
             net(x).square().mean().backward()
             step()
-        assert all(state["step"].device.type == "cpu" and float(state["step"]) == 4 for state in optimizer.state.values())
+            scheduler.step()
+        assert not mode or len(api.statistics().graphs) == before + 2
+        counts = [state["step"] for state in optimizer.state.values()]
+        assert all(n.device.type == (where if capturable else "cpu") and float(n) == 4 for n in counts)
         return [p.detach() for p in net.parameters()]
 
-    for mode in MODES:
-        for found, wanted in zip(train("cuda", mode), train("cpu", None), strict=True):
-            equal(found, wanted, "cuda")
+    wanted = train("cpu", None)
+    for mode, capturable in ((None, True), ("default", False), ("max-autotune", True), *(("reduce-overhead", c) for c in (False, True))):
+        for found, right in zip(train("cuda", mode, capturable), wanted, strict=True):
+            equal(found, right, "cuda")
 
 
 SCENARIOS: tuple[Callable[[], None], ...] = (
     each_call_sees_its_own_numbers, a_number_made_inside_is_an_operand, operands_of_every_dtype, an_overwritten_number_is_read_before,
     the_host_part_may_compute_on_larger_tensors, sizes_may_vary, a_float_that_changes_becomes_an_input, gradients_pass_an_operand,
-    an_optimizer_counts_on_the_cpu, a_wrapped_step_of_an_optimizer_trains_as_on_the_cpu,
+    an_optimizer_counts_on_the_cpu, a_compiled_step_of_an_optimizer_trains_as_on_the_cpu,
 )  # fmt: skip
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """Loops that follow a matrix product run on its blocks: values, when they may, and why not."""
+
 import pytest
 
 import eager as torch
@@ -30,6 +31,13 @@ CASES = {
     "residual": (lambda x, w: (torch.tanh(x @ w) + x,), (torch.randn(70, 64), torch.randn(64, 64)), True),
     "heads": (lambda x, w, b: ((x @ w + b).reshape(7, 10, 5, 32).transpose(1, 2).contiguous(),), (X, W, B), True),
     "transposed": (lambda x, w, b: ((x @ w + b).t().contiguous(),), (X, W, B), True),
+    "channels first": (lambda x, w, b: (F.gelu(x @ w + b).reshape(2, 35, 160).transpose(1, 2).contiguous(),), (X, W, B), True),
+    "channels first, few columns": (lambda x, w, b: ((x @ w[:, :11] + b[:11]).reshape(2, 35, 11).transpose(1, 2).contiguous(),),
+                                    (X, W, B), True),
+    "channels first, with a residual": (
+        lambda x, w, y: ((x @ w).reshape(2, 35, 160).transpose(1, 2).contiguous() + y,), (X, W, torch.randn(2, 160, 35)), True),
+    "channels first, float64": (
+        lambda x, w: ((x @ w).reshape(2, 35, 160).transpose(1, 2).contiguous() * 2,), (X.double(), W.double()), True),
     "batched": (lambda x, y: (torch.exp(x @ y * 0.1),), (torch.randn(6, 33, 20), torch.randn(6, 20, 48)), True),
     "batched into rows": (lambda x, y: ((x @ y).reshape(2, 3, 33, 48).transpose(1, 2).reshape(66, 144),),
                           (torch.randn(6, 33, 20), torch.randn(6, 20, 48)), True),
@@ -63,6 +71,16 @@ def test_a_product_lies_where_its_result_goes():
     run = compile_graph(graph, GraphKind.INFERENCE, CompileOptions())
     if "_block(" in "".join(run.artifact.entry.sources().values()):
         assert run.arena_bytes <= 2 * 65 * 64 * 4 + 256
+
+
+def test_a_product_that_only_its_loops_read_takes_no_memory_of_the_graph():
+    fn, inputs, _ = CASES["channels first"]
+    graph = trace(fn, [fake_like(x) for x in inputs])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gemm, "_blas_is_better", lambda request: False)
+        run = compile_graph(graph, GraphKind.INFERENCE, CompileOptions(options={"test": 1}))
+    assert "_block(" in "".join(run.artifact.entry.sources().values())
+    assert run.arena_bytes < 70 * 160 * 4
 
 
 def test_refusals_say_why():

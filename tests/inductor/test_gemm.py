@@ -161,7 +161,7 @@ def test_default_choice_agrees_with_numpy(folder: Path, shape: tuple[int, int, i
 
 
 EPILOGUE = """
-static void finish(char **bufs, long batch, long i0, long i1, long j0, long j1) {
+static void finish(char **bufs, void *, long batch, long i0, long i1, long j0, long j1) {
   float *c = (float *)bufs[2];
   for (long i = i0; i < i1; i++) for (long j = j0; j < j1; j++) {
     float *v = c + batch * %(step)d + i * %(ldc)d + j; *v = *v + 1000 + 10 * batch; } }"""

@@ -65,36 +65,6 @@ def test_state_survives_a_round_trip(kind: str) -> None:
         assert _equal(model, other)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_compiled_step_gives_the_same(kind: str) -> None:
-    model, other = _model(), _model()
-    plain, made = (getattr(torch.optim, kind)(m.parameters(), lr=0.02) for m in (model, other))
-    _train(model, plain, 4)
-    _train(other, made, 4, torch.compile(lambda: made.step()))
-    assert _equal(model, other)
-
-
-def test_compiled_training_step_gives_the_same() -> None:
-    def trainer(model: Any, optimizer: Any) -> Callable[[Any], Any]:
-        def train(x: Any) -> Any:
-            optimizer.zero_grad()
-            loss = model(x).square().mean()
-            loss.backward()
-            optimizer.step()
-            return loss
-
-        return train
-
-    x = torch.linspace(-1, 1, 24).reshape(6, 4)
-    models = [_model(), _model()]
-    first, second = (trainer(m, torch.optim.AdamW(m.parameters(), lr=0.02)) for m in models)
-    second = torch.compile(second)
-    for _ in range(4):
-        _assert_close(first(x), second(x))
-    for p, q in zip(models[0].parameters(), models[1].parameters(), strict=True):
-        _assert_close(p, q)
-
-
 @pytest.mark.parametrize("kind", DIFFERENTIABLE)
 def test_differentiable_steps_carry_gradients(kind: str) -> None:
     """The derivative of the loss after two steps with respect to the starting point agrees with finite differences."""

@@ -273,7 +273,7 @@ def test_gradients_that_each_step_replaces() -> None:
     for i in range(6):
         net.w.grad = torch.full((3,), float(i))
         torch.testing.assert_close(call(torch.ones(2, 3)), torch.ones(2, 3) + i)
-    assert counters["stats"]["unique_graphs"] == 2
+    assert counters["stats"]["unique_graphs"] == 1  # a gradient is fetched from the first compilation on
 
 
 def test_only_tensors_are_accepted_as_buffers() -> None:

@@ -11,6 +11,7 @@ from collections import OrderedDict, defaultdict, deque
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import eager
@@ -344,13 +345,21 @@ def test_relations_run_last_and_compare_objects_and_memory() -> None:
     assert alias.check([x, x[1:]]) and alias.check([x, x.detach()]) and not alias.check([x, y]) and not alias.check([1, 1])
 
 
-def test_distinct_over_many_slots() -> None:
-    n = 200
+@pytest.mark.parametrize("n", [12, 40, 200])
+def test_relations_over_many_slots(n: int) -> None:
     program = GuardProgram([("distinct", tuple(range(n)))], n)
     slots = [object() for _ in range(n)]
     assert program.check(slots)
-    slots[150] = slots[3]
+    slots[-2] = slots[3]
     assert not program.check(slots)
+    program = GuardProgram([("not_alias", tuple(range(n)))], n)
+    array = np.zeros(8, np.float32)
+    tensors = [eager.from_numpy(array[4:]), *(eager.zeros(2) for _ in range(n - 1))]
+    assert program.check(tensors)
+    assert not program.check([*tensors[:-2], tensors[1][1:], tensors[-1]])
+    assert program.check([*tensors[:-1], eager.from_numpy(array[:4])])
+    assert not program.check([*tensors[:-1], eager.from_numpy(array[:5])])
+    assert not program.check([*tensors[:-1], None])
 
 
 # --- blocks -----------------------------------------------------------------------------------------

@@ -191,7 +191,7 @@ class NeRF(nn.Module):
     def raw2outputs(raw, z_vals, rays_d, white_bkgd=True):
         raw2alpha = lambda raw, dists, act_fn=F.relu: 1.0 - torch.exp(-act_fn(raw) * dists)  # noqa: E731
         dists = z_vals[..., 1:] - z_vals[..., :-1]
-        dists = torch.cat([dists, torch.Tensor([1e10]).expand(dists[..., :1].shape)], -1)
+        dists = torch.cat([dists, torch.Tensor([1e10]).to(dists.device).expand(dists[..., :1].shape)], -1)
         dists = dists * torch.norm(rays_d[..., None, :], dim=-1)
         rgb = torch.sigmoid(raw[..., :3])
         alpha = raw2alpha(raw[..., 3], dists)

@@ -71,6 +71,19 @@ def truth_of_a_sum() -> Program:
     return Program(buffers, {"x0": 2, "b0": 2, "b1": 1, "b2": 1}, {}, frozenset())
 
 
+def sum_added_by_index() -> Program:
+    """One element of a tile that is added to several elements of memory."""
+    n, s = E.sym("n0", 2, 1 << 30), E.sym("g_b2", 0, 4)
+    assert isinstance(n, E.Sym) and isinstance(s, E.Sym)
+    total = ir.Reduction((), (n,), "sum", ir.load("x0", ir.reduced_axis(0, n), F32))
+    copy = ir.Pointwise((n,), ir.load("x0", ir.axis(0, n), F32))
+    at = ir.load("k0", E.mod(ir.axis(0, n), 12), dtypes.int64)
+    added = ir.Scatter((n,), "t", s, ((s, at),), ir.load("b0", 0, F32), "add")
+    made: tuple[tuple[str, tuple[Size, ...], Any], ...] = (("b0", (), total), ("b1", (n,), copy), ("b2", (5,), added))
+    buffers = tuple(ir.Buffer(name, ir.row_major(shape, F32), d) for name, shape, d in made)
+    return Program(buffers, {"k0": 12, "t": 5, "x0": 6, "b0": 1, "b1": 6, "b2": 5}, {n: 6}, frozenset())
+
+
 def law(cases: int) -> dict[str, Any]:
     """Printed kernels of random programs give what the loop interpreter gives."""
     counts: Counter[str] = Counter()
@@ -78,6 +91,7 @@ def law(cases: int) -> dict[str, Any]:
     @given(program=programs(has_masks=True), seed=st.integers(0, 1 << 16))
     @example(program=sum_beside_running_sums(), seed=0)
     @example(program=truth_of_a_sum(), seed=0)
+    @example(program=sum_added_by_index(), seed=2)
     @settings(max_examples=cases, deadline=None, derandomize=not IS_SEARCH, suppress_health_check=list(HealthCheck), database=None)
     def agree(program: Program, seed: int) -> None:
         counts["cases"] += 1

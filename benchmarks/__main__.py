@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks import dynamic, eager, gpu, gpu_rows, guards, harness, kernels, models, overhead, triton
+from benchmarks import dynamic, eager, gpu, gpu_rows, guards, harness, kernels, models, overhead, plans, triton
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -32,7 +32,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     code = command("triton", "the machine code of Triton kernels for GPUs: registers, spills, widest access, matrix instructions")
     code.add_argument("-k", metavar="TEXT", dest="text", help="only the programs whose name contains TEXT, or the programs of that group")
-    code.add_argument("--sm", type=int, nargs="+", default=list(triton.TARGETS), choices=list(triton.TARGETS), help="targets")
+    code.add_argument("--sm", type=int, nargs="+", default=list(plans.TARGETS), choices=list(plans.TARGETS), help="targets")
+    code.add_argument("--of", nargs="+", default=["programs"], choices=list(plans.SOURCES), help="where the kernels come from")
     device = command("gpu", "programs on a CUDA device beside torch eager and torch.compile", peer=True)
     device.add_argument("-k", metavar="TEXT", dest="text", help="only the rows whose name contains TEXT, or the rows of that group")
     device.add_argument("--seconds", type=float, default=400, help="no row begins after this time")
@@ -72,7 +73,7 @@ def main() -> int:
         harness.show(args.name, gpu.table(programs), programs, conditions, args.json)
         return 0 if not any(m.errors for m in programs) else 1
     if args.name == "triton":
-        codes = triton.measured(args.text, args.sm)
+        codes = triton.measured(args.text, args.sm, sources=args.of)
         harness.show(args.name, triton.table(codes), codes, conditions, args.json)
         return 0 if not any(row.faults for row in codes) else 1
     if args.name == "overhead":

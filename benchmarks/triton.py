@@ -1,29 +1,27 @@
-"""`python -m benchmarks triton`: the machine code of the Triton kernels of typical graphs, compiled without a GPU.
+"""`python -m benchmarks triton`: the machine code of Triton kernels for GPUs, compiled without a GPU.
 
 Owns the facts of a kernel: registers, spills, shared memory, the widest access to global memory, instructions of the matrix unit.
-Kernels are compiled by forked processes, after Triton has hashed itself once.
+`benchmarks.plans` says which kernels. Equal kernels are compiled once, by forked processes after Triton has hashed itself.
 """
 
 from __future__ import annotations
 
-import importlib
 import multiprocessing
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any, Final, TypeAlias
 
 from rich.table import Table
 
-from benchmarks.cuda_graphs import PROGRAMS
-from benchmarks.rows import chosen
-from inductor.base.target import SM_80, SM_90
-from inductor.driver.cuda import CudaPlan, Launch, lower_to_cuda
-from inductor.triton.compile import compile_kernel, instructions, load_triton, resources
+from benchmarks.plans import SOURCES, TARGETS, Planned, described
+from inductor.triton.compile import compile_kernel, instructions, prepare, resources
 from inductor.triton.kernel import TritonKernel
 
-TARGETS: Final = {80: SM_80, 90: SM_90}
 _MATRIX: Final = ("HGMMA", "HMMA", "IMMA", "DMMA")
+_SUMMED: Final = frozenset({"ops", "zoo"})  # groups with a line for a program instead of a line for a kernel
+Job: TypeAlias = tuple["Code", TritonKernel]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,53 +65,57 @@ class Code:
         return found
 
 
-def measured(text: str | None = None, capabilities: Sequence[int] = tuple(TARGETS), workers: int = 0) -> list[Code]:
-    """The code of every kernel of the programs whose name or group contains `text`. workers: processes, by default one a core.
+def measured(text: str | None = None, capabilities: Sequence[int] = tuple(TARGETS), workers: int = 0,
+             sources: Sequence[str] = ("programs",)) -> list[Code]:  # fmt: skip
+    """The code of every kernel of the sources' programs whose name or group contains `text`. workers: processes, by default one a core.
 
     Raises: TritonUnavailable; ValueError if no program has the text.
     """
-    load_triton()
-    importlib.import_module("triton.runtime.cache").triton_key()
-    jobs: list[tuple[Code, TritonKernel]] = []
-    found = []
-    for program in chosen(PROGRAMS, text):
-        for capability in capabilities:
-            code = Code(program.group, program.name, "", "", capability)
-            try:
-                jobs += _kernels(code, any(of.itemsize == 2 for _, of in program.of), lower_to_cuda(program.graph(), TARGETS[capability]))
-            except Exception as error:  # noqa: BLE001 - a program without a plan is a line of the table
-                found.append(_failed(code, error))
-    with multiprocessing.get_context("fork").Pool(workers or os.cpu_count()) as pool:
-        return [*found, *pool.imap(_compiled, jobs)]
+    plans = [p for source in sources for p in SOURCES[source](text, capabilities)]
+    if not plans:
+        raise ValueError(f"no program of {', '.join(sources)} contains {text!r}")
+    return compiled(plans, workers)
 
 
-def _kernels(code: Code, is_half: bool, plan: CudaPlan) -> Iterable[tuple[Code, TritonKernel]]:
-    titles = {s.kernel: s.title for s in plan.steps if isinstance(s, Launch)}
-    for number, kernel in enumerate(plan.kernels):
-        yield _named(code, kernel, titles[number], is_half), kernel
+def compiled(plans: Iterable[Planned], workers: int = 0) -> list[Code]:
+    """The code of every kernel of plans, in their order. workers: processes, by default one a core; 1 compiles in this process."""
+    prepare()
+    rows: list[tuple[Code, Any]] = []  # names, and the key of the kernel; None for a plan with an error
+    jobs: dict[Any, Job] = {}
+    for p in plans:
+        if p.error:
+            rows.append((Code(p.group, p.name, "", "", p.capability, p.error), None))
+        for kernel, title in p.kernels:
+            code = Code(p.group, p.name, kernel.name, title, p.capability)
+            key = (p.capability, *kernel.code)
+            jobs.setdefault(key, (code, replace(kernel, name="kernel")))
+            rows.append((code, key))
+    workers = workers or os.cpu_count() or 1
+    if workers == 1:
+        made = [_compiled(job) for job in jobs.values()]
+    else:
+        with multiprocessing.get_context("fork").Pool(workers) as pool:
+            made = pool.map(_compiled, jobs.values(), 8)
+    found = dict(zip(jobs, made, strict=True))
+    return [code if key is None else replace(found[key], group=code.group, program=code.program, kernel=code.kernel, title=code.title)
+            for code, key in rows]  # fmt: skip
 
 
-def _named(code: Code, kernel: TritonKernel, title: str, is_half: bool) -> Code:
-    return Code(code.group, code.program, kernel.name, title, code.capability, is_dot=is_half and "tl.dot" in kernel.source,
-                tile=kernel.tile, num_warps=kernel.num_warps, num_stages=kernel.num_stages)  # fmt: skip
-
-
-def _failed(code: Code, error: Exception) -> Code:
-    text = str(error).strip().splitlines() or [""]
-    return Code(code.group, code.program, code.kernel, code.title, code.capability, f"{type(error).__name__}: {text[0]}")
-
-
-def _compiled(job: tuple[Code, TritonKernel]) -> Code:
+def _compiled(job: Job) -> Code:
     code, kernel = job
+    is_product = "tl.dot" in kernel.source
     try:
         cubin = compile_kernel(kernel, code.capability)
-        used, found = resources(cubin), instructions(cubin)
+        used, found = resources(cubin), instructions(cubin) if is_product or code.group not in _SUMMED else []
     except Exception as error:  # noqa: BLE001 - a kernel that does not compile is a line of the table
-        return _failed(code, error)
-    matrix = next((word for word in _MATRIX if any(i.startswith(word) for i in found)), "")
-    return Code(code.group, code.program, code.kernel, code.title, code.capability, "", used.registers, used.spilled_bytes,
-                cubin.shared_bytes, widest(found), matrix, code.is_dot, any(i.startswith(("LDGSTS", "UTMALDG")) for i in found),
-                kernel.tile, kernel.num_warps, kernel.num_stages)  # fmt: skip
+        return replace(code, error=described(error))
+    return replace(
+        code, registers=used.registers, spilled_bytes=used.spilled_bytes, shared_bytes=cubin.shared_bytes, width=widest(found),
+        matrix=next((word for word in _MATRIX if any(i.startswith(word) for i in found)), ""),
+        is_dot=is_product and any(of.itemsize == 2 and of.is_floating_point for of in kernel.dtypes),
+        is_copied=any(i.startswith(("LDGSTS", "UTMALDG")) for i in found), tile=kernel.tile, num_warps=kernel.num_warps,
+        num_stages=kernel.num_stages,
+    )  # fmt: skip
 
 
 def widest(found: Sequence[str]) -> int:
@@ -127,16 +129,29 @@ def widest(found: Sequence[str]) -> int:
 
 
 def table(rows: Sequence[Code]) -> Table:
-    """A line for each kernel."""
+    """A line for each kernel of the benchmark programs; for ops and models a line for each program, and for each kernel with faults."""
     made = Table(title="triton", title_justify="left")
     for heading in ("program", "kernel", "sm", "registers", "spilled", "shared", "access", "matrix", "tile", "warps", "stages", ""):
         made.add_column(heading, justify="left" if heading in ("program", "kernel", "matrix", "") else "right")
     for r in rows:
-        faults = f"[red]{'; '.join(r.faults)}[/red]" if r.faults else ""
-        matrix = f"{r.matrix}{', copies ahead' if r.matrix and r.is_copied else ''}"
-        made.add_row(f"{r.group}: {r.program}", r.kernel, str(r.capability), str(r.registers), str(r.spilled_bytes), str(r.shared_bytes),
-                     str(r.width), matrix, str(r.tile), str(r.num_warps), str(r.num_stages), faults)  # fmt: skip
+        if r.group not in _SUMMED or r.faults:
+            faults = f"[red]{'; '.join(r.faults)}[/red]" if r.faults else ""
+            matrix = f"{r.matrix}{', copies ahead' if r.matrix and r.is_copied else ''}"
+            made.add_row(f"{r.group}: {r.program}", r.kernel, str(r.capability), str(r.registers), str(r.spilled_bytes),
+                         str(r.shared_bytes), str(r.width), matrix, str(r.tile), str(r.num_warps), str(r.num_stages), faults)  # fmt: skip
+    summed = sorted((r for r in rows if r.group in _SUMMED), key=_program)
+    for (group, name, capability), kernels in groupby(summed, _program):
+        codes = list(kernels)
+        registers, shared = (max(n) for n in zip(*((r.registers, r.shared_bytes) for r in codes), strict=True))
+        spilled, faulty = sum(r.spilled_bytes for r in codes), sum(bool(r.faults) for r in codes)
+        made.add_row(f"{group}: {name}", f"{len(codes)} kernels", str(capability), str(registers), str(spilled), str(shared), "",
+                     f"{sum(bool(r.matrix) for r in codes)} kernels", "", "", "", f"{faulty} faults" if faulty else "")  # fmt: skip
     return made
 
 
-__all__ = ["TARGETS", "Code", "measured", "table", "widest"]
+def _program(r: Code) -> tuple[str, str, int]:
+    """Of a line that is the sum of the kernels of an op or a model."""
+    return r.group, r.program.split(",")[0].split("-")[0], r.capability
+
+
+__all__ = ["Code", "compiled", "measured", "table", "widest"]

@@ -190,7 +190,7 @@ class Function:
         self.symbols: set[E.Sym] = set()
         self.operations: set[str] = set()
         self.used: set[int] = set()
-        self.n_values = self.n_axes = 0
+        self.n_values = self.n_axes = self.n_locals = 0
         self.has_checks = False
         self.ranges: Mapping[str, tuple[E.Expr, E.Expr]] = {}
         self.starts: dict[str, Size] = {}  # of locals of unknown size in `near`, the stack memory for all of them
@@ -370,7 +370,8 @@ class Function:
         self.line("}")
 
     def allocate(self, local: Local) -> None:
-        name = f"l{len(self.locals)}"
+        name = f"l{self.n_locals}"
+        self.n_locals += 1
         self.locals[local.name] = (local, name)
         if not isinstance(local.size, int):
             assert local.spill is not None

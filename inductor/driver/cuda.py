@@ -339,8 +339,11 @@ class _Planner:
         return name in leaving
 
     def _launches(self, members: Sequence[ir.Buffer], loops: Kernel, done: LoopSchedule = (), options: Options | None = None) -> list[Step]:
-        """The launches of a kernel, and the copy of the memory that a scatter takes over. done: the steps that made the loops."""
-        chosen = (default_candidate if options else self.choose)(loops, self.target, options or self.options)
+        """The launches of a kernel, and the copy of the memory that a scatter takes over. done: the steps that made the loops.
+
+        options: of loops that are programs over tiles already.
+        """
+        chosen = self.choose(loops, self.target, self.options) if options is None else Candidate(loops, (), options)
         kernel = chosen.kernel
         scattered = [(m.definition.target, m.name) for m in members if isinstance(m.definition, ir.Scatter)]
         before: list[Step] = [Copy(self._holder(a), self._holder(n)) for a, n in scattered if self._holder(a) != self._holder(n)]

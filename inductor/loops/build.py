@@ -114,9 +114,9 @@ def _axes(name: str, letter: str, sizes: Sequence[Size], rows: int = 0) -> tuple
 
 
 def _nest(axes: Sequence[E.Expr], sizes: Sequence[Size], body: Block) -> Block:
-    """`body` inside serial loops, the first axis outermost. Axes of one iteration have no loop."""
+    """`body` inside serial loops, the first axis outermost. Axes of one iteration have no loop; where an axis is empty, nothing is left."""
     for axis, n in reversed(list(zip(axes, sizes, strict=True))):
-        body = repeat(axis, n, "serial", body)
+        body = repeat(axis, n, "serial", body) if body else ()
     return body
 
 
@@ -210,7 +210,12 @@ def _recurrence(d: ir.Recurrence) -> Block:
 
 
 def _contraction(name: str, place: Place, d: ir.Contraction) -> Block:
-    """A contraction with axes `<name>_i<k>` and `<name>_r<k>`. place: of the element, over the axes of the definition."""
+    """A contraction with axes `<name>_i<k>` and `<name>_r<k>`. place: of the element, over the axes of the definition.
+
+    A result without elements has no loops. The sum of no products is 0, as one product of zeros.
+    """
+    if 0 in d.ranges:
+        return ()
     axes, rename = _axes(name, "i", d.ranges)
     depth, rename_depth = _axes(name, "r", d.reduced)
     by_role: dict[str, list[tuple[E.Sym, Size]]] = {"batch": [], "row": [], "column": [], "depth": []}
@@ -218,7 +223,7 @@ def _contraction(name: str, place: Place, d: ir.Contraction) -> Block:
     for axis, n, role in zip((*axes, *depth), (*d.ranges, *d.reduced), roles, strict=True):
         if isinstance(axis, E.Sym):
             by_role[role].append((axis, n))
-    a, b = (at_point(v, rename | rename_depth) for v in (d.a, d.b))
+    a, b = (ir.const(0, v.dtype) if 0 in d.reduced else at_point(v, rename | rename_depth) for v in (d.a, d.b))
     place = Place(place.name, E.substitute(place.index, rename))
     return (Contract(name, place, Axes(*map(tuple, by_role.values())), a, b),)
 

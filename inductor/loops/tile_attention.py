@@ -22,7 +22,7 @@ from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, ceildiv, plain, product
 from inductor.ir.values import replace_loads
 from inductor.loops.attention import Blocks, Loops, Tile, attention_of, compare, operation, role_of, select
-from inductor.loops.tiles import tile_size
+from inductor.loops.tiles import LEAST_PRODUCT, tile_size
 from inductor.loops.tree import (
     Accumulate,
     Allocate,
@@ -100,7 +100,7 @@ class _Blocked(Loops):
             score = replace_loads(self.d.score, lambda x: scaled if x.buffer == ir.PRODUCT else None)
             given = None if self.d.given is None else self.d.given._replace(slope=operation("mul", self.d.given.slope, factor))
             self.d = replace(self.d, q=q, score=score, given=given)
-        self.columns = {"depth": tile_size(self.depth), "width": tile_size(self.width)}
+        self.columns = {name: max(tile_size(n), LEAST_PRODUCT) for name, n in (("depth", self.depth), ("width", self.width))}
         self.has_more_queries = not (isinstance(self.queries, int) and self.queries % sizes.queries == 0)
         self.has_more_keys = not (isinstance(self.keys, int) and self.keys % sizes.keys == 0)
 
@@ -130,7 +130,7 @@ class _Blocked(Loops):
         return [*found, compare("lt", key, self.keys)] if key is not None and self.has_more_keys else found
 
     def column_bounds(self, name: str, column: E.Expr) -> list[ir.Value]:
-        """The condition that a column of the depth or width exists, whose number is not a power of two."""
+        """The condition that a column of the depth or width exists, if tiles have more."""
         n = self.depth if name == "depth" else self.width
         return [] if n == self.columns[name] else [compare("lt", column, n)]
 

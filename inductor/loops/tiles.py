@@ -42,6 +42,7 @@ from inductor.loops.tree import (
 )
 
 TILE_KINDS: Final = frozenset({"lanes", "scan"})
+LEAST_PRODUCT: Final = 16  # rows, columns and depth of a product of tiles on a matrix unit
 MOST_LANES: Final = 1 << 16  # elements along one axis of a tile
 MOST_ELEMENTS: Final = 16  # of a local array whose elements are separate values
 ELEMENTS: Final = ()  # in `tiles_of`: an array whose elements are separate values

@@ -10,9 +10,9 @@ from inductor.base.target import Target
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, nominal, product
 from inductor.loops import tile_attention
+from inductor.loops.tiles import LEAST_PRODUCT
 from inductor.loops.tree import Kernel
 
-LEAST: Final = 16  # queries or keys of a block that a matrix unit multiplies
 FEW: Final = 64  # queries (or keys, in a program over keys) of a block for which half of the warps suffice
 
 
@@ -89,7 +89,7 @@ def _fitted(tiling: Tiling, rows: Size, columns: Size, batch: Size, target: Targ
 
 def _at_most(size: int, count: Size) -> int:
     """A power of two, not much larger than a known count."""
-    return size if not isinstance(count, int) else max(LEAST, min(size, 1 << max(count - 1, 0).bit_length()))
+    return size if not isinstance(count, int) else max(LEAST_PRODUCT, min(size, 1 << max(count - 1, 0).bit_length()))
 
 
 __all__ = ["Tiling", "Tilings", "schedule_attention", "tilings_of"]

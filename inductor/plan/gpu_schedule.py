@@ -17,7 +17,7 @@ from inductor.ir.sizes import nominal, product
 from inductor.loops.apply import Scheduler, fuse_axes, join_all, merge_axes, path_to
 from inductor.loops.reductions import most
 from inductor.loops.steps import Blocks, Expand, Localise, Mark, Partials, Parts, Reorder, Schedule, Split
-from inductor.loops.tiles import tiles_of
+from inductor.loops.tiles import LEAST_PRODUCT, tiles_of
 from inductor.loops.tree import (
     Accumulate,
     Contract,
@@ -34,7 +34,6 @@ from inductor.loops.tree import (
 )
 
 SQUARE: Final = 32  # rows and columns of a tile of two axes
-LEAST_PRODUCT: Final = 16  # rows, columns and depth of a product of tiles
 MATRIX_BYTES: Final = 4  # of the widest number that tiles are multiplied in
 DEPTH_BYTES: Final = 128  # of a row of a block of an operand
 THIN: Final = 32  # rows or columns of a block whose products take less time than its loads
@@ -78,12 +77,7 @@ class _Scheduler(Scheduler):
 
 
 def schedule_gpu(kernel: Kernel, target: Target = SM_90, choice: Choice = DEFAULT) -> tuple[Kernel, Schedule]:
-    """The plain loops of a kernel as programs over tiles. Temporary buffers become registers where a tile holds them.
-
-    Loops that are programs over tiles already stay.
-    """
-    if kernel.body and all(isinstance(x, Loop) and x.kind == "grid" for x in kernel.body):
-        return kernel, ()
+    """The plain loops of a kernel as programs over tiles. Temporary buffers become registers where a tile holds them."""
     kept: frozenset[str] = frozenset()
     while True:
         s = _Scheduler(kernel, [], target, kept, choice)
@@ -272,6 +266,7 @@ def _crosses(outer: Loop, inner: Loop) -> bool:
 # -- rows ----------------------------------------------------------------------------------------------------------
 def _rows(s: _Scheduler, axes: list[str]) -> None:
     """Outer loops around reductions or scans: rows over the grid, several at once where a row is short."""
+    before = s.mark()
     row = fuse_axes(s, axes)
     if row == ".".join(axes) and _split_few_rows(s, row):
         return
@@ -291,8 +286,18 @@ def _rows(s: _Scheduler, axes: list[str]) -> None:
         rows //= 2
     if rows > 1:
         _blocks(s, row, rows)
-    elif not s.attempt(Mark(row, "grid")):
-        return
+    elif not s.attempt(Mark(row, "grid")) and len(axes) > 1:  # rows of one axis may write to one element, as far as is known
+        s.undo(before)
+        _separate_rows(s, axes)
+
+
+def _separate_rows(s: _Scheduler, axes: list[str]) -> None:
+    """Each of several outer loops over the grid."""
+    _localise(s, axes[0])
+    for x in loops_in(find_loop(s.kernel, axes[-1]).body):
+        _inner(s, x.axis.name, axes[-1])
+    for axis in axes:
+        s.attempt(Mark(axis, "grid"))
 
 
 def _split_few_rows(s: _Scheduler, row: str) -> bool:

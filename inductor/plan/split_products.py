@@ -15,12 +15,12 @@ from inductor.base.target import Target
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, nominal, product
 from inductor.ir.values import at_point
+from inductor.loops.tiles import LEAST_PRODUCT
 
 BLOCK: Final = 128  # rows and columns of a block of 16-bit numbers, which a program computes
 WIDER_BLOCK: Final = 64  # the same, of float32
 THIN: Final = 32  # columns of a block of fewer rows
 LEAST_DEPTH: Final = 512  # of a part: below, the second pass costs more than it saves
-LEAST_PRODUCT: Final = 16  # rows or columns that a matrix unit takes
 MOST_PARTS: Final = 64
 
 

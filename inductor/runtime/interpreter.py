@@ -1,9 +1,10 @@
 """Triton's interpreter over memory of the host, with the missing parts added.
 
-The interpreter has no libdevice, truncates float32 to bfloat16, spreads the result of a comparison of scalars as a number of the
-type that was compared, and runs reductions with a given function one element at a time: `_Patches` replaces these parts. It also omits
-the interpreter's checks for overflow, whose results only kernels in debug mode read. Functions of libdevice are replaced by the
-reference kernels, so agreement says that the right function is called, not how a GPU rounds.
+The interpreter has no libdevice, truncates float32 to bfloat16, gives the result of a comparison the type that was compared,
+reads a spread element as consecutive memory in atomic updates, and runs reductions with a given function one element at a time:
+`_Patches` replaces these parts. It also omits the interpreter's checks for overflow, whose results only kernels in debug mode read.
+Functions of libdevice are replaced by the reference kernels, so agreement says that the right function is called, not how a GPU
+rounds.
 """
 
 from __future__ import annotations
@@ -113,7 +114,8 @@ class _Patches:
         """Put them in place."""
         i = self.interpreter
         i._convert_float = self._converting(i._convert_float)
-        i.InterpreterBuilder.create_splat = lambda _, to, x: self._splat(to, x)
+        i.InterpreterBuilder.binary_op = self._typed(i.InterpreterBuilder.binary_op)
+        i.InterpreterBuilder.create_atomic_rmw = self._dense(i.InterpreterBuilder.create_atomic_rmw)
         i.InterpreterBuilder.create_dot = lambda _, *args: self._dot(*args)
         i.ReduceOps.generic_reduce = lambda op, inputs: self._reduce(op, inputs)
         i.ScanOps.generic_scan = lambda op, inputs: self._scan(op, inputs)
@@ -168,8 +170,24 @@ class _Patches:
         made = np.matmul(left.astype(total.data.dtype), right.astype(total.data.dtype))
         return self.interpreter.TensorHandle(made + total.data, total.dtype.scalar)
 
-    def _splat(self, to: Any, x: Any) -> Any:
-        return self.interpreter.TensorHandle(np.full(to.shape, x.data.item(), dtype=x.data.dtype), to.scalar)
+    def _dense(self, update: Callable[..., Any]) -> Callable[..., Any]:
+        """Atomic updates with operands in row-major memory, as which the interpreter reads a spread element too."""
+
+        def create_atomic_rmw(builder: Any, op: Any, *operands: Any) -> Any:
+            *tensors, order, scope = operands
+            dense = (self.interpreter.TensorHandle(np.ascontiguousarray(t.data), t.dtype) for t in tensors)
+            return update(builder, op, *dense, order, scope)
+
+        return create_atomic_rmw
+
+    def _typed(self, compute: Callable[..., Any]) -> Callable[..., Any]:
+        """Truth values are of one bit; the interpreter gives the result of a comparison the type that was compared."""
+
+        def binary_op(builder: Any, a: Any, b: Any, op: Any) -> Any:
+            made = compute(builder, a, b, op)
+            return self.interpreter.TensorHandle(made.data, self.tl.int1) if made.data.dtype == np.bool_ else made
+
+        return binary_op
 
     def _converting(self, convert: Callable[..., Any]) -> Callable[..., Any]:
         def rounding(data: Any, source: Any, target: Any, mode: Any) -> Any:

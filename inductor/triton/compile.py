@@ -6,6 +6,7 @@ Triton is imported on first use only (it is an extra, and takes half a second).
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import subprocess
 import tempfile
@@ -34,19 +35,15 @@ class Cubin:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """The resources of machine code: registers a thread, and bytes of a thread's stack and of other local memory.
+    """The resources of a thread of machine code. local_bytes: of the stack and of other local memory.
 
-    The assembler spills registers to the stack. Some functions (sin, cos and tan of large arguments) have arrays there too.
+    spilled_bytes: the part of the local memory that the assembler uses for want of registers. The rest are arrays: sin, cos and tan of
+    large arguments have one.
     """
 
     registers: int
-    stack_bytes: int
     local_bytes: int
-
-    @property
-    def spilled_bytes(self) -> int:
-        """Bytes of a thread that are not in registers."""
-        return self.stack_bytes + self.local_bytes
+    spilled_bytes: int
 
 
 def prepare() -> None:
@@ -84,26 +81,33 @@ def compile_kernel(kernel: TritonKernel, capability: int = 90) -> Cubin:
     return Cubin(kernel.name, capability, made.asm["cubin"], ptx, int(made.metadata.shared), kernel.num_warps)
 
 
-def _dump(cubin: Cubin, tool: str, *options: str) -> str:
-    """The output of a CUDA tool that comes with Triton, for machine code."""
+def _run(tool: str, *arguments: str, code: bytes) -> str:
+    """The output of a CUDA tool that comes with Triton, for a file with `code`."""
     path = Path(str(load_triton().__file__)).parent / "backends" / "nvidia" / "bin" / tool
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(cubin.code)
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(code)
         file.flush()
-        return subprocess.run([path, *options, file.name], capture_output=True, text=True, check=True).stdout
+        made = subprocess.run([path, *arguments, file.name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True)
+        return made.stdout
 
 
 def instructions(cubin: Cubin) -> list[str]:
     """The instructions of the machine code, by their full names, such as `LDG.E.128`."""
-    text = _dump(cubin, "cuobjdump", "-sass")
+    text = _run("cuobjdump", "-sass", code=cubin.code)
     return re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+ )?([A-Z][\w.]*)", text, re.MULTILINE)
 
 
 def resources(cubin: Cubin) -> Resources:
-    """Registers, stack and spills, read from the machine code by the CUDA tool that comes with Triton."""
-    text = _dump(cubin, "cuobjdump", "--dump-resource-usage")
+    """Registers and local memory, read from the machine code. If there is local memory, the assembler reports the spills among it."""
+    text = _run("cuobjdump", "--dump-resource-usage", code=cubin.code)
     found = re.search(r"REG:(\d+) STACK:(\d+).*?LOCAL:(\d+)", text)
     if found is None:
         raise RuntimeError(f"triton: cannot read the resource usage of {cubin.name}: {text[-300:]}")
-    registers, stack, local = (int(n) for n in found.groups())
-    return Resources(registers, stack, local)
+    registers, *local = map(int, found.groups())
+    return Resources(registers, sum(local), _spilled_bytes(cubin) if any(local) else 0)
+
+
+def _spilled_bytes(cubin: Cubin) -> int:
+    (target,) = re.findall(r"^\.target (\w+)", cubin.ptx, re.MULTILINE)
+    text = _run("ptxas", "-v", f"--gpu-name={target}", "--output-file", os.devnull, code=cubin.ptx.encode())
+    return max(int(n) for n in re.findall(r"(\d+) bytes spill (?:stores|loads)", text))

@@ -41,6 +41,7 @@ from inductor.loops.tree import (
     Store,
     roots_of,
     substitute,
+    values_of,
     walk,
 )
 from inductor.triton.combines import Combines
@@ -355,27 +356,31 @@ class _Function:
         self.statement(Loop(lane, s.parts[0].size, "lanes", (Accumulate(s.places, *folded(s.combine, values, s.dtype)),)))
 
     def scan(self, s: Loop) -> None:
-        """Running results along an axis of the tile, on top of the results before the tile."""
+        """Running results along an axis of the tile, on top of the results before the tile.
+
+        An accumulation that the loop does not read has no running result: it is a reduction along every axis on which its place is fixed.
+        """
         dim = self.out.scope.dim
         totals: list[tuple[Accumulate, list[Known], int]] = []
+        read = frozenset(x.buffer for st in walk(s.body) for v in values_of(st) for x in ir.loads_in(v))
         for x in s.body:
-            self.scan_statement(x, dim, totals)
+            self.scan_statement(x, dim, read, totals)
         for acc, values, allocated in totals:
             for p in acc.places:
                 self.out.running.pop(p.name, None)
                 self.out.forget(p.name)
             self.merge_reduced(acc, values, allocated)
 
-    def scan_statement(self, s: Statement, dim: int, totals: list[tuple[Accumulate, list[Known], int]]) -> None:
+    def scan_statement(self, s: Statement, dim: int, read: frozenset[str], totals: list[tuple[Accumulate, list[Known], int]]) -> None:
         if isinstance(s, Guard):
             condition = self.out.value(s.condition)
             self.out.enter(s, self.out.scope.lines)
             self.out.scope.masks = (*self.out.scope.masks, (condition.name, condition.shape))
             for x in s.body:
-                self.scan_statement(x, dim, totals)
+                self.scan_statement(x, dim, read, totals)
             self.out.leave()
             return
-        if not isinstance(s, Accumulate):
+        if not isinstance(s, Accumulate) or not any(p.name in read for p in s.places):
             self.statement(s)
             return
         if any(p.name not in self.out.locals for p in s.places):

@@ -5,13 +5,16 @@ Inputs hold small whole numbers, so sums and products of floats are exact in eve
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
 
 from eager.base import dtypes
+from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.definitions import with_value
@@ -56,70 +59,106 @@ from inductor.loops.tree import (
 )
 from inductor.loops.unmask import masks_of
 
-F32, I64 = dtypes.float32, dtypes.int64
+F32, F64, I64, I32, U8 = dtypes.float32, dtypes.float64, dtypes.int64, dtypes.int32, dtypes.uint8
+BF16, F16, BOOL = dtypes.bfloat16, dtypes.float16, dtypes.bool_
+OF_INPUTS: Final = (*[F32] * 7, F64, BF16, F16, I64, I32, U8, BOOL)
+COMPUTED_IN: Final = (*[F32] * 7, F64, I64, I32)
+STORED_AS: Final[dict[dtype, tuple[dtype, ...]]] = {
+    F32: (F32, F32, F32, BF16, F16), F64: (F64, F64, F32), I64: (I64, I64, I32, U8), I32: (I32, I64, BOOL), U8: (U8, F32),
+}  # fmt: skip
+EXACT: Final = 1 << 24  # below this, float32 has every whole number
+MOST_INPUT: Final = 3  # absolute value of an input
+UNBOUNDED: Final = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Buffers to compute, element counts of all memory by name, values of symbolic sizes, and buffers that nothing else reads."""
+    """Buffers to compute, element counts of all memory by name, values of symbolic sizes, and buffers that nothing else reads.
+
+    inputs: dtypes of the inputs that are not float32. Inputs `k...` are positions.
+    """
 
     buffers: tuple[ir.Buffer, ...]
     sizes: dict[str, int]
     symbols: dict[E.Sym, int]
     temporary: frozenset[str]
+    inputs: Mapping[str, dtype] = field(default_factory=dict)
+
+    def dtypes(self) -> dict[str, dtype]:
+        """The dtypes of all memory."""
+        made = {b.name: b.layout.dtype for b in self.buffers}
+        return {n: made.get(n, I64 if n.startswith("k") else self.inputs.get(n, F32)) for n in self.sizes}
 
     def kernel(self) -> Kernel:
         """The plain loops."""
-        memory = {name: I64 if name.startswith("k") else F32 for name in self.sizes}
         made = {b.name for b in self.buffers}
-        return build(self.buffers, {n: t for n, t in memory.items() if n not in made}, self.temporary)
+        return build(self.buffers, {n: t for n, t in self.dtypes().items() if n not in made}, self.temporary)
 
     def memory(self, seed: int) -> dict[str, np.ndarray]:
-        """Memory with random inputs. Buffers that the loops write begin as -77."""
+        """Memory with random inputs. Buffers that the loops write begin as -77, or as 77 without a sign."""
         random = np.random.default_rng(seed)
         made = {b.name: b for b in self.buffers}
         out = {}
-        for name, size in self.sizes.items():
+        for name, of in self.dtypes().items():
+            size = self.sizes[name]
             if name in made and not isinstance(made[name].definition, ir.Scatter):
-                out[name] = np.full(size, -77, made[name].layout.dtype.numpy)
+                out[name] = np.full(size, -77 if of.is_signed else 77).astype(of.numpy)
             elif name.startswith("k"):
                 out[name] = random.integers(0, 5, size)
             else:
-                out[name] = random.integers(-3, 4, size).astype(np.float32)
+                low = -MOST_INPUT if of.is_signed else 0
+                out[name] = random.integers(low, MOST_INPUT + 1, size).astype(of.numpy)
         return out
+
+
+class Source(NamedTuple):
+    """Elements that definitions read. most: a bound of their absolute values."""
+
+    ref: ir.Ref
+    most: int
+
+
+class Bounded(NamedTuple):
+    """A value, and a bound of its absolute values."""
+
+    value: ir.Value
+    most: int
 
 
 @st.composite
 def programs(draw: st.DrawFn, has_masks: bool = False) -> Program:
     """One to three definitions. Each reads inputs and earlier results at positions linear in its axes, or gathered.
 
-    has_masks: in half of the programs, loads of pointwise values and of reductions are under conditions.
+    Inputs are dense, strided, transposed, broadcast or offset in their memory, of any dtype, and may be empty. has_masks: in half of the
+    programs, loads of pointwise values and of reductions are under conditions.
     """
     symbols: dict[E.Sym, int] = {}
     sizes: dict[str, int] = {"k0": 12, "t": 5}
-    sources: list[tuple[str, tuple[Size, ...]]] = []
+    sources: list[Source] = []
     is_masked = has_masks and draw(st.booleans())
     shape = _shape(draw, symbols)
+    inputs: dict[str, dtype] = {}
     for k in range(draw(st.integers(1, 2))):
-        sources.append((f"x{k}", shape))
-        sizes[f"x{k}"] = _count(shape, symbols)
+        source, sizes[f"x{k}"] = _input(draw, f"x{k}", shape, symbols)
+        inputs[f"x{k}"] = source.ref.dtype
+        sources.append(source)
     buffers: list[ir.Buffer] = []
     for k in range(draw(st.integers(1, 3))):
-        b = _buffer(draw, f"b{k}", sources, sizes)
+        b, most = _buffer(draw, f"b{k}", sources, sizes)
         b = _masked(draw, b) if is_masked else b
         buffers.append(b)
         sizes[b.name] = _count(b.layout.shape, symbols)
-        if not isinstance(b.definition, ir.Scatter) and b.layout.dtype is F32:
-            sources.append((b.name, b.layout.shape))
+        if not isinstance(b.definition, ir.Scatter) and most < UNBOUNDED and b.layout.dtype is not F16:  # float16 may be infinite
+            sources.append(Source(ir.Ref(b.name, b.layout), most))
     # A scatter adds to memory that exists before the loops: it is not temporary.
     temporary = {b.name for b in buffers[:-1] if not isinstance(b.definition, ir.Scatter) and draw(st.booleans())}
-    return Program(tuple(buffers), sizes, symbols, frozenset(temporary))
+    return Program(tuple(buffers), sizes, symbols, frozenset(temporary), inputs)
 
 
 def _shape(draw: st.DrawFn, symbols: dict[E.Sym, int]) -> tuple[Size, ...]:
     shape: list[Size] = []
     for k in range(draw(st.integers(1, 3))):
-        n = draw(st.integers(1, 6))
+        n = 0 if draw(st.integers(0, 39)) == 39 else draw(st.integers(1, 6))
         if n > 1 and draw(st.integers(0, 4)) == 0:
             s = E.sym(f"n{k}", 2, 1 << 30)
             assert isinstance(s, E.Sym)
@@ -130,32 +169,70 @@ def _shape(draw: st.DrawFn, symbols: dict[E.Sym, int]) -> tuple[Size, ...]:
     return tuple(shape)
 
 
+def _input(draw: st.DrawFn, name: str, shape: Sequence[Size], symbols: dict[E.Sym, int]) -> tuple[Source, int]:
+    """An input in some layout of its memory, and the number of elements there."""
+    of = draw(st.sampled_from(OF_INPUTS))
+    if draw(st.booleans()):
+        return Source(ir.Ref(name, ir.row_major(shape, of)), MOST_INPUT), _count(shape, symbols)
+    strides: list[Size] = [0] * len(shape)
+    step: Size = draw(st.sampled_from((1, 1, 1, 2)))
+    for d in draw(st.permutations(range(len(shape)))):
+        if draw(st.integers(0, 5)) == 5:  # broadcast
+            continue
+        strides[d] = step
+        step = plain(step * (max(shape[d], 1) if isinstance(shape[d], int) else shape[d]))
+    offset = draw(st.sampled_from((0, 0, 1, 3)))
+    return Source(ir.Ref(name, ir.Layout(tuple(shape), tuple(strides), of), offset), MOST_INPUT), offset + _count((step,), symbols)
+
+
 def _count(shape: Sequence[Size], symbols: dict[E.Sym, int]) -> int:
     return int(np.prod([n if isinstance(n, int) else E.evaluate(n, symbols) for n in shape], dtype=int)) if shape else 1
 
 
-def _buffer(draw: st.DrawFn, name: str, sources: Sequence[tuple[str, tuple[Size, ...]]], sizes: dict[str, int]) -> ir.Buffer:
-    shape = draw(st.sampled_from(sources))[1]
+def _longest(shape: Sequence[Size]) -> int:
+    """A bound of the number of elements."""
+    return math.prod(n if isinstance(n, int) else 6 for n in shape)
+
+
+def _buffer(draw: st.DrawFn, name: str, sources: Sequence[Source], sizes: dict[str, int]) -> tuple[ir.Buffer, int]:
+    """A buffer, and a bound of its absolute values."""
+    shape = draw(st.sampled_from(sources)).ref.shape
     axes = [ir.axis(k, n) for k, n in enumerate(shape)]
     kind = draw(st.sampled_from(["pointwise", "pointwise", "reduction", "reduction", "scan", "scatter", "contraction"]))
     if kind == "pointwise" or not shape:
         order = draw(st.permutations(range(len(shape))))
         made = tuple(shape[d] for d in order)
         point = [ir.axis(order.index(d), n) for d, n in enumerate(shape)]
-        return ir.Buffer(name, ir.row_major(made, F32), ir.Pointwise(made, _value(draw, shape, point, sources)))
+        value, most = _value(draw, shape, point, sources, draw(st.sampled_from((*COMPUTED_IN, U8))))
+        of = draw(st.sampled_from(STORED_AS[value.dtype]))
+        return ir.Buffer(name, ir.row_major(made, of), ir.Pointwise(made, ir.cast(value, of))), most
     if kind == "scatter":
-        return _scatter(draw, name, shape, axes, sources)
-    if shape and kind == "scan":
+        return _scatter(draw, name, shape, axes, sources), UNBOUNDED
+    if kind == "scan":
         ranges, length = shape[:-1], shape[-1]
         point = [*axes[:-1], ir.reduced_axis(0, length)]
-        d = ir.Scan(ranges, length, draw(st.sampled_from(["sum", "max"])), _value(draw, shape, point, sources))
-        return ir.Buffer(name, ir.row_major(shape, F32), d)
+        value, most = _value(draw, shape, point, sources, draw(st.sampled_from(COMPUTED_IN)))
+        kind, most = _kind(draw, ("sum", "max"), most, _longest((length,)))
+        of = draw(st.sampled_from(STORED_AS[value.dtype]))
+        return ir.Buffer(name, ir.row_major(shape, of), ir.Scan(ranges, length, kind, value)), most
     if kind == "contraction":
         return _contraction(draw, name, shape, sources)
     return _reduction(draw, name, shape, sources)
 
 
-def _contraction(draw: st.DrawFn, name: str, shape: tuple[Size, ...], sources: Sequence[tuple[str, tuple[Size, ...]]]) -> ir.Buffer:
+def _kind(draw: st.DrawFn, kinds: Sequence[str], most: int, count: int) -> tuple[str, int]:
+    """A kind of reduction of `count` elements, exact in every order, and a bound of its result."""
+    kind = draw(st.sampled_from(kinds))
+    if kind == "sum" and most * count >= EXACT:
+        kind = "max"
+    if kind == "sum":
+        return kind, most * count
+    if kind in ("max", "min"):
+        return kind, most if count else UNBOUNDED  # without elements: infinite
+    return kind, count if kind.startswith("arg") and count else 1 if kind in ("any", "all") else UNBOUNDED
+
+
+def _contraction(draw: st.DrawFn, name: str, shape: tuple[Size, ...], sources: Sequence[Source]) -> tuple[ir.Buffer, int]:
     """Sums of products, whose operands read the sources at the axes that their roles allow."""
     roles = [draw(st.sampled_from(["batch", "row", "column", "depth"])) for _ in shape]
     counts = {"result": 0, "depth": 0}
@@ -167,12 +244,20 @@ def _contraction(draw: st.DrawFn, name: str, shape: tuple[Size, ...], sources: S
     a, b = ([E.as_expr(0) if role == other else e for e, role in zip(point, roles, strict=True)] for other in ("column", "row"))
     kept = tuple(n for n, role in zip(shape, roles, strict=True) if role != "depth")
     depth = tuple(n for n, role in zip(shape, roles, strict=True) if role == "depth")
-    of = tuple(role for role in roles if role != "depth")
-    d = ir.Contraction(kept, depth, of, _load(draw, shape, a, sources), _load(draw, shape, b, sources))
-    return ir.Buffer(name, ir.row_major(kept, F32), d)
+    names = tuple(role for role in roles if role != "depth")
+    of = draw(st.sampled_from((F32, F32, F32, F64)))
+    left = _load(draw, shape, a, sources, of)
+    right = _load(draw, shape, b, sources, of)
+    count = _longest(depth)
+    if left.most * right.most * count >= EXACT:
+        right = _load(draw, shape, b, [s for s in sources if s.most <= MOST_INPUT], of)
+    if left.most * right.most * count >= EXACT:
+        left = _load(draw, shape, a, [s for s in sources if s.most <= MOST_INPUT], of)
+    d = ir.Contraction(kept, depth, names, left.value, right.value)
+    return ir.Buffer(name, ir.row_major(kept, of), d), left.most * right.most * count
 
 
-def _reduction(draw: st.DrawFn, name: str, shape: tuple[Size, ...], sources: Sequence[tuple[str, tuple[Size, ...]]]) -> ir.Buffer:
+def _reduction(draw: st.DrawFn, name: str, shape: tuple[Size, ...], sources: Sequence[Source]) -> tuple[ir.Buffer, int]:
     is_reduced = [draw(st.booleans()) for _ in shape]
     kept, reduced = ([n for n, r in zip(shape, is_reduced, strict=True) if r is which] for which in (False, True))
     counts = [0, 0]
@@ -180,9 +265,11 @@ def _reduction(draw: st.DrawFn, name: str, shape: tuple[Size, ...], sources: Seq
     for n, r in zip(shape, is_reduced, strict=True):
         point.append((ir.reduced_axis if r else ir.axis)(counts[r], n))
         counts[r] += 1
-    kind = draw(st.sampled_from(["sum", "max", "min", "argmax"]))
-    d = ir.Reduction(tuple(kept), tuple(reduced), kind, _value(draw, shape, point, sources))
-    return ir.Buffer(name, ir.row_major(tuple(kept), I64 if kind == "argmax" else F32), d)
+    value, most = _value(draw, shape, point, sources, draw(st.sampled_from(COMPUTED_IN)))
+    kind, most = _kind(draw, ("sum", "sum", "max", "min", "argmax", "argmin", "any", "all"), most, _longest(reduced))
+    d = ir.Reduction(tuple(kept), tuple(reduced), kind, value)
+    of = I64 if kind.startswith("arg") else BOOL if kind in ("any", "all") else draw(st.sampled_from(STORED_AS[value.dtype]))
+    return ir.Buffer(name, ir.row_major(tuple(kept), of), d), most
 
 
 @st.composite
@@ -190,39 +277,46 @@ def products(draw: st.DrawFn) -> tuple[Program, tuple[Step, ...]]:
     """A contraction and pointwise loops that read each of its elements once, in any order; and the steps that fuse them."""
     symbols: dict[E.Sym, int] = {}
     shape = _shape(draw, symbols)
-    sizes = {"k0": 12, "t": 5, "x0": _count(shape, symbols)}
-    first = _contraction(draw, "b0", shape, [("x0", shape)])
-    made = first.layout.shape
+    x, n = _input(draw, "x0", shape, symbols)
+    sizes = {"k0": 12, "t": 5, "x0": n}
+    first, _ = _contraction(draw, "b0", shape, [x])
+    made, of = first.layout.shape, first.layout.dtype
     sizes["b0"] = _count(made, symbols)
     order = draw(st.permutations(range(len(made))))
     ranges = tuple(made[d] for d in order)
     point = [ir.axis(order.index(d), n) for d, n in enumerate(made)]
-    read = ir.load("b0", ir.linear_position(made, point), F32)
-    other = _load(draw, made, point, [("x0", shape)])
-    value = ir.make_op(draw(st.sampled_from(["add", "sub", "mul", "maximum"])), (read, draw(st.sampled_from([other, read]))), F32)
-    second = ir.Buffer("b1", ir.row_major(ranges, F32), ir.Pointwise(ranges, value))
+    read = ir.load("b0", ir.linear_position(made, point), of)
+    other = _load(draw, made, point, [x], of).value
+    value = ir.make_op(draw(st.sampled_from(["add", "sub", "mul", "maximum"])), (read, draw(st.sampled_from([other, read]))), of)
+    second = ir.Buffer("b1", ir.row_major(ranges, of), ir.Pointwise(ranges, value))
     sizes["b1"] = sizes["b0"]
-    program = Program((first, second), sizes, symbols, frozenset({"b0"} if draw(st.booleans()) else ()))
+    program = Program((first, second), sizes, symbols, frozenset({"b0"} if draw(st.booleans()) else ()), {"x0": x.ref.dtype})
     loops = [s for s in program.kernel().body if isinstance(s, Loop)]
     steps = (*(Follow("b0", x.axis.name) for x in loops), *((Share("b0", "b1"),) if draw(st.booleans()) else ()))
     return program, steps
 
 
-def _scatter(draw: st.DrawFn, name: str, shape: tuple[Size, ...], axes: list[E.Expr],
-             sources: Sequence[tuple[str, tuple[Size, ...]]]) -> ir.Buffer:  # fmt: skip
+def _scatter(draw: st.DrawFn, name: str, shape: tuple[Size, ...], axes: list[E.Expr], sources: Sequence[Source]) -> ir.Buffer:
     """Writes by data ("set": the last write wins), over a target of 5 elements."""
     s = E.sym(f"g_{name}", 0, 4)
     assert isinstance(s, E.Sym)
     at = ir.load("k0", E.mod(ir.linear_position(shape, axes), 12), I64)
-    d = ir.Scatter(shape, "t", s, ((s, at),), _value(draw, shape, axes, sources), draw(st.sampled_from(["set", "add"])))
-    return ir.Buffer(name, ir.row_major((5,), F32), d)
+    value, most = _value(draw, shape, axes, sources, draw(st.sampled_from(COMPUTED_IN)))
+    mode = draw(st.sampled_from(["set", "add"])) if most * _longest(shape) < EXACT else "set"
+    return ir.Buffer(name, ir.row_major((5,), value.dtype), ir.Scatter(shape, "t", s, ((s, at),), value, mode))
 
 
-def _value(draw: st.DrawFn, shape: Sequence[Size], point: Sequence[E.Expr], sources: Sequence[tuple[str, tuple[Size, ...]]]) -> ir.Value:
-    values = [_load(draw, shape, point, sources) for _ in range(draw(st.integers(1, 2)))]
+def _value(draw: st.DrawFn, shape: Sequence[Size], point: Sequence[E.Expr], sources: Sequence[Source], of: dtype) -> Bounded:
+    """A value of dtype `of`. The products of floats are exact."""
+    values = [_load(draw, shape, point, sources, of) for _ in range(draw(st.integers(1, 2)))]
     if len(values) == 1:
         return values[0]
-    return ir.make_op(draw(st.sampled_from(["add", "sub", "mul", "maximum"])), tuple(values), F32)
+    a, b = values
+    name = draw(st.sampled_from(["add", "sub", "mul", "maximum"]))
+    if name == "mul" and a.most * b.most >= EXACT:
+        name = "maximum"
+    made = ir.make_op(name, (a.value, b.value), of)
+    return Bounded(made, a.most * b.most if name == "mul" else max(a.most, b.most) if name == "maximum" else a.most + b.most)
 
 
 def _masked(draw: st.DrawFn, b: ir.Buffer) -> ir.Buffer:
@@ -242,19 +336,27 @@ def _masked(draw: st.DrawFn, b: ir.Buffer) -> ir.Buffer:
     return replace(b, definition=with_value(d, lambda v: replace_loads(v, under_conditions)))
 
 
-def _load(draw: st.DrawFn, shape: Sequence[Size], point: Sequence[E.Expr], sources: Sequence[tuple[str, tuple[Size, ...]]]) -> ir.Value:
-    """A source at the point, where the shapes meet from the right; dims may be read backwards, and others at a fixed index."""
-    name, theirs = draw(st.sampled_from(sources))
+def _load(draw: st.DrawFn, shape: Sequence[Size], point: Sequence[E.Expr], sources: Sequence[Source], of: dtype) -> Bounded:
+    """A source at the point as dtype `of`, where the shapes meet from the right; dims may be read backwards, and others at a fixed index.
+
+    Where the drawn source has no element at a fixed index: 1.
+    """
+    ref, most = draw(st.sampled_from(sources))
     at: list[E.IntLike] = []
-    for k, n in enumerate(theirs):
-        d = k + len(shape) - len(theirs)
-        if d < 0 or shape[d] != n:
+    for k, n in enumerate(ref.shape):
+        d = k + len(shape) - len(ref.shape)
+        if d < 0 or shape[d] != n or (n != 1 and isinstance(point[d], E.Int)):
+            if n == 0:
+                return Bounded(ir.const(1, of), 1)
             at.append(0)
         elif draw(st.integers(0, 5)) == 0:
             at.append(plain(n - 1 - point[d]))
         else:
             at.append(point[d])
-    return ir.load(name, ir.linear_position(theirs, at), F32)
+    value: ir.Value = ir.load(ref.buffer, ref.at(at), ref.dtype)
+    if ref.dtype.is_floating_point and of.is_integral:
+        value = ir.cast(value, I64)  # numbers outside of a smaller type wrap
+    return Bounded(ir.cast(value, of), min(most, 255) if of is U8 else most)
 
 
 @st.composite

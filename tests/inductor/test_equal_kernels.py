@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -30,13 +29,13 @@ from inductor.plan.kernels import (
     scatter_kernel,
 )
 from inductor.plan.schedule import Nest, schedule
-from tests.inductor.loop_programs import F32, I64, Program, programs
+from tests.inductor.loop_programs import F32, Program, programs
 
 
-def _kernel(b: ir.Buffer, prefix: str, sizes: Mapping[str, int]) -> Scheduled:
+def _kernel(b: ir.Buffer, prefix: str, program: Program) -> Scheduled:
     """The kernel of one definition, with `prefix` before the name of every buffer."""
     b = _renamed(b, prefix)
-    memory = {prefix + n: I64 if n.startswith("k") else F32 for n in sizes} | {b.name: b.layout.dtype}
+    memory = {prefix + n: of for n, of in program.dtypes().items()}
     if isinstance(b.definition, ir.Scan):
         return scan_kernel(b, memory, 2)
     if isinstance(b.definition, ir.Scatter):
@@ -67,7 +66,7 @@ def _renamed(b: ir.Buffer, prefix: str) -> ir.Buffer:
 @settings(max_examples=100, deadline=None, derandomize=True)
 def test_the_default_schedule_computes_the_definition_under_any_names(program: Program, seed: int) -> None:
     b = program.buffers[0]
-    made, other = (_kernel(b, prefix, program.sizes) for prefix in ("", "z_"))
+    made, other = (_kernel(b, prefix, program) for prefix in ("", "z_"))
     assert made.kernel is other.kernel and made.steps == other.steps
     assert {f"z_{name}" for name in made.names.values()} == set(other.names.values())
     expected = program.memory(seed)
@@ -81,7 +80,7 @@ def test_the_default_schedule_computes_the_definition_under_any_names(program: P
 @given(program=programs())
 @settings(max_examples=50, deadline=None, derandomize=True)
 def test_equal_kernels_have_one_text_and_their_own_pointers(program: Program) -> None:
-    made = _kernel(program.buffers[0], "", program.sizes)
+    made = _kernel(program.buffers[0], "", program)
     assume(made.kernel.body)
     first, second = ({n: Place(at + k, 64 * at, made.kernel.dtypes.get(n, F32)) for k, n in enumerate(made.names)} for at in (1, 9))
     texts = [print_kernel(made.kernel, places, 0, "") for places in (first, second)]

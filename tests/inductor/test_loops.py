@@ -149,6 +149,16 @@ def test_a_loop_that_reads_its_neighbour_cannot_be_joined() -> None:
     assert isinstance(apply(build([y, z], {"x": F32}), from_text("split(y_i0, 5); join(y_i0_i, z_i0)")), Refusal)
 
 
+@pytest.mark.parametrize(("rows", "depth", "columns"), [(3, 0, 4), (0, 2, 4), (3, 2, 0), (1, 0, 1)])
+def test_a_product_of_empty_matrices_has_no_elements_or_zeros(rows: int, depth: int, columns: int) -> None:
+    a = ir.load("x", ir.linear_position((rows, depth), (ir.axis(0, rows), ir.reduced_axis(0, depth))), F32)
+    b = ir.load("y", ir.linear_position((depth, columns), (ir.reduced_axis(0, depth), ir.axis(1, columns))), F32)
+    made = ir.Buffer("z", ir.row_major((rows, columns), F32), ir.Contraction((rows, columns), (depth,), ("row", "column"), a, b))
+    memory = {name: np.full(n, 7, np.float32) for name, n in (("x", rows * depth), ("y", depth * columns), ("z", rows * columns))}
+    interpret(build([made], {"x": F32, "y": F32}), memory)
+    assert memory["z"].tolist() == [0.0] * (rows * columns)
+
+
 def test_other_texts_than_schedules_are_refused() -> None:
     for text in ("spilt(i, 2)", "split(i)", "split(i, two)", "split"):
         with pytest.raises(ValueError):

@@ -12,14 +12,18 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eager.base import dtypes
+from fxir.expr import rules as E
 from inductor.base.toolchain import build, toolchain
 from inductor.cpp.loops import print_kernel
 from inductor.cpp.prelude import prelude
 from inductor.cpp.units import Code, Place, declared, joined
 from inductor.cpp.vector_math import forms_used
+from inductor.ir import definitions as ir
 from inductor.loops.interpret import interpret
 from inductor.loops.steps import to_text
-from inductor.loops.tree import Kernel
+from inductor.loops.tree import Block, Kernel, Local, Loop, Store, allocated
+from inductor.loops.tree import Place as Slot
 from tests.inductor.loop_programs import Program, programs, scheduled, without_contractions
 
 CASES = int(os.environ.get("FRAMEJIT_TEST_LOOP_CASES", "300"))
@@ -86,3 +90,21 @@ def test_printed_loops_give_what_the_interpreter_gives(kernels: list[tuple[Progr
         getattr(library, f"run{k}")(bufs, sizes)
         for name, value in expected.items():
             assert name in program.temporary or np.array_equal(value, found[name]), f"{name} differs after {text}\n{kernel}"
+
+
+def test_locals_of_two_blocks_with_equal_names_are_separate_variables() -> None:
+    of = {"a": dtypes.float32, "b": dtypes.int64}
+    results = {"x0": dtypes.float32, "x1": dtypes.int64, "x2": dtypes.float32, "x3": dtypes.int64}
+
+    def block(*names: str) -> Block:
+        stores = [Store(Slot(name, E.as_expr(0)), ir.const(2, t)) for name, t in of.items()]
+        ends = [Store(Slot(x, E.as_expr(0)), ir.load(name, 0, t)) for x, (name, t) in zip(names, of.items(), strict=True)]
+        return allocated([Local(name, 1, t) for name, t in of.items()], (*stores, *ends))
+
+    axis = E.sym("i", 0, 1)
+    assert isinstance(axis, E.Sym)
+    kernel = Kernel((Loop(axis, 2, "serial", block("x0", "x1") + block("x2", "x3")),), results)
+    program = Program((), dict.fromkeys(results, 1), {}, frozenset(), results)
+    library, memory = compiled([(program, kernel, "")]), program.memory(0)
+    library.run0((ctypes.c_void_p * 4)(*(memory[name].ctypes.data for name in results)), (ctypes.c_int64 * 4)())
+    assert [memory[name].tolist() for name in results] == [[2.0]] * 4

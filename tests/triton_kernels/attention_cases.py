@@ -20,13 +20,14 @@ from tests.triton_kernels.graphs import on_cuda
 
 
 class Case(NamedTuple):
-    """heads: of queries, and of keys. sizes: queries, keys, depth, width. mask: "", "bool" or "float"."""
+    """heads: of queries, and of keys. sizes: queries, keys, depth, width. mask: "", "bool" or "float". batch: 0 for two slices at least."""
 
     heads: tuple[int, int]
     sizes: tuple[int, int, int, int]
     is_causal: bool = False
     mask: str = ""
     blocks: tuple[int, int] = (16, 16)
+    batch: int = 0
 
 
 CASES: Final = {
@@ -39,6 +40,7 @@ CASES: Final = {
     "fewer heads of keys": Case((4, 2), (20, 20, 16, 16), True),
     "columns that are not a power of two": Case((1, 1), (20, 20, 24, 17)),
     "bool mask": Case((2, 2), (20, 35, 16, 16), False, "bool"),
+    "one program and fewer columns than a product takes": Case((1, 1), (16, 12, 6, 4), True, batch=1),
     "float mask": Case((1, 1), (20, 35, 16, 16), False, "float"),
 }
 
@@ -50,7 +52,7 @@ def inputs_of(case: Case, of: Any, with_cotangent: bool) -> list[torch.Tensor]:
         return torch.from_numpy(rng.standard_normal(shape, dtype=np.float32)).to(of)
 
     (heads, of_keys), (queries, keys, depth, width) = case.heads, case.sizes
-    batch = 2 if heads == 1 else 1  # at least two slices either way
+    batch = case.batch or (2 if heads == 1 else 1)
     made = [draw(batch, heads, queries, depth), draw(batch, of_keys, keys, depth), draw(batch, of_keys, keys, width)]
     made += [draw(batch, heads, queries, width)] if with_cotangent else []
     if case.mask == "bool":

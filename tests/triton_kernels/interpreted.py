@@ -18,10 +18,11 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import eager as torch
+from eager.base import dtypes
 from eager.base.dtypes import dtype
 from eager.base.spec import DataDependentError
 from eager.optable.registry import Kind
@@ -49,11 +50,48 @@ from tests.triton_kernels.graphs import GRAPHS, on_cuda
 IS_SEARCH = "FRAMEJIT_TEST_LOOP_CASES" in os.environ  # new cases in every run; else the same cases
 
 
+def sum_beside_running_sums() -> Program:
+    """The sum of a matrix and the running sums of its columns: one program holds several columns."""
+    shape, memory = (40, 4), (4, 40)
+    row, column = (ir.reduced_axis(k, n) for k, n in enumerate(shape))
+    total = ir.Reduction((), shape, "sum", ir.load("x0", ir.linear_position(memory, (column, row)), F32))
+    value = ir.load("x0", ir.linear_position(memory, (ir.reduced_axis(0, 4), ir.axis(0, 40))), F32)
+    buffers = (ir.Buffer("b0", ir.row_major((), F32), total), ir.Buffer("b1", ir.row_major(shape, F32), ir.Scan((40,), 4, "sum", value)))
+    return Program(buffers, {"x0": 160, "b0": 1, "b1": 160}, {}, frozenset())
+
+
+def truth_of_a_sum() -> Program:
+    """A comparison of a tile of one element, which is spread over the elements of another tile."""
+    copy = ir.Pointwise((2,), ir.load("x0", ir.axis(0, 2), F32))
+    total = ir.Reduction((), (2,), "sum", ir.load("x0", ir.reduced_axis(0, 2), F32))
+    read = ir.load("b1", 0, F32)
+    truth = ir.Reduction((), (2,), "any", ir.make_op("add", (read, read), F32))
+    made = (("b0", (2,), F32, copy), ("b1", (), F32, total), ("b2", (), dtypes.bool_, truth))
+    buffers = tuple(ir.Buffer(name, ir.row_major(shape, of), d) for name, shape, of, d in made)
+    return Program(buffers, {"x0": 2, "b0": 2, "b1": 1, "b2": 1}, {}, frozenset())
+
+
+def sum_added_by_index() -> Program:
+    """One element of a tile that is added to several elements of memory."""
+    n, s = E.sym("n0", 2, 1 << 30), E.sym("g_b2", 0, 4)
+    assert isinstance(n, E.Sym) and isinstance(s, E.Sym)
+    total = ir.Reduction((), (n,), "sum", ir.load("x0", ir.reduced_axis(0, n), F32))
+    copy = ir.Pointwise((n,), ir.load("x0", ir.axis(0, n), F32))
+    at = ir.load("k0", E.mod(ir.axis(0, n), 12), dtypes.int64)
+    added = ir.Scatter((n,), "t", s, ((s, at),), ir.load("b0", 0, F32), "add")
+    made: tuple[tuple[str, tuple[Size, ...], Any], ...] = (("b0", (), total), ("b1", (n,), copy), ("b2", (5,), added))
+    buffers = tuple(ir.Buffer(name, ir.row_major(shape, F32), d) for name, shape, d in made)
+    return Program(buffers, {"k0": 12, "t": 5, "x0": 6, "b0": 1, "b1": 6, "b2": 5}, {n: 6}, frozenset())
+
+
 def law(cases: int) -> dict[str, Any]:
     """Printed kernels of random programs give what the loop interpreter gives."""
     counts: Counter[str] = Counter()
 
-    @given(program=programs(), seed=st.integers(0, 1 << 16))
+    @given(program=programs(has_masks=True), seed=st.integers(0, 1 << 16))
+    @example(program=sum_beside_running_sums(), seed=0)
+    @example(program=truth_of_a_sum(), seed=0)
+    @example(program=sum_added_by_index(), seed=2)
     @settings(max_examples=cases, deadline=None, derandomize=not IS_SEARCH, suppress_health_check=list(HealthCheck), database=None)
     def agree(program: Program, seed: int) -> None:
         counts["cases"] += 1

@@ -34,7 +34,7 @@ SPILLING, FAILING, GREEDY = 16, 2, 4  # warps of candidates that `partly_failing
 
 
 def compiled(kernel: TritonKernel, capability: int, *, spilled: int = 0, shared: int = 0) -> Built:
-    return Built(Cubin(kernel.name, capability, b"code", "", shared, kernel.num_warps), Resources(32, spilled, 0))
+    return Built(Cubin(kernel.name, capability, b"code", "", shared, kernel.num_warps), Resources(32, spilled, spilled))
 
 
 def partly_failing(kernel: TritonKernel, capability: int) -> Built:

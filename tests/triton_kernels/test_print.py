@@ -87,6 +87,14 @@ def test_a_product_with_one_row_is_a_reduction():
     assert "tl.dot" not in sources("product with one row")[0]
 
 
+def test_rows_whose_results_lie_in_another_order_are_programs():
+    row, column, depth = ir.axis(1, 2), ir.axis(0, 32), ir.reduced_axis(0, 2)
+    d = ir.Contraction((32, 2), (2,), ("column", "row"), ir.load("x", 2 * depth + row, F32), ir.load("y", 32 * depth + column, F32))
+    plain = build([ir.Buffer("z", ir.row_major((32, 2), F32), d)], {"x": F32, "y": F32})
+    (kernel,) = print_kernel(schedule_gpu(plain)[0], "kernel").kernels
+    assert kernel.grid == 64 and "for " not in kernel.source
+
+
 def test_a_product_of_float64_is_a_reduction():
     fn, _, large = GRAPHS["batched product"]
     (kernel,) = plan_of(fn, tuple(t.double() for t in large())).kernels

@@ -10,6 +10,7 @@ from eager.amp.autocast_mode import is_autocast_enabled
 from eager.autograd.grad_mode import is_grad_enabled
 from eager.backends import mha
 from eager.base import dtypes
+from eager.base.device import default_device, device
 from eager.base.warn import warn
 from eager.compiler import is_compiling
 from eager.nn import init
@@ -41,9 +42,10 @@ def _get_clones(module: Module, n: int) -> ModuleList:
     return ModuleList([copy.deepcopy(module) for _ in range(n)])
 
 
-def _subsequent(size: int, like: Tensor | None = None, device: Any = None, dtype: Any = None) -> Tensor:
-    """The causal mask (size, size): 0 where column <= row, else -inf."""
-    full = OPS["full"]((size, size), float("-inf"), dtype or dtypes.get_default_dtype(), device)
+def _subsequent(size: int, where: Any = None, dtype: Any = None) -> Tensor:
+    """The causal mask (size, size): 0 where column <= row, else -inf. where: by default the default device."""
+    on = default_device() if where is None else device(where)
+    full = OPS["full"]((size, size), float("-inf"), dtype or dtypes.get_default_dtype(), on)
     return OPS["triu"](full, 1)
 
 
@@ -52,7 +54,7 @@ def _is_causal(mask: Tensor | None, is_causal: bool | None, size: int | None = N
         return is_causal
     if mask is None or mask.ndim != 2 or mask.shape[0] != mask.shape[1] or mask.is_fake or mask.dtype is dtypes.bool_:
         return False
-    return bool(OPS["eq"](mask, _subsequent(mask.shape[0], device=mask.device, dtype=mask.dtype)).all())
+    return bool(OPS["eq"](mask, _subsequent(mask.shape[0], mask.device, mask.dtype)).all())
 
 
 class TransformerEncoderLayer(Module):
@@ -276,7 +278,7 @@ class Transformer(Module):
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
         """The causal mask (sz, sz): 0 where column <= row, else -inf."""
-        return _subsequent(sz, device=device, dtype=dtype)
+        return _subsequent(sz, device, dtype)
 
     def _reset_parameters(self) -> None:
         for p in self.parameters():

@@ -1,0 +1,142 @@
+"""The CUDA plans whose kernels `python -m benchmarks triton` compiles: of the benchmark programs, the op table, and the zoo's models.
+
+Owns where kernels come from. Nothing is compiled or run here; inputs are fake tensors. The zoo's models run op by op
+(`tests.zoo.cuda_plans`).
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import eager as torch
+from benchmarks.cuda_graphs import PROGRAMS
+from eager.base.spec import DataDependentError, fake, spec_of
+from eager.optable.declaration import Declaration
+from eager.optable.registry import Kind
+from eager.optable.samples import samples_of
+from eager.optable.table import OPS
+from fxir.ir.graph import Graph
+from fxir.trace.trace import trace
+from inductor.base.target import SM_80, SM_90
+from inductor.driver.backend import KEPT
+from inductor.driver.cuda import Launch, lower_to_cuda
+from inductor.triton.kernel import TritonKernel
+
+__all__ = ["SOURCES", "TARGETS", "Planned", "planned"]
+
+TARGETS: Final = {80: SM_80, 90: SM_90}
+_OP_DTYPES: Final = (torch.float32, torch.bfloat16)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The kernels of one graph and their titles. capability: 90 for sm_90. error: the reason if there is no plan, else ""."""
+
+    group: str
+    name: str
+    capability: int
+    kernels: tuple[tuple[TritonKernel, str], ...] = ()
+    error: str = ""
+
+    @classmethod
+    def failed(cls, group: str, name: str, capability: int, error: Exception) -> Planned:
+        return cls(group, name, capability, (), described(error))
+
+
+def described(error: Exception) -> str:
+    """The class of an error and the first line of its message."""
+    text = str(error).strip().splitlines() or [""]
+    return f"{type(error).__name__}: {text[0]}"
+
+
+def planned(group: str, name: str, graph: Graph, capabilities: Sequence[int]) -> Iterator[Planned]:
+    """The kernels of a graph for each target."""
+    for capability in capabilities:
+        try:
+            plan = lower_to_cuda(graph, TARGETS[capability])
+        except Exception as error:  # noqa: BLE001 - a program without a plan is a line of the table
+            yield Planned.failed(group, name, capability, error)
+            continue
+        titles = {s.kernel: s.title for s in plan.steps if isinstance(s, Launch)}
+        yield Planned(group, name, capability, tuple((kernel, titles[k]) for k, kernel in enumerate(plan.kernels)))
+
+
+def of_programs(text: str | None, capabilities: Sequence[int]) -> Iterator[Planned]:
+    """The benchmark programs whose name contains `text`, or the programs of that group."""
+    for program in PROGRAMS:
+        if text is None or text in program.name or text == program.group:
+            yield from planned(program.group, program.name, program.graph(), capabilities)
+
+
+def of_ops(text: str | None, capabilities: Sequence[int]) -> Iterator[Planned]:
+    """Every op of the table on every sample, in float32 and bfloat16, if its name contains `text`."""
+    for name, op in OPS.items():
+        if (text is None or text in name) and not (op.is_custom or op.mutates or op.samples is None or op.kind is Kind.EFFECT):
+            for of in _OP_DTYPES:
+                for number, args in enumerate(_samples(name, of)):
+                    graph = _traced(op, args)
+                    if graph is not None:
+                        yield from planned("ops", f"{name}-{number} {of.name}", graph, capabilities)
+
+
+def _samples(name: str, of: Any) -> list[tuple[Any, ...]]:
+    try:
+        return list(samples_of(name, of))
+    except RuntimeError:  # the samples of some ops exist in some dtypes only
+        return []
+
+
+def _traced(op: Declaration, args: tuple[Any, ...]) -> Graph | None:
+    """The graph of one call on CUDA tensors; None if the op runs eagerly, or has no kernels of these dtypes."""
+    tensors = list(_tensors(args))
+    if any(t.dtype.is_complex for t in tensors):
+        return None
+    try:
+        return trace(lambda *xs: op(*_with(args, iter(xs))), [_on_cuda(t) for t in tensors], KEPT)
+    except (NotImplementedError, RuntimeError, ValueError, IndexError, TypeError, DataDependentError):
+        return None
+
+
+def _on_cuda(t: Any) -> Any:
+    return fake(replace(spec_of(t), device=torch.device("cuda")))
+
+
+def _tensors(args: Any) -> Iterator[Any]:
+    if isinstance(args, torch.Tensor):
+        yield args
+    elif isinstance(args, tuple | list):
+        for a in args:
+            yield from _tensors(a)
+
+
+def _with(args: Any, given: Iterator[Any]) -> Any:
+    """The arguments with other tensors."""
+    if isinstance(args, torch.Tensor):
+        return next(given)
+    return type(args)(_with(a, given) for a in args) if isinstance(args, tuple | list) else args
+
+
+def of_zoo(text: str | None, capabilities: Sequence[int]) -> Iterator[Planned]:
+    """A training step and an evaluation of each model of the zoo whose name contains `text`.
+
+    Another process captures them, where CUDA is emulated. Raises: subprocess.CalledProcessError if it fails.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "plans"
+        only = () if text is None else ("-k", text)
+        command = [sys.executable, "-m", "tests.zoo.cuda_plans", str(file), *only, "--sm", *map(str, capabilities)]
+        subprocess.run(command, env={**os.environ, "FRAMEJIT_EMULATE_CUDA": "1"}, check=True)
+        yield from pickle.loads(file.read_bytes())
+
+
+SOURCES: Final[dict[str, Callable[[str | None, Sequence[int]], Iterator[Planned]]]] = {
+    "programs": of_programs, "ops": of_ops, "zoo": of_zoo,
+}  # fmt: skip

@@ -196,7 +196,7 @@ def schedule_nest(kernel: Kernel, is_column: bool) -> tuple[Kernel, Schedule]:
     s = Scheduler(kernel, [])
     if not is_column:
         join_all(s)
-        if len(s.kernel.body) > 1 or not isinstance(s.kernel.body[0], Loop):  # no row
+        if len(s.kernel.body) != 1 or not isinstance(s.kernel.body[0], Loop):  # no row
             _localise(s, "")
     for loop in loops_in(s.kernel.body):
         if is_column:

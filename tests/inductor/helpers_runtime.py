@@ -10,17 +10,9 @@ from eager import Tensor
 from inductor.artifact.format import RUNTIME_ABI, Allocation, ArtifactPlan, NativeSegment, NewOutput, SourceUnit, Spec
 from inductor.base import toolchain
 from inductor.base.toolchain import build
-from inductor.cpp.gemm_problem import CoreCode
-from inductor.cpp.units import joined
 from inductor.runtime import loader
 
 PRELUDE = RUNTIME_ABI + '\n#define EXPORT extern "C" __attribute__((visibility("default")))\n'
-
-
-def text_of(code: CoreCode, epilogue: str = "") -> str:
-    """The functions `core::run` and `core::pack` of a core's code, and their declarations."""
-    made = joined([code.function("run", epilogue), *([code.pack] if code.pack is not None else [])])
-    return "\n".join([*made.outside, made.inside("core").text])
 
 
 def spec(*shape: int, dtype: str = "float32") -> Spec:

@@ -20,7 +20,8 @@ from inductor.cpp import conv
 from inductor.cpp.gemm_problem import REAL, pack_function
 from inductor.cpp.windows import Convolution
 from inductor.runtime import loader
-from tests.inductor.helpers_runtime import PRELUDE, text_of
+from tests.inductor.helpers_cores import text_of
+from tests.inductor.helpers_runtime import PRELUDE
 
 WIDTHS = [bits for bits in (128, 256, 512) if bits <= toolchain.toolchain().simd_bits]
 

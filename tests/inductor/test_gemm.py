@@ -19,7 +19,8 @@ from inductor.cpp import gemm
 from inductor.cpp.gemm import GemmChoice, Request
 from inductor.cpp.gemm_problem import REAL, GemmProblem, pack_function
 from inductor.runtime import loader
-from tests.inductor.helpers_runtime import PRELUDE, text_of
+from tests.inductor.helpers_cores import text_of
+from tests.inductor.helpers_runtime import PRELUDE
 
 
 @pytest.fixture(scope="module")

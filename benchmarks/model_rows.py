@@ -39,7 +39,8 @@ def _training(
     def make() -> Case:
         loss = nets.Loss(drawn(model())).train()
         weights = list(loss.parameters())
-        optimizer = torch.optim.SGD(weights, 1e-3, momentum=0.9) if momentum else torch.optim.AdamW(weights, 1e-4)
+        # At a rate of 1e-3 the losses of ResNet-50 differ by 9 % between float32 and float64 after three steps.
+        optimizer = torch.optim.SGD(weights, 1e-4, momentum=0.9) if momentum else torch.optim.AdamW(weights, 1e-4)
         return Case(loss, (inputs(), targets()), optimizer=optimizer)
 
     return make

@@ -188,6 +188,7 @@ class Function:
         self.level_of: dict[E.Sym, int] = {}
         self.locals: dict[str, tuple[Local, str]] = {}
         self.symbols: set[E.Sym] = set()
+        self.backwards: set[E.Sym] = set()  # axes along which a position falls
         self.operations: set[str] = set()
         self.used: set[int] = set()
         self.n_values = self.n_axes = self.n_locals = 0
@@ -329,7 +330,9 @@ class Function:
         is_innermost = not any(isinstance(x, Loop) and x.kind != "unrolled" for x in walk(s.body))
         if s.kind == "vector" or (s.kind == "parallel" and is_innermost):
             self.line("#pragma omp simd")
-        elif isinstance(s.extent, int) and _reads_backwards(s):
+        elif s.axis in self.backwards:
+            # GCC 12 unrolls a short loop of this kind inside of a sum, and then reads wrong elements: it does not reverse a vector
+            # that it has loaded in order (`for i: for j < 2: sum += p[2 * i + 1 - j]`, at -O2 with AVX).
             self.line("#pragma GCC unroll 1")
         elif s.kind == "unrolled":
             self.line(f"#pragma GCC unroll {s.extent}")
@@ -493,25 +496,13 @@ class Function:
             if s.name in self.pointers.outer and s.name not in self.axes:
                 self.axes[s.name] = self.pointers.axis(s.name)
                 self.used.add(self.pointers.number(s.name))
+        if isinstance(e, E.Add):
+            self.backwards.update([s for term, factor in e.terms if factor < 0 for s in term.symbols])
         self.symbols |= {s for s in e.symbols if s.name not in self.axes and (bound is None or s.name not in bound)}
         return to_source(e, STYLE.with_names({**self.axes, **bound}) if bound else self.style)
 
     def line(self, text: str) -> None:
         self.levels[-1].lines.append(text)
-
-
-def _reads_backwards(s: Loop) -> bool:
-    """Whether a load moves towards lower positions along a loop.
-
-    GCC 12 unrolls a short loop of this kind inside of a sum, and then reads wrong elements: it reverses a vector that it has loaded in
-    order (`for i: for j < 2: sum += p[2 * i + 1 - j]` at -O2 with AVX).
-    """
-    for x in (x for statement in walk(s.body) for v in values_of(statement) for x in v.loads):
-        found = E.strides_of(x.index, [s.axis]) if s.axis in x.index.symbols else None
-        step = None if found is None else found[0][s.axis]
-        if isinstance(step, E.Int) and step.value < 0:
-            return True
-    return False
 
 
 def _target(s: Contract) -> Element | None:

@@ -32,8 +32,8 @@ as_torch.install()
 from tests.zoo import runner  # noqa: E402 - models are written for torch
 from tests.zoo.case import Case  # noqa: E402
 
-# Their code makes tensors on the CPU, also under another default device.
-ON_THE_CPU: Final = frozenset({"mistral", "tacotron", "nerf"})
+# Its code makes a tensor on the CPU, also under another default device.
+ON_THE_CPU: Final = frozenset({"tacotron"})
 CASES: Final = {name: case for name, case in runner.cases().items() if name not in ON_THE_CPU}
 as_torch.uninstall()
 

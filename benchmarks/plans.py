@@ -30,7 +30,7 @@ from inductor.driver.backend import KEPT
 from inductor.driver.cuda import Launch, lower_to_cuda
 from inductor.triton.kernel import TritonKernel
 
-__all__ = ["SOURCES", "TARGETS", "Planned", "planned"]
+__all__ = ["SOURCES", "TARGETS", "Planned", "planned", "tensors_in", "with_tensors"]
 
 TARGETS: Final = {80: SM_80, 90: SM_90}
 _OP_DTYPES: Final = (torch.float32, torch.bfloat16)
@@ -38,7 +38,10 @@ _OP_DTYPES: Final = (torch.float32, torch.bfloat16)
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The kernels of one graph and their titles. capability: 90 for sm_90. error: the reason if there is no plan, else ""."""
+    """The kernels of one graph, each with its title.
+
+    capability: of the target; 90 means sm_90. error: why the graph has no plan; "" if it has one.
+    """
 
     group: str
     name: str
@@ -96,11 +99,11 @@ def _samples(name: str, of: Any) -> list[tuple[Any, ...]]:
 
 def _traced(op: Declaration, args: tuple[Any, ...]) -> Graph | None:
     """The graph of one call on CUDA tensors; None if the op runs eagerly, or has no kernels of these dtypes."""
-    tensors = list(_tensors(args))
+    tensors = list(tensors_in(args))
     if any(t.dtype.is_complex for t in tensors):
         return None
     try:
-        return trace(lambda *xs: op(*_with(args, iter(xs))), [_on_cuda(t) for t in tensors], KEPT)
+        return trace(lambda *xs: op(*with_tensors(args, iter(xs))), [_on_cuda(t) for t in tensors], KEPT)
     except (NotImplementedError, RuntimeError, ValueError, IndexError, TypeError, DataDependentError):
         return None
 
@@ -109,19 +112,20 @@ def _on_cuda(t: Any) -> Any:
     return fake(replace(spec_of(t), device=torch.device("cuda")))
 
 
-def _tensors(args: Any) -> Iterator[Any]:
+def tensors_in(args: Any) -> Iterator[Any]:
+    """The tensors among nested arguments, in order."""
     if isinstance(args, torch.Tensor):
         yield args
     elif isinstance(args, tuple | list):
         for a in args:
-            yield from _tensors(a)
+            yield from tensors_in(a)
 
 
-def _with(args: Any, given: Iterator[Any]) -> Any:
-    """The arguments with other tensors."""
+def with_tensors(args: Any, given: Iterator[Any]) -> Any:
+    """Nested arguments with other tensors: `given`, in the order of `tensors_in`."""
     if isinstance(args, torch.Tensor):
         return next(given)
-    return type(args)(_with(a, given) for a in args) if isinstance(args, tuple | list) else args
+    return type(args)(with_tensors(a, given) for a in args) if isinstance(args, tuple | list) else args
 
 
 def of_zoo(text: str | None, capabilities: Sequence[int]) -> Iterator[Planned]:

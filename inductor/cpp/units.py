@@ -146,7 +146,10 @@ class Kernel(NamedTuple):
     symbolic_ps: Size = 0
 
     def run(self, namespace: str) -> str:
-        """The block that runs it, where `bufs` and `rt` are in scope. namespace: of `code`; "" if there is no code."""
+        """The C++ block that calls the kernel. It reads `bufs` and `rt` of the scope around it.
+
+        namespace: where `code` is defined; "" if the kernel has no code.
+        """
         alias = f"namespace {CALLED} = {namespace}; " if namespace else ""
         return f"{{ {alias}{arguments(self.pointers)} {self.call} }}"
 

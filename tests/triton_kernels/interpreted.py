@@ -12,7 +12,7 @@ import os
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 from unittest.mock import patch
@@ -22,6 +22,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import eager as torch
+from benchmarks.plans import tensors_in, with_tensors
 from eager.base import dtypes
 from eager.base.dtypes import dtype
 from eager.base.spec import DataDependentError
@@ -216,12 +217,12 @@ def _samples(name: str, of: dtype, cases: int) -> list[tuple[Any, ...]]:
 
 def _one(op: Any, args: tuple[Any, ...], of: dtype, title: str, failures: list[str]) -> str:
     """Compares one call; what became of it."""
-    tensors = [t for t in _tensors(args) if not t.dtype.is_complex]
-    if len(tensors) != len(list(_tensors(args))):
+    tensors = [t for t in tensors_in(args) if not t.dtype.is_complex]
+    if len(tensors) != len(list(tensors_in(args))):
         return "complex"
     try:
         expected = op(*args)
-        graph = trace(lambda *xs: op(*_with(args, iter(xs))), [on_cuda(t) for t in tensors])
+        graph = trace(lambda *xs: op(*with_tensors(args, iter(xs))), [on_cuda(t) for t in tensors])
     except (NotImplementedError, RuntimeError, ValueError, IndexError, TypeError, DataDependentError):
         return "not traced"
     expected = [t for t in (expected if isinstance(expected, tuple | list) else [expected]) if isinstance(t, torch.Tensor)]
@@ -243,20 +244,6 @@ def _assert_close(found: np.ndarray, expected: torch.Tensor, of: dtype) -> None:
     e = expected.detach()._array
     wide = [x.astype(np.float64) if x.dtype.kind not in "iub" else x for x in (found, e)]
     np.testing.assert_allclose(*wide, rtol=rtol, atol=atol, equal_nan=True)
-
-
-def _tensors(args: Any) -> Iterator[torch.Tensor]:
-    if isinstance(args, torch.Tensor):
-        yield args
-    elif isinstance(args, tuple | list):
-        for a in args:
-            yield from _tensors(a)
-
-
-def _with(args: Any, given_: Iterator[Any]) -> Any:
-    if isinstance(args, torch.Tensor):
-        return next(given_)
-    return type(args)(_with(a, given_) for a in args) if isinstance(args, tuple | list) else args
 
 
 def graphs(cases: int) -> dict[str, Any]:

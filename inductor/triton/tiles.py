@@ -65,9 +65,13 @@ def reach(e: E.Expr) -> float:
     """A bound of the absolute value of an expression and of each of its parts."""
     match e:
         case E.Add():
-            return abs(e.const) + sum(abs(c) * reach(t) for t, c in e.terms)
+            return max(abs(e.const) + sum(abs(c) * _magnitude(t) for t, c in e.terms), *(reach(t) for t, _ in e.terms))
         case E.Mul():
-            return math.prod(reach(f) for f in e.factors)
+            return max(math.prod(map(_magnitude, e.factors)), *map(reach, e.factors))
         case E.FloorDiv() | E.Mod() | E.Min() | E.Max():
-            return max(reach(c) for c in e.children)
+            return max(map(reach, e.children))
+    return _magnitude(e)
+
+
+def _magnitude(e: E.Expr) -> float:
     return max(abs(e.lo), abs(e.hi))

@@ -68,7 +68,7 @@ class Code:
         xp = self._backend.xp
         with xp.cuda.Device(self._index):
             memory = xp.cuda.alloc(nbytes)
-        return eager_native.storage_from_memory(memory.ptr, nbytes, memory, _CUDA, self._index)
+        return eager_native.storage_from_memory(memory.ptr, nbytes, memory, _CUDA, self._index, True)
 
     def _stream(self) -> int:
         return int(self._backend.xp.cuda.get_current_stream().ptr)

@@ -75,11 +75,8 @@ class _Backend:
         return (emulated if self.is_emulated else importlib.import_module("cupyx")).errstate(linalg="raise")
 
     def empty(self, spec: TensorSpec) -> Any:
-        index = spec.device.index or 0
-        with self.xp.cuda.Device(index):
-            span = 0 if 0 in spec.shape else 1 + sum((n - 1) * s for n, s in zip(spec.shape, spec.strides, strict=True))
-            memory = self._allocate(span * spec.dtype.itemsize, index)
-        storage = _native.storage_from_memory(memory.ptr, span * spec.dtype.itemsize, memory, _CUDA, index, True)
+        span = 0 if 0 in spec.shape else 1 + sum((n - 1) * s for n, s in zip(spec.shape, spec.strides, strict=True))
+        storage = self.allocate(span * spec.dtype.itemsize, spec.device.index or 0)
         return _native.new_tensor(None, storage, spec.dtype.code, spec.shape, spec.strides)
 
     def record_stream(self, t: Any, stream: Any) -> None:
@@ -87,8 +84,17 @@ class _Backend:
         storage = t.untyped_storage().root
         weakref.finalize(storage, self.keep_until_reached, stream, storage.owner).atexit = False
 
+    def allocate(self, size: int, index: int) -> Any:
+        """A storage of `size` bytes on a device. Raises: OutOfMemoryError, after the cached blocks were freed."""
+        cuda = self.xp.cuda
+        if cuda.runtime.getDevice() == index:  # entering the context of a device costs more than the allocation
+            memory = self._allocate(size, index)
+        else:
+            with cuda.Device(index):
+                memory = self._allocate(size, index)
+        return _native.storage_from_memory(memory.ptr, size, memory, _CUDA, index, True)
+
     def _allocate(self, size: int, index: int) -> Any:
-        """Memory of the current device. Raises: OutOfMemoryError, after the cached blocks were freed."""
         try:
             return self.xp.cuda.alloc(size)
         except self.xp.cuda.memory.OutOfMemoryError as error:

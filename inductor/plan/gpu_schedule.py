@@ -44,7 +44,9 @@ SHARED_BLOCKS: Final = ((128, 256, 1.0), (256, 128, 1.0), (128, 128, 0.85), (64,
                         (128, 64, 0.6), (64, 64, 0.4))  # fmt: skip
 LIGHT: Final = 4  # operations on each element of a block that leave registers for the largest blocks
 GROUP: Final = 8  # blocks of rows that programs of one block of columns share: their operands stay in the last cache
-PART: Final = 1 << 15  # elements of one part of a reduction of everything
+PART: Final = 1 << 15  # most elements of one part of a reduction of everything
+LEAST_PART: Final = 1 << 13  # fewest of them: a second kernel takes longer than to reduce these
+SCATTERED_PART: Final = 64  # fewest of them that are read here and there
 RESIDENT: Final = 4  # programs of a multiprocessor whose loads hide each other's latency
 FAR: Final = 16  # elements between two that are not in one cache line
 
@@ -370,29 +372,46 @@ def _is_running(loop: Loop) -> bool:
 
 
 def _is_column(row: Loop) -> bool:
-    """Whether the loads of a row's reductions are contiguous along the loop over rows."""
-    votes = 0
-    for loop in (x for x in walk(row.body) if isinstance(x, Loop)):
-        for x in walk(loop.body):
-            for v in values_of(x):
-                for load in ir.loads_in(v):
-                    split = None if load.indirect else E.strides_of(load.index, [row.axis, loop.axis])
-                    if split is None:
-                        continue
-                    across, along = (nominal(split[0][a]) for a in (row.axis, loop.axis))
-                    votes += (abs(across) == 1 and abs(along) > 1) - (abs(along) == 1)
-    return votes > 0
+    """Whether a program of several rows reads more contiguous elements than a program of one row.
+
+    It does if the loads of the row's reductions are contiguous along the loop over rows as often as along a reduced loop. A load that
+    is the same for all rows, or for all elements of a row, is short beside the others.
+    """
+    inside = [x for x in walk(row.body) if isinstance(x, Loop)]
+    loads = {load for loop in inside for x in walk(loop.body) for v in values_of(x) for load in ir.loads_in(v) if not load.indirect}
+    columns = rows = 0
+    for load in loads:
+        split = E.strides_of(load.index, [row.axis, *(x.axis for x in inside)])
+        if split is None:
+            continue
+        across = abs(nominal(split[0][row.axis]))
+        along = [abs(nominal(split[0][x.axis])) for x in inside]
+        columns += across == 1 and max(along) > 1
+        rows += across > 1 and 1 in along
+    return columns > 0 and columns >= rows
 
 
 def _everything(s: _Scheduler, axes: list[str]) -> None:
-    """A reduction without rows: in parts if it is long."""
+    """A reduction without rows: in parts if it is long, or if it reads elements here and there."""
     whole = fuse_axes(s, axes)
-    if nominal(find_loop(s.kernel, whole).extent) <= PART or not s.attempt(Parts(whole, PART)):
+    size = _part(s, find_loop(s.kernel, whole))
+    if nominal(find_loop(s.kernel, whole).extent) <= size or not s.attempt(Parts(whole, size)):
         _inner(s, whole, whole)
         return
     for name in (f"{whole}_h_p", f"{whole}_q"):  # the elements of a part, and the parts
         _inner(s, name, name)
     s.attempt(Mark(f"{whole}_p", "grid"))
+
+
+def _part(s: _Scheduler, loop: Loop) -> int:
+    """Elements of a part of a reduction of everything: so few that every multiprocessor has programs, but enough for a program.
+
+    A multiprocessor finds the addresses of elements on different pages one after another, so a program reads few of them.
+    """
+    is_scattered = any(load.indirect for x in walk(loop.body) for v in values_of(x) for load in ir.loads_in(v))
+    least = SCATTERED_PART if is_scattered else LEAST_PART
+    wanted = -(-nominal(loop.extent) // (s.target.cores * (1 if is_scattered else RESIDENT)))
+    return max(least, min(PART, 1 << max(wanted - 1, 0).bit_length()))
 
 
 # -- writes where data says ----------------------------------------------------------------------------------------

@@ -48,6 +48,9 @@ PART: Final = 1 << 15  # most elements of one part of a reduction of everything
 LEAST_PART: Final = 1 << 13  # fewest of them: a second kernel takes longer than to reduce these
 SCATTERED_PART: Final = 64  # fewest of them that are read here and there
 RESIDENT: Final = 4  # programs of a multiprocessor whose loads hide each other's latency
+TOGETHER: Final = 8  # elements of 16 bits that a thread loads at once
+WASTE: Final = 6  # fewest elements of a loop for each element of its tiles that is outside of it
+WHOLE: Final = 128  # elements of a row of a tile that divides a loop, where a longer row does not
 FAR: Final = 16  # elements between two that are not in one cache line
 
 
@@ -191,44 +194,71 @@ def _root(s: _Scheduler, name: str) -> None:
 
 # -- pointwise -----------------------------------------------------------------------------------------------------
 def _pointwise(s: _Scheduler, axes: list[str]) -> None:
-    """One axis in blocks; two where a load runs along one and the store along the other."""
+    """One axis in blocks, or tiles of two: where a load runs along one and the store along the other, or where one axis made of both
+    would have harder positions, whose elements no thread loads together."""
     merge_axes(s, axes)
     chain = chain_of(loop_made_of(s.kernel, axes[0]))
     _localise(s, chain[0].axis.name)
     chain = chain_of(find_loop(s.kernel, chain[0].axis.name))
     names = [x.axis.name for x in chain]
     if len(chain) > 1 and _crosses(chain[-2], chain[-1]):
-        _square(s, names)
+        _tiles(s, names, max(SQUARE, s.choice.block // _power(min(nominal(chain[-1].extent), s.choice.block))), SQUARE)
         return
-    whole = fuse_axes(s, names)
-    if whole != ".".join(names):
-        _over_programs(s, chain_of(find_loop(s.kernel, whole)))
-        return
-    _blocks(s, whole, _block(s, whole, s.choice.block))
+    columns = _columns(chain[-1], s.choice.block) if len(chain) > 1 else 0
+    whole = fuse_axes(s, names[:-1] if columns else names)
+    if columns and whole == ".".join(names[:-1]):
+        elements = nominal(product(x.extent for x in chain))
+        _tiles(s, [whole, names[-1]], max(1, _block_of(s, elements, s.choice.block) // columns), columns)
+    elif not columns and whole == ".".join(names):
+        _blocks(s, whole, _block(s, whole, s.choice.block))
+    else:
+        _over_programs(s, chain_of(loop_made_of(s.kernel, names[0])))
 
 
-def _square(s: _Scheduler, names: list[str]) -> None:
-    """Tiles of the two innermost axes."""
+def _power(n: int) -> int:
+    """The least power of two that is not less than n."""
+    return 1 << max(n - 1, 0).bit_length()
+
+
+def _columns(loop: Loop, most_elements: int) -> int:
+    """Elements of a row of a tile along the innermost loop: none or few of them are outside of the loop.
+
+    0 if the loop is short, or if its rows start at addresses from which a thread cannot load several elements at once.
+    """
+    count = loop.extent
+    if not isinstance(count, int) or count < SQUARE or count % TOGETHER:
+        return 0
+    size = _power(min(most_elements, count))
+    exact = min(size, count & -count)
+    if exact >= min(WHOLE, size):
+        return exact
+    while size > SQUARE and -(-count // size) * size * WASTE > count * (WASTE + 1):
+        size //= 2
+    return size
+
+
+def _tiles(s: _Scheduler, names: list[str], rows: int, columns: int) -> None:
+    """Tiles of the two innermost axes, over programs. The axes are marked before they are split: a block that is not full seems to
+    overlap the next."""
     row, column = names[-2:]
-    blocks = list(names[:-2])
-    if s.attempt(Split(row, SQUARE)):
-        blocks.append(f"{row}_o")
+    for axis in names:
+        s.attempt(Mark(axis, "grid"))
+    if rows > 1 and s.attempt(Split(row, rows)):
         row = f"{row}_i"
-    if s.attempt(Split(column, SQUARE)):
-        if s.attempt(Reorder(row, f"{column}_o")):
-            blocks.append(f"{column}_o")
+    if s.attempt(Split(column, columns)):
+        if rows > 1:
+            s.attempt(Reorder(row, f"{column}_o"))
         column = f"{column}_i"
     s.attempt(Mark(column, "lanes"))
-    s.attempt(Mark(row, "lanes"))
-    for axis in blocks:
-        s.attempt(Mark(axis, "grid"))
+    if rows > 1:
+        s.attempt(Mark(row, "lanes"))
 
 
 def _over_programs(s: _Scheduler, chain: list[Loop]) -> None:
     """The innermost of several axes in blocks, the others over the grid."""
-    _blocks(s, chain[-1].axis.name, _block(s, chain[-1].axis.name, s.choice.block), is_grid=False)
     for x in chain[:-1]:
         s.attempt(Mark(x.axis.name, "grid"))
+    _blocks(s, chain[-1].axis.name, _block(s, chain[-1].axis.name, s.choice.block), is_grid=False)
 
 
 def _blocks(s: _Scheduler, axis: str, size: int, is_grid: bool = True) -> str:
@@ -243,8 +273,12 @@ def _blocks(s: _Scheduler, axis: str, size: int, is_grid: bool = True) -> str:
 
 
 def _block(s: _Scheduler, axis: str, most_elements: int) -> int:
-    """The size of the tiles of an axis: fewer elements where the programs would be too few for the target."""
-    count = nominal(find_loop(s.kernel, axis).extent)
+    """The size of the tiles of an axis."""
+    return _block_of(s, nominal(find_loop(s.kernel, axis).extent), most_elements)
+
+
+def _block_of(s: _Scheduler, count: int, most_elements: int) -> int:
+    """Elements of a tile, of `count` in all: fewer where the programs would be too few for the target."""
     size = most_elements
     while size > 4 * s.target.lanes and count < size * s.target.cores:
         size //= 2

@@ -80,6 +80,18 @@ def test_a_program_reads_contiguous_elements(name):
     assert found and all(found)
 
 
+@pytest.mark.parametrize("name", ["heads joined", "channels last", "rows of a transposed image", "bias and gelu"])
+def test_a_program_computes_one_whole_tile(name):
+    fn, _, large = GRAPHS[name]
+    (kernel,) = plan_of(fn, large()).kernels
+    assert "for " not in kernel.source and kernel.tile == 1024
+
+
+def test_rows_that_start_at_odd_positions_are_one_axis():
+    (kernel,) = plan_of(lambda x, b: (x + b[:, None],), (torch.zeros(300, 4001), torch.zeros(300))).kernels
+    assert kernel.grid == -(-300 * 4001 // 1024)
+
+
 def test_sums_over_rows_are_spread_over_programs():
     fn, _, large = GRAPHS["gradients of norm weights"]
     assert max(k.grid for k in plan_of(fn, large()).kernels) >= 2 * SM_90.cores

@@ -6,6 +6,7 @@ import pytest
 
 import eager as torch
 from eager.base import dtypes
+from eager.nn import functional as F
 from fxir.expr import rules as E
 from fxir.trace.trace import trace
 from inductor.base.target import SM_90

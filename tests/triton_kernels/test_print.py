@@ -4,18 +4,23 @@ import re
 
 import pytest
 
+import eager as torch
 from eager.base import dtypes
+from fxir.expr import rules as E
+from fxir.trace.trace import trace
 from inductor.base.target import SM_90
+from inductor.driver.cuda import lower_to_cuda
+from inductor.driver.gpu_candidates import default_candidate
 from inductor.ir import definitions as ir
 from inductor.loops.apply import apply
 from inductor.loops.build import build
 from inductor.loops.steps import Blocks
-from inductor.loops.tree import Kernel
+from inductor.loops.tree import Kernel, Loop, values_of, walk
 from inductor.plan.gpu_schedule import schedule_gpu
 from inductor.triton.loops import print_kernel
 from inductor.triton.values import Unprintable
 
-from .graphs import GRAPHS, plan_of
+from .graphs import GRAPHS, on_cuda, plan_of
 
 F32, BF16, I64 = dtypes.float32, dtypes.bfloat16, dtypes.int64
 
@@ -49,6 +54,65 @@ def test_a_long_row_is_reduced_in_tiles_of_partial_results():
     assert not re.search(r"^        .*tl\.(reduce|sum)", source, re.MULTILINE)
 
 
+def contiguous_loads(name):
+    """Whether each load of an array of two axes or more is contiguous along an axis of tiles, for each kernel of a graph."""
+    found = []
+
+    def choose(loops, target, options):
+        candidate = default_candidate(loops, target, options)
+        tiles = {x.axis: x.extent for x in walk(candidate.kernel.body) if isinstance(x, Loop) and x.kind == "lanes" and x.extent >= 32}
+        for load in {load for x in walk(candidate.kernel.body) for v in values_of(x) for load in ir.loads_in(v)}:
+            if load.buffer in whole:
+                steps, _ = E.strides_of(load.index, list(tiles))
+                found.append(1 in [steps[axis].value for axis in tiles])
+        return candidate
+
+    fn, _, large = GRAPHS[name]
+    inputs = large()
+    whole = {f"in{k}" for k, x in enumerate(inputs) if min(x.shape) > 1}
+    lower_to_cuda(trace(fn, [on_cuda(x) for x in inputs]), SM_90, choose=choose)
+    return found
+
+
+@pytest.mark.parametrize("name", ["sum of columns", "gradients of norm weights", "layer norm", "pointwise"])
+def test_a_program_reads_contiguous_elements(name):
+    found = contiguous_loads(name)
+    assert found and all(found)
+
+
+@pytest.mark.parametrize("name", ["heads joined", "channels last", "rows of a transposed image", "bias and gelu"])
+def test_a_program_computes_one_whole_tile(name):
+    fn, _, large = GRAPHS[name]
+    (kernel,) = plan_of(fn, large()).kernels
+    assert "for " not in kernel.source and kernel.tile == 1024
+
+
+def test_rows_that_start_at_odd_positions_are_one_axis():
+    (kernel,) = plan_of(lambda x, b: (x + b[:, None],), (torch.zeros(300, 4001), torch.zeros(300))).kernels
+    assert kernel.grid == -(-300 * 4001 // 1024)
+
+
+def test_sums_over_rows_are_spread_over_programs():
+    fn, _, large = GRAPHS["gradients of norm weights"]
+    assert max(k.grid for k in plan_of(fn, large()).kernels) >= 2 * SM_90.cores
+
+
+def test_a_sum_of_elements_on_different_pages_is_spread_over_programs():
+    fn, _, large = GRAPHS["sum of one element of each row"]
+    parts, whole = plan_of(fn, large()).kernels
+    assert parts.grid >= SM_90.cores - 4 and parts.tile == 64 and whole.grid == 1
+
+
+def test_a_short_sum_of_everything_is_one_kernel():
+    (kernel,) = plan_of(lambda x: (x.sum(),), (torch.zeros(8192),)).kernels
+    assert kernel.grid == 1
+
+
+def test_a_sum_of_everything_has_a_program_for_each_multiprocessor():
+    parts, _ = plan_of(lambda x: (x.sum(),), (torch.zeros(2_400_000),)).kernels
+    assert parts.grid >= SM_90.cores
+
+
 def test_sums_of_float32_are_accumulated_in_float64():
     for name in ("sum of columns", "sum of everything", "layer norm"):
         assert "tl.float64" in sources(name)[0]
@@ -74,13 +138,28 @@ def test_a_linear_layer_is_one_kernel_of_products_of_tiles():
 @pytest.mark.parametrize("name", ["deep product", "gradient of a filter"])
 def test_a_deep_product_with_few_blocks_is_added_up_in_parts(name):
     fn, _, large = GRAPHS[name]
-    parts, *rest = plan_of(fn, large()).kernels
+    kernels = plan_of(fn, large()).kernels
+    (parts,) = [k for k in kernels if "tl.dot" in k.source]
     assert parts.source.count("tl.dot") == 1 and 64 <= parts.grid <= 2 * SM_90.cores
-    assert rest and not any("tl.dot" in k.source for k in rest)
+    assert parts is not kernels[-1]
 
 
 def test_a_product_with_enough_blocks_is_whole():
     assert len(sources("half precision linear")) == 1
+
+
+def test_products_read_unaligned_rows_from_an_aligned_copy_without_masks():
+    copy, left, right = sources("products of unaligned rows")
+    assert "tl.dot" not in copy and "5001" not in right.split("for ")[1].split("tl.dot")[0]
+    loop, last = left.split("for ")[1].split("tl.dot")[:2]
+    assert "5056*" in left and "other=0" not in loop  # rows of a multiple of 64 numbers
+    assert "other=0" in last
+
+
+def test_programs_of_blocks_are_grouped_where_the_last_block_is_not_whole():
+    fn, _, large = GRAPHS["product into unaligned rows"]
+    (kernel,) = plan_of(fn, large()).kernels
+    assert "pid % (8)" in kernel.source and kernel.tile == 128 * 128  # no registers for addresses of more elements
 
 
 def test_a_product_with_one_row_is_a_reduction():

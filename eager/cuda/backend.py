@@ -84,6 +84,10 @@ class _Backend:
         storage = t.untyped_storage().root
         weakref.finalize(storage, self.keep_until_reached, stream, storage.owner).atexit = False
 
+    def empty_like(self, t: Any) -> Any:
+        """A row-major tensor of the sizes, dtype and device of a CUDA tensor, with undefined contents."""
+        return _native.empty_like(t, self.allocate(t.numel() * t.element_size(), t.device.index or 0))
+
     def allocate(self, size: int, index: int) -> Any:
         """A storage of `size` bytes on a device. Raises: OutOfMemoryError, after the cached blocks were freed."""
         cuda = self.xp.cuda

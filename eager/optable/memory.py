@@ -24,7 +24,7 @@ _cuda_backend: Callable[[], Any] = _no_cuda
 
 
 def set_cuda_backend(backend: Callable[[], Any]) -> None:
-    """Registration by `eager.cuda` of a function that returns `.xp`, `.loop`, `.empty(spec)`, `.from_array(a)`, or raises RuntimeError."""
+    """Registration by `eager.cuda` of the function that returns its backend (`eager.cuda.backend`), or raises RuntimeError."""
     global _cuda_backend
     _cuda_backend = backend
 

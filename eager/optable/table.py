@@ -32,7 +32,7 @@ from eager.dispatch import calls
 from eager.optable import gradients as _gradients
 from eager.optable import loop_api, signatures
 from eager.optable.declaration import PUBLIC_NAMES, Declaration, Rules, is_number
-from eager.optable.memory import array_module, cuda_loop, empty, from_array
+from eager.optable.memory import array_module, cuda_backend, cuda_loop, empty, from_array
 from eager.optable.out import write_out
 from eager.optable.registry import CALLS, Kind
 from eager.tape import hooks, inplace
@@ -170,17 +170,21 @@ def execute(op: Declaration, args: tuple[Any, ...]) -> Any:
 
 
 def _execute_uniform(op: Declaration, first: Any, args: tuple[Any, ...]) -> Any:
-    """Pointwise over row-major float operands alike in dtype and shape: the result is alike as well."""
-    out = _native.empty_like(first)
+    """Pointwise over row-major float operands alike in dtype, device and shape: the result is alike as well."""
+    xp: Any = np
+    if first.device.type == "cpu":
+        out = _native.empty_like(first)
+    else:
+        xp, out = array_module(first.device), cuda_backend().empty_like(first)
     values = [a._array if isinstance(a, TensorBase) else a for a in args]
     with np.errstate(all="ignore"):
         if op.kernel is not None:
-            op.kernel(np, out._array, *values)
+            op.kernel(xp, out._array, *values)
         elif op.ufunc is not None:
-            getattr(np, op.ufunc)(*values, out=out._array)
+            getattr(xp, op.ufunc)(*values, out=out._array)
         else:
             assert op.scalar is not None
-            np.copyto(out._array, op.scalar(loop_api.NUMPY, *values))
+            xp.copyto(out._array, op.scalar(loop_api.NUMPY if xp is np else cuda_loop(), *values))
     return out
 
 

@@ -136,23 +136,28 @@ def _axes(shape: Sequence[Size]) -> tuple[tuple[Size, ...], list[E.IntLike]]:
     return tuple(ranges), point
 
 
-def _may_add(d: dtype) -> bool:
-    """Whether `+=` in memory is addition in this dtype, with the eager kernel's rounding."""
-    return d is not dtypes.bool_ and d.itemsize >= (4 if d.is_floating_point else 1)
+def _sums_in(d: dtype) -> dtype | None:
+    """The dtype whose `+=` in memory gives sums as the eager kernel rounds them: once, if they are narrower than float32."""
+    if d is dtypes.bool_ or d.is_float8:
+        return None
+    return dtypes.float32 if d.is_floating_point and d.itemsize < 4 else d
 
 
 def _write(b: Builder, spec: TensorSpec, x: ir.Ref, shape: Sequence[Size], target: Any, value: Any, mode: str) -> ir.Ref | None:
     """A copy of `x` with `value(p)` written at `target(p)` = (point, bindings), for every p of `shape`."""
-    if mode == "add" and not _may_add(spec.dtype):
-        return None
     layout = layout_of(spec)
-    copied = b.copy(x, layout)
     if 0 in layout.shape or 0 in shape:
-        return copied
+        return b.copy(x, layout)
+    held = _sums_in(spec.dtype) if mode == "add" else spec.dtype
+    if held is None:
+        return None
+    whole = ir.Layout(layout.shape, layout.strides, held)
+    copied = b.copy(x, whole) if held is spec.dtype else b.pointwise(whole, lambda p: ir.cast(b.load(x, p), held))
     ranges, p = _axes(shape)
     point, bound = target(p)
-    definition = ir.Scatter(ranges, copied.buffer, layout.position(point), bound, ir.cast(value(p), spec.dtype), mode)
-    return b.define(layout, definition)
+    definition = ir.Scatter(ranges, copied.buffer, layout.position(point), bound, ir.cast(value(p), held), mode)
+    written = b.define(whole, definition)
+    return written if held is spec.dtype else b.pointwise(layout, lambda p: ir.cast(b.load(written, p), spec.dtype))
 
 
 def _element(b: Builder, source: Any, of: dtype) -> Any:
@@ -200,7 +205,11 @@ def _index_add(b: Builder, spec: TensorSpec, x: ir.Ref, dim: int, index: ir.Ref,
 
     def value(p: Point) -> ir.Value:
         v = b.load(source, p)
-        return v if alpha == 1 else ir.make_op("mul", (v, number(alpha, spec.dtype)), spec.dtype)
+        if alpha == 1:
+            return v
+        wide = _sums_in(spec.dtype) or spec.dtype  # no target multiplies halves
+        factors = (ir.cast(v, wide), ir.cast(number(alpha, spec.dtype), wide))
+        return ir.cast(ir.make_op("mul", factors, wide), spec.dtype)
 
     return _write(b, spec, x, source.shape, _along(b, x, d, index, _SELF), value, "add")
 

@@ -10,6 +10,7 @@ import pytest
 import eager as torch
 from eager.cuda import memory as cuda_memory
 from eager.cuda.backend import backend
+from eager.optable import table
 from tests.eager.tape.test_gradients_and_history import LOSSES, copies_none
 
 pytestmark = pytest.mark.usefixtures("on_emulated_device")
@@ -96,6 +97,14 @@ def test_a_new_tensor_does_not_walk_over_the_blocks_of_the_pool(monkeypatch: pyt
         monkeypatch.setattr(pool, name, lambda name=name: walks.append(name))
     kept = [torch.ones(2, 3, device="cuda") * 2 for _ in range(3)]
     assert not walks and torch.cuda.max_memory_allocated() >= torch.cuda.memory_allocated() >= 512 * len(kept)
+
+
+def test_an_op_of_operands_alike_infers_no_layout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result has the layout and dtype of the operands. To infer them costs three times the rest of the call."""
+    x, y = torch.full((2, 3), 5.0, device="cuda"), torch.full((2, 3), 3.0, device="cuda")
+    monkeypatch.setattr(table, "infer_pointwise", None)
+    for found, wanted in ((x + y, 8.0), (x * 2.5, 12.5), (torch.addcmul(x, y, y), 14.0)):
+        assert found.tolist() == [[wanted] * 3] * 2 and found.device == x.device and found.dtype is x.dtype
 
 
 def test_figures_of_memory() -> None:

@@ -34,12 +34,12 @@ def _program_of(op, args):
 
 @pytest.mark.parametrize("name", NATIVE)
 def test_indexed_ops_run_natively_and_agree_with_eager(name):
-    for dtype in (torch.float32, torch.float64):
+    for dtype, tolerance in ((torch.float32, 1e-5), (torch.float64, 1e-5), (torch.bfloat16, 1e-2)):
         for args in samples_of(name, dtype):
             fn, tensors = _program_of(OPS[name], args)
             (got,), (want,) = _compiled(fn, *tensors)(*tensors), fn(*tensors)
             assert got.stride() == want.stride() and got.dtype is want.dtype
-            assert torch.allclose(got.double(), want.double(), rtol=1e-5, atol=1e-5)
+            assert torch.allclose(got.double(), want.double(), rtol=tolerance, atol=tolerance)
             program = lower(trace(fn, [fake_like(t) for t in tensors]))
             if all(t.numel() and t.ndim for t in tensors):
                 assert not any(isinstance(b.definition, ir.Extern) for b in program.buffers.values()), str(program)
@@ -60,6 +60,15 @@ def test_embedding_gradients_add_up_on_many_threads():
     fn = lambda g, i: (OPS["embedding_backward"](g, i, 50, 7),)  # noqa: E731
     (got,), (want,) = _compiled(fn, g, indices)(g, indices), fn(g, indices)
     assert torch.allclose(got, want, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_sums_of_halves_round_once(dtype):
+    """One and a hundred times the half of its rounding step: each addition alone would round to one."""
+    x, i, s = torch.ones(2, 8, dtype=dtype), torch.zeros(100, dtype=torch.int64), torch.full((100, 8), 2.0**-12, dtype=dtype)
+    fn = lambda x, i, s: (x.index_add(0, i, s), x.index_put((i,), s, accumulate=True))  # noqa: E731
+    for got, want in zip(_compiled(fn, x, i, s)(x, i, s), fn(x, i, s), strict=True):
+        assert torch.equal(got, want) and got[0, 0].item() > 1
 
 
 @pytest.mark.parametrize("fn, bad", [

@@ -30,7 +30,7 @@ def _positions(n: int, below: int) -> torch.Tensor:
 
 
 def _added(g: torch.Tensor, i: torch.Tensor) -> tuple[torch.Tensor]:
-    return (torch.zeros(50, g.shape[1], device=g.device).index_add(0, i, g),)
+    return (torch.zeros(50, g.shape[1], device=g.device, dtype=g.dtype).index_add(0, i, g),)
 
 
 def _filter_gradient(x: torch.Tensor, w: torch.Tensor, g: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -99,6 +99,8 @@ GRAPHS: Final[dict[str, tuple[Callable[..., object], Callable[[], Inputs], Calla
     "gather": (lambda x, i: (x[i] + 1,), lambda: (_normal(20, 9), _positions(12, 20)), lambda: (_normal(2000, 768), _positions(512, 2000))),
     "running sum": (lambda x: (x.cumsum(1),), lambda: (_normal(3, 2500),), lambda: (_normal(256, 4000),)),
     "added by index": (_added, lambda: (_normal(30, 12), _positions(30, 50)), lambda: (_normal(700, 64), _positions(700, 50))),
+    "halves added by index": (_added, lambda: (_normal(30, 12).bfloat16(), _positions(30, 50)),
+                              lambda: (_normal(700, 64).bfloat16(), _positions(700, 50))),
     "other elements": (lambda x: (x.exp().flip(1) / x.exp().sum(1, keepdim=True),), lambda: (_normal(4, 30),),
                        lambda: (_normal(64, 9000),)),
     "linear and gelu": (lambda x, w, b: (F.gelu(F.linear(x, w, b)),), lambda: (_normal(40, 50), _normal(33, 50), _normal(33)),

@@ -353,8 +353,8 @@ static PyObject *py_pointwise_loop_number(PyObject *Py_UNUSED(self), PyObject *n
     return text ? PyLong_FromLong(pointwise_find(text)) : NULL;
 }
 
-/* uniform_float_tensor(args): the first tensor of a tuple in which all tensors are row-major CPU tensors of one
- * shape and one of float32 and float64, and all else are Python floats, and ints of 64 bits; otherwise None. Beside a number
+/* uniform_float_tensor(args): the first tensor of a tuple in which all tensors are row-major tensors of one
+ * device (the CPU or a CUDA device), one shape and one of float32 and float64, and all else are Python floats, and ints of 64 bits; otherwise None. Beside a number
  * the strides of dims of size 1 must be row-major too, as they order the result's (`elementwise_strides` in eager/base/spec.py). */
 static PyObject *py_uniform_float_tensor(PyObject *Py_UNUSED(self), PyObject *args)
 {
@@ -373,14 +373,14 @@ static PyObject *py_uniform_float_tensor(PyObject *Py_UNUSED(self), PyObject *ar
         TensorObject *t = (TensorObject *)a;
         if (!PyObject_TypeCheck(a, &TensorBase_Type)) Py_RETURN_NONE;
         int code = EAGER_META_DTYPE(t->meta);
-        if (t->meta & (EAGER_FAKE | ((uint64_t)0xff << 8)) || (code != EAGER_FLOAT32 && code != EAGER_FLOAT64))
+        if (t->meta & EAGER_FAKE || EAGER_META_DEVICE(t->meta) == EAGER_META || (code != EAGER_FLOAT32 && code != EAGER_FLOAT64))
             Py_RETURN_NONE;
         if (!first) {
             if (!row_major(t)) Py_RETURN_NONE;
             first = t;
             continue;
         }
-        if ((first->meta ^ t->meta) & 0xff0000ff || memcmp(first->dims, t->dims, sizeof(int64_t) * 2 * (size_t)tensor_ndim(t)))
+        if ((first->meta ^ t->meta) & 0xffffffff || memcmp(first->dims, t->dims, sizeof(int64_t) * 2 * (size_t)tensor_ndim(t)))
             Py_RETURN_NONE;
     }
     if (first && numbers && !has_plain_strides(first)) Py_RETURN_NONE;

@@ -241,23 +241,28 @@ static PyObject *py_empty(PyObject *Py_UNUSED(self), PyObject *const *args, Py_s
     return (PyObject *)t;
 }
 
-/* empty_like(t): t's sizes and dtype, row-major over fresh CPU memory; no autograd, class eager.Tensor. */
-static PyObject *py_empty_like(PyObject *Py_UNUSED(self), PyObject *arg)
+/* empty_like(t, storage): t's sizes and dtype, row-major over the storage, or over fresh CPU memory; no autograd, class
+ * eager.Tensor. */
+static PyObject *py_empty_like(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
 {
-    if (!PyObject_TypeCheck(arg, &TensorBase_Type)) {
-        PyErr_SetString(PyExc_TypeError, "empty_like: expected a tensor");
+    if (nargs < 1 || nargs > 2 || !PyObject_TypeCheck(args[0], &TensorBase_Type) ||
+        (nargs == 2 && !PyObject_TypeCheck(args[1], &Storage_Type))) {
+        PyErr_SetString(PyExc_TypeError, "empty_like: expected (tensor[, storage])");
         return NULL;
     }
-    TensorObject *x = (TensorObject *)arg;
+    TensorObject *x = (TensorObject *)args[0];
     int n = tensor_ndim(x), code = EAGER_META_DTYPE(x->meta);
     int64_t strides[EAGER_MAX_NDIM], step = 1;
     for (int i = n - 1; i >= 0; i--) {
         strides[i] = step;
         step *= tensor_sizes(x)[i] > 1 ? tensor_sizes(x)[i] : 1;
     }
-    StorageObject *s = storage_alloc(span_bytes(n, tensor_sizes(x), strides, g_itemsize[code]));
+    const int64_t nbytes = span_bytes(n, tensor_sizes(x), strides, g_itemsize[code]);
+    StorageObject *s = nargs == 2 ? (StorageObject *)Py_NewRef(args[1]) : storage_alloc(nbytes);
     if (!s) return NULL;
-    TensorObject *t = tensor_new(g_tensor_class, s, EAGER_META(code, EAGER_CPU, 0, n), n, tensor_sizes(x), strides, 0);
+    TensorObject *t = NULL;
+    if (s->nbytes < nbytes) PyErr_Format(PyExc_ValueError, "empty_like: %lld bytes for a tensor of %lld", (long long)s->nbytes, (long long)nbytes);
+    else t = tensor_new(g_tensor_class, s, EAGER_META(code, s->device_type, s->device_index, n), n, tensor_sizes(x), strides, 0);
     Py_DECREF(s);
     return (PyObject *)t;
 }
@@ -673,7 +678,7 @@ PyMethodDef tensor_functions[] = {
     {"set_symint", py_set_symint, METH_O, "the class of symbolic sizes"},
     {"new_tensor", (PyCFunction)(void *)py_new_tensor, METH_FASTCALL, "new_tensor(cls, storage, dtype_code, sizes, strides, offset=0, flags=0)"},
     {"empty", (PyCFunction)(void *)py_empty, METH_FASTCALL, "empty(dtype_code, sizes, strides)"},
-    {"empty_like", py_empty_like, METH_O, "row-major tensor of t's sizes and dtype"},
+    {"empty_like", (PyCFunction)(void *)py_empty_like, METH_FASTCALL, "empty_like(t[, storage]): row-major tensor of t's sizes and dtype"},
     {"alias", (PyCFunction)(void *)py_alias, METH_FASTCALL, "alias(t, sizes, strides, offset[, dtype_code])"},
     {NULL, NULL, 0, NULL},
 };

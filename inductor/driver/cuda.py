@@ -33,6 +33,7 @@ from inductor.loops.tree import Kernel
 from inductor.lowering import lower
 from inductor.plan.attention import fuse_attention
 from inductor.plan.gpu_attention import schedule_attention
+from inductor.plan.gpu_nests import join_sums
 from inductor.plan.heuristics import schedule_product
 from inductor.plan.in_place import in_place
 from inductor.plan.memory import lifetimes, plan_arena
@@ -152,7 +153,7 @@ def lower_to_cuda(graph: Graph, target: Target = SM_90, precision: str = "ieee",
     # A step of a recurrence needs the whole state of the step before, which separate programs of one kernel compute.
     program = split_products(_with_casts(fuse_attention(lower(graph, has_recurrences=False))), target)
     hosted = [f"in{i}" for i, node in enumerate(graph.placeholders) if is_on_host(node.info.spec)]
-    return _Planner(_sink_products(schedule(program)), target, Options(precision=precision), choose, hosted).plan()
+    return _Planner(_sink_products(join_sums(schedule(program))), target, Options(precision=precision), choose, hosted).plan()
 
 
 def is_on_host(spec: Any) -> bool:

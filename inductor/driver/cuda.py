@@ -36,9 +36,11 @@ from inductor.plan.gpu_attention import schedule_attention
 from inductor.plan.gpu_nests import join_sums
 from inductor.plan.heuristics import schedule_product
 from inductor.plan.in_place import in_place
+from inductor.plan.launch_groups import Effect, launch_groups
 from inductor.plan.memory import lifetimes, plan_arena
 from inductor.plan.schedule import FUSION, SCHEDULE, Nest, Schedule, Single, loop_nest, schedule
 from inductor.plan.split_products import split_products
+from inductor.triton.combined import combined, most_sets
 from inductor.triton.kernel import CHECKS_POINTER, Options, TritonKernel
 
 LOOPS: Final = logs.artifact("loops")
@@ -83,6 +85,7 @@ class Upload:
 
 
 Step: TypeAlias = Launch | Call | Copy | Upload
+LIGHT_LAUNCH: Final = 8  # programs of a multiprocessor whose work takes not much longer than their launch
 _UPLOADED: Final = "uploaded"  # the buffer of the slots
 Choose: TypeAlias = Callable[[Kernel, Target, Options], Candidate]  # the schedule of plain loops
 
@@ -281,11 +284,42 @@ class _Planner:
                 continue
             target = self.program.buffers[w.input]
             steps += self._launches([replace(target, definition=None)], copy_loops(target, w.value))
-        steps = [*self._upload(steps), *steps]
+        steps, kernels = self._combined([*self._upload(steps), *steps])
         memory, arena = self._memory(steps)
-        kernels = tuple(k for _, k in self.kernels.values())
         outputs = self._held(self.program.outputs)
         return CudaPlan(self.program, self.target, kernels, tuple(steps), memory, arena, outputs, self.program.checks, self.program.symbols)
+
+    def _combined(self, steps: Sequence[Step]) -> tuple[list[Step], tuple[TritonKernel, ...]]:
+        """The steps with launches of one small kernel as one, and the kernels that they launch."""
+        single = [k for _, k in self.kernels.values()]
+        self.kernels = {}
+        made: list[Step] = []
+        for group in launch_groups([self._effect(s, single) for s in steps]):
+            first = steps[group[0]]
+            if not isinstance(first, Launch):
+                made.append(first)
+                continue
+            launches = [s for s in (steps[i] for i in group) if isinstance(s, Launch)]
+            kernel, arguments, title = single[first.kernel], first.arguments, first.title
+            if len(launches) > 1:
+                title = f"{title}; {len(launches) - 1} more launches of this kernel"
+                shared = [k for k, given in enumerate(zip(*(s.arguments for s in launches), strict=True)) if len(set(given)) == 1]
+                own = [k for k in range(len(arguments)) if k not in shared]
+                arguments = (*(arguments[k] for k in shared), *(s.arguments[k] for s in launches for k in own))
+                kernel = combined(kernel, len(launches), shared)
+            made.append(replace(first, kernel=self._number(kernel), arguments=arguments, title=title))
+        return made, tuple(k for _, k in self.kernels.values())
+
+    def _effect(self, step: Step, kernels: Sequence[TritonKernel]) -> Effect:
+        """The buffers of a step. A launch with few programs may run with others; with more, if that keeps no results alive longer."""
+        touched = frozenset(_touched(step))
+        if not isinstance(step, Launch):
+            return Effect(touched, frozenset() if isinstance(step, Upload) else touched)
+        kernel = kernels[step.kernel]
+        written = frozenset(a for a, p in zip(step.arguments, kernel.pointers, strict=True) if p in kernel.outputs)
+        programs = self.target.cores * (LIGHT_LAUNCH if touched - written <= self.given else 1)
+        is_small = isinstance(kernel.grid, int) and kernel.grid <= programs
+        return Effect(touched, written, step.kernel if is_small else None, most_sets(kernel))
 
     def _loops(self, i: int, step: Nest | Single) -> Kernel:
         """The plain loops of a step."""

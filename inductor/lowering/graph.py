@@ -30,12 +30,13 @@ def _outside_loops(d: dtypes.dtype) -> bool:
     return d.is_complex or d.is_float8
 
 
-def lower(graph: Graph, has_recurrences: bool = True) -> ir.Program:
+def lower(graph: Graph, has_recurrences: bool = True, has_tiles: bool = False) -> ir.Program:
     """The loop program of a functional graph: placeholders and constants given, one or more buffers per op.
 
     has_recurrences: whether the target's kernels can run steps that need the whole state of the step before; else they are extern calls.
+    has_tiles: whether contractions multiply tiles, whose elements are converted while they are read.
     """
-    return _Lowering(graph, has_recurrences).program()
+    return _Lowering(graph, has_recurrences, has_tiles).program()
 
 
 class _Results(dict[Node, Any]):
@@ -46,11 +47,11 @@ class _Results(dict[Node, Any]):
 
 
 class _Lowering:
-    def __init__(self, graph: Graph, has_recurrences: bool) -> None:
+    def __init__(self, graph: Graph, has_recurrences: bool, has_tiles: bool) -> None:
         self.graph = graph
         self.names = canonical_symbols(graph)
         self.numbers = {node: i for i, node in enumerate(graph.in_order())}
-        self.b = Builder(Facts(map(self.renamed, guarded_relations(graph))), has_recurrences)
+        self.b = Builder(Facts(map(self.renamed, guarded_relations(graph))), has_recurrences, has_tiles)
         self.env = _Results()
 
     def renamed(self, x: Any) -> Any:

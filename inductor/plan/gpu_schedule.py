@@ -42,7 +42,9 @@ THIN_DEPTH_BYTES: Final = 512  # of a row of such a block
 # shared memory. Larger blocks read their operands less often.
 SHARED_BLOCKS: Final = ((128, 256, 1.0), (256, 128, 1.0), (128, 128, 0.85), (64, 256, 0.75), (256, 64, 0.75), (64, 128, 0.6),
                         (128, 64, 0.6), (64, 64, 0.4))  # fmt: skip
-LIGHT: Final = 4  # operations on each element of a block that leave registers for the largest blocks
+STORED: Final = 8  # 16-bit numbers that one instruction stores, at an aligned address
+SHALLOW_BYTES: Final = 512  # of a row of an operand of a product that takes less time than its loads and stores
+SHALLOW: Final = 128 * 64  # elements of a block of such a product, of which a multiprocessor holds several
 GROUP: Final = 8  # blocks of rows that programs of one block of columns share: their operands stay in the last cache
 PART: Final = 1 << 15  # most elements of one part of a reduction of everything
 LEAST_PART: Final = 1 << 13  # fewest of them: a second kernel takes longer than to reduce these
@@ -134,27 +136,58 @@ def block_of(target: Target, x: Contract) -> tuple[int, int, int]:
     m, n = _most_product(target, itemsize, groups, rows, columns)
     if min(m, n) >= THIN and itemsize == 2 and target.matrix_unit == "wgmma" and min(rows, columns) > THIN:
         most = _most_elements(x)
-        side = SHARED_BLOCKS[0][1] if _windows(x) == "none" else SHARED_BLOCKS[0][0]
-        blocks = [(m, n) for m, n, _ in SHARED_BLOCKS if m * n <= most and max(m, n) <= side]
+        blocks = [(m, n) for m, n, _ in SHARED_BLOCKS if m * n <= most]
         m, n = min(blocks, key=lambda b: _time(target, b, groups, rows, columns))
-    wide = THIN_DEPTH_BYTES if min(m, n) < THIN else DEPTH_BYTES // 2 if _windows(x) == "along depth" else DEPTH_BYTES
-    return m, n, max(LEAST_PRODUCT, min(wide // itemsize, 1 << max(depth - 1, 1).bit_length()))
+    if min(m, n) < THIN:
+        return m, n, max(LEAST_PRODUCT, min(THIN_DEPTH_BYTES // itemsize, 1 << max(depth - 1, 1).bit_length()))
+    return m, n, max(LEAST_PRODUCT, min(_run(x), DEPTH_BYTES // itemsize, 1 << max(depth - 1, 1).bit_length()))
+
+
+def _run(x: Contract) -> int:
+    """Elements of a block of the depth: of one tap of a window, or half a block where the positions outside change along it."""
+    most_depth = DEPTH_BYTES // itemsize_of(x)
+    kind = _windows(x)
+    if kind == "none":
+        return most_depth
+    last = x.axes.depth[-1][1]
+    return last & -last if kind == "across depth" and isinstance(last, int) else most_depth // 2
 
 
 def _most_elements(x: Contract) -> int:
-    """Elements of a block for which registers suffice, with the operations on each element and the positions of the operands."""
-    operations = sum(isinstance(v, ir.Op) and v.name != "cast" for v in ir.walk([v for y in walk(x.body) for v in values_of(y)]))
+    """Elements of a block for which registers suffice, with the positions of the operands and of results in unaligned rows."""
     largest, *_, smallest = (m * n for m, n, _ in SHARED_BLOCKS)
-    by_windows = {"none": largest, "across depth": largest // 2, "along depth": smallest}[_windows(x)]
-    return min(by_windows, largest if operations <= LIGHT else largest // 2)
+    by_windows = {"none": largest, "across depth": largest, "along depth": smallest}[_windows(x)]
+    if sizes_of(x)[2] * itemsize_of(x) <= SHALLOW_BYTES:
+        return min(by_windows, SHALLOW)
+    return min(by_windows, largest // 2 if _reads_tiles(x) or not _has_aligned_rows(x) else largest)
+
+
+def _has_aligned_rows(x: Contract) -> bool:
+    """Whether each row of the results starts at an aligned address. Else elements are stored one by one."""
+    places = [s.place for s in walk(x.body) if isinstance(s, Store)] or [x.place]
+    for p in places:
+        found = E.strides_of(p.index, list(p.index.symbols))
+        steps = [step.value for step in found[0].values() if isinstance(step, E.Int)] if found else []
+        if any(step != 1 and step % STORED for step in steps):
+            return False
+    return True
+
+
+def _reads_tiles(x: Contract) -> bool:
+    """Whether the statements on a block of the result read another tensor's elements for each of its elements."""
+    rows, columns = ({axis for axis, _ in role} for role in (x.axes.rows, x.axes.columns))
+    loads = [load for s in walk(x.body) for v in values_of(s) for load in v.loads if load.buffer != x.place.name]
+    return any(rows & load.index.symbols and columns & load.index.symbols for load in loads)
 
 
 def _windows(x: Contract) -> Literal["none", "across depth", "along depth"]:
-    """Whether operands are windows of an image with positions outside of it, and whether a block of the depth covers several rows of it."""
-    if all(load.mask is None for v in (x.a, x.b) for load in ir.loads_in(v)):
+    """Whether windows leave an image, and whether the positions outside of it change along a block of the depth."""
+    masks = [load.mask for v in (x.a, x.b) for load in ir.loads_in(v) if load.mask is not None]
+    if not masks:
         return "none"
-    last = x.axes.depth[-1][1] if x.axes.depth else 1
-    return "across depth" if isinstance(last, int) and last % (DEPTH_BYTES // itemsize_of(x)) == 0 else "along depth"
+    last, n = x.axes.depth[-1] if x.axes.depth else (None, 1)
+    is_across = isinstance(n, int) and n % LEAST_PRODUCT == 0 and not any(last in m.symbols for m in masks)
+    return "across depth" if is_across else "along depth"
 
 
 def _time(target: Target, block: tuple[int, int], groups: int, rows: int, columns: int) -> float:

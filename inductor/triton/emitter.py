@@ -26,7 +26,8 @@ class Scope:
 
     written: memory that its statements write. blocks: whether the lines are a separate Python block. values: known in it alone.
     loop, dim: the loop, and the axis of tiles that it is. opened: the tile loops in it so far, by extent: a later one with the
-    extent of an earlier one continues with its counter, its mask and its values.
+    extent of an earlier one continues with its counter, its mask and its values. positions: names of parts of positions that are
+    computed in it.
     """
 
     lines: list[str]
@@ -36,6 +37,7 @@ class Scope:
     dim: int = -1
     values: list[ir.Value] = field(default_factory=list)
     opened: dict[Size, Opened] = field(default_factory=dict)
+    positions: dict[E.Expr, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -155,11 +157,15 @@ class Emitter:
         bound = {s.name: self.value(v) for s, v in indirect}
         own = self.shape_of_index(at, bound)
         shape = broadcast(own, *shapes)
-        text = self.index(at, {n: k.name for n, k in bound.items()})
+        names = {n: k.name for n, k in bound.items()}
         pointer = self.pointers.setdefault(name, f"p{len(self.pointers)}")
         if name not in self.memory:
             raise Unprintable(f"triton: {name} is not memory of the kernel")
         type_of(self.memory[name])
+        fixed, moving = (at, None) if bound else self.split(at)
+        if moving is not None:
+            pointer, at = f"({pointer} + ({self.index(moving)}))", fixed
+        text = self.position(at, names)
         if own != shape:
             text = f"tl.broadcast_to({text}, {list(shape)})" if own else f"tl.full({list(shape)}, {text}, {self.index_type})"
         elif text == "0":
@@ -207,6 +213,9 @@ class Emitter:
                 text = f"({text}).to(tl.int64)" if shape else f"tl.full([], {text}, tl.int64)"
             case ir.Op() if v.name in CHECKS:
                 text, shape = self.checked(v, inputs)
+            case ir.Op() if self.is_loaded(v):
+                self.remember(v, inputs[1].name, inputs[1].shape, inputs[1].scope, reads)
+                return
             case ir.Op():
                 text = operation(v, [k.name for k in inputs], self.helpers)
             case _:
@@ -220,8 +229,25 @@ class Emitter:
         """A comparison of positions, in the type of positions."""
         sides = [E.as_expr(int(a.value)) if isinstance(a, ir.Const) else a.expr for a in v.args if isinstance(a, ir.Const | ir.Index)]
         shape, scope = broadcast(*(self.shape_of_index(e, {}) for e in sides)), max(self.own_scope(a) for a in v.args)
-        text = f" {COMPARE[v.name]} ".join(map(self.index, sides))
+        text = f" {COMPARE[v.name]} ".join(map(self.position, sides))
         self.remember(v, self.hold(text, scope), shape, scope, frozenset())
+
+    def is_loaded(self, v: ir.Op) -> bool:
+        """Whether an operation selects 0 where a load from memory is masked, which gives 0 there."""
+        if v.name != "where" or not isinstance(v.args[2], ir.Const) or v.args[2].value != 0:
+            return False
+        condition, x = v.args[:2]
+        while isinstance(x, ir.Op) and x.name == "cast":
+            x = x.args[0]
+        if not isinstance(x, ir.Load) or x.buffer in self.running or x.mask is None:
+            return False
+        pending = [x.mask]
+        while pending:
+            m = pending.pop()
+            if m is condition:
+                return True
+            pending += m.args if isinstance(m, ir.Op) and m.name == "logical_and" else ()
+        return False
 
     def own_scope(self, v: ir.Value) -> int:
         """The outermost scope in which a value may be computed, apart from its operands."""
@@ -291,6 +317,38 @@ class Emitter:
         for values in (self.known, *(x.values for scope in self.scopes for x in scope.opened.values())):
             for v in [v for v, k in values.items() if memory in k.reads]:
                 del values[v]
+
+    def split(self, e: E.Expr) -> tuple[E.Expr, E.Expr | None]:
+        """A position of a tile as a part that is fixed in the innermost of its loops, and a scalar part; (e, None) if it has no such parts.
+
+        The fixed part is computed before the loop, and a pointer moves by one scalar in each iteration.
+        """
+        innermost = self.innermost(e)
+        if not isinstance(e, E.Add) or not innermost:
+            return e, None
+        terms = [(t, c) for t, c in e.terms if self.innermost(t) == innermost]
+        moving = E.dot([t for t, _ in terms], [c for _, c in terms])
+        fixed = e - moving
+        return (e, None) if self.shape_of_index(moving, {}) or not self.shape_of_index(fixed, {}) else (fixed, moving)
+
+    def innermost(self, e: E.Expr) -> int:
+        """The scope of the innermost loop whose counter is in an expression."""
+        return max((self.scope_of[s] for s in e.symbols if s in self.scope_of), default=0)
+
+    def position(self, e: E.Expr, bound: Mapping[str, str] | None = None) -> str:
+        """An index expression, whose part that is fixed in the innermost loop is computed outside of it."""
+        if bound or not self.shape_of_index(e, {}):
+            return self.index(e, bound)
+        fixed, moving = self.split(e)
+        if moving is not None:
+            return f"{self.position(fixed)} + ({self.index(moving)})"
+        scope = self.innermost(e)
+        if scope == len(self.scopes) - 1 or isinstance(e, E.Sym):
+            return self.index(e)
+        names = self.scopes[scope].positions
+        if e not in names:
+            names[e] = self.hold(self.index(e), scope)
+        return names[e]
 
     def index(self, e: E.IntLike, bound: Mapping[str, str] | None = None) -> str:
         """An index expression over printed loops and sizes."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
@@ -63,11 +62,7 @@ def warps(elements: int, has_dot: bool) -> int:
 
 def reach(e: E.Expr) -> float:
     """A bound of the absolute value of an expression and of each of its parts."""
-    match e:
-        case E.Add():
-            return abs(e.const) + sum(abs(c) * reach(t) for t, c in e.terms)
-        case E.Mul():
-            return math.prod(reach(f) for f in e.factors)
-        case E.FloorDiv() | E.Mod() | E.Min() | E.Max():
-            return max(reach(c) for c in e.children)
-    return max(abs(e.lo), abs(e.hi))
+    own = max(abs(e.lo), abs(e.hi))
+    if isinstance(e, E.Add):
+        own = abs(e.const) + sum(abs(c) * max(abs(t.lo), abs(t.hi)) for t, c in e.terms)
+    return max([own, *map(reach, e.children)])

@@ -150,13 +150,28 @@ def test_a_linear_layer_is_one_kernel_of_products_of_tiles():
 @pytest.mark.parametrize("name", ["deep product", "gradient of a filter"])
 def test_a_deep_product_with_few_blocks_is_added_up_in_parts(name):
     fn, _, large = GRAPHS[name]
-    parts, *rest = plan_of(fn, large()).kernels
+    kernels = plan_of(fn, large()).kernels
+    (parts,) = [k for k in kernels if "tl.dot" in k.source]
     assert parts.source.count("tl.dot") == 1 and 64 <= parts.grid <= 2 * SM_90.cores
-    assert rest and not any("tl.dot" in k.source for k in rest)
+    assert parts is not kernels[-1]
 
 
 def test_a_product_with_enough_blocks_is_whole():
     assert len(sources("half precision linear")) == 1
+
+
+def test_products_read_unaligned_rows_from_an_aligned_copy_without_masks():
+    copy, left, right = sources("products of unaligned rows")
+    assert "tl.dot" not in copy and "5001" not in right.split("for ")[1].split("tl.dot")[0]
+    loop, last = left.split("for ")[1].split("tl.dot")[:2]
+    assert "5056*" in left and "other=0" not in loop  # rows of a multiple of 64 numbers
+    assert "other=0" in last
+
+
+def test_programs_of_blocks_are_grouped_where_the_last_block_is_not_whole():
+    fn, _, large = GRAPHS["product into unaligned rows"]
+    (kernel,) = plan_of(fn, large()).kernels
+    assert "pid % (8)" in kernel.source and kernel.tile == 128 * 128  # no registers for addresses of more elements
 
 
 def test_a_product_with_one_row_is_a_reduction():

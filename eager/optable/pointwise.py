@@ -450,15 +450,15 @@ def _gelu_erf_vjp(g: Any, x: Any) -> Any:
     return g * (cdf + x * (OPS["exp"](x * x * -0.5) * _INV_SQRT_2PI))
 
 
-# The argument of tanh in the same order of operations as in the kernel: a fused loop then computes it once.
+# The argument of the sigmoid in the same order of operations as in the kernel: a fused loop then computes its exponential once.
 def _gelu_tanh_vjp(g: Any, x: Any) -> Any:
-    t = OPS["tanh"]((x + x * x * x * _TANH_CUBE) * _TANH_COEF)
-    slope = (1 - t * t) * ((x * x * (3 * _TANH_CUBE) + 1) * _TANH_COEF)
-    return g * ((t + 1) * 0.5 + x * slope * 0.5)
+    s = ((x + x * x * x * _TANH_CUBE) * (2 * _TANH_COEF)).sigmoid()
+    return g * (s + x * ((1 - s) * s) * ((x * x * (3 * _TANH_CUBE) + 1) * (2 * _TANH_COEF)))
 
 
 GELU_ERF = unary("gelu_erf", lambda k, x: 0.5 * x * (1.0 + k.erf(x * _SQRT_HALF)), _gelu_erf_vjp, accepts="f")
-GELU_TANH = unary("gelu_tanh", lambda k, x: 0.5 * x * (1.0 + k.tanh((x + x * x * x * _TANH_CUBE) * _TANH_COEF)), _gelu_tanh_vjp,
+# (1 + tanh(u)) / 2 is the sigmoid of 2u, which does not cancel where tanh is near -1.
+GELU_TANH = unary("gelu_tanh", lambda k, x: x / (1.0 + k.exp(-((x + x * x * x * _TANH_CUBE) * (2 * _TANH_COEF)))), _gelu_tanh_vjp,
                   accepts="f")
 
 # ---- selection, casts, copies ----

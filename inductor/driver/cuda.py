@@ -36,6 +36,7 @@ from inductor.plan.gpu_attention import schedule_attention
 from inductor.plan.heuristics import schedule_product
 from inductor.plan.in_place import in_place
 from inductor.plan.memory import lifetimes, plan_arena
+from inductor.plan.padded_operands import pad_operands
 from inductor.plan.schedule import FUSION, SCHEDULE, Nest, Schedule, Single, loop_nest, schedule
 from inductor.plan.split_products import split_products
 from inductor.triton.kernel import CHECKS_POINTER, Options, TritonKernel
@@ -150,7 +151,7 @@ def lower_to_cuda(graph: Graph, target: Target = SM_90, precision: str = "ieee",
     Raises: NeedsStatic if a stage needs a symbol as an int; Unprintable for a kernel without a Triton form.
     """
     # A step of a recurrence needs the whole state of the step before, which separate programs of one kernel compute.
-    program = split_products(_with_casts(fuse_attention(lower(graph, has_recurrences=False, has_tiles=True))), target)
+    program = pad_operands(split_products(_with_casts(fuse_attention(lower(graph, has_recurrences=False, has_tiles=True))), target))
     hosted = [f"in{i}" for i, node in enumerate(graph.placeholders) if is_on_host(node.info.spec)]
     return _Planner(_sink_products(schedule(program)), target, Options(precision=precision), choose, hosted).plan()
 

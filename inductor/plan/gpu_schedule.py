@@ -42,9 +42,9 @@ THIN_DEPTH_BYTES: Final = 512  # of a row of such a block
 # shared memory. Larger blocks read their operands less often.
 SHARED_BLOCKS: Final = ((128, 256, 1.0), (256, 128, 1.0), (128, 128, 0.85), (64, 256, 0.75), (256, 64, 0.75), (64, 128, 0.6),
                         (128, 64, 0.6), (64, 64, 0.4))  # fmt: skip
-LIGHT: Final = 4  # operations on each element of a block that leave registers for the largest blocks
 SHALLOW_BYTES: Final = 512  # of a row of an operand of a product that takes less time than its loads and stores
 SHALLOW: Final = 128 * 64  # elements of a block of such a product, of which a multiprocessor holds several
+STORED: Final = 8  # 16-bit numbers that one instruction stores, at an aligned address
 GROUP: Final = 8  # blocks of rows that programs of one block of columns share: their operands stay in the last cache
 PART: Final = 1 << 15  # elements of one part of a reduction of everything
 RESIDENT: Final = 4  # programs of a multiprocessor whose loads hide each other's latency
@@ -149,12 +149,11 @@ def _run(x: Contract) -> int:
 
 
 def _most_elements(x: Contract) -> int:
-    """Elements of a block for which registers suffice, with the operations on each element and the positions of the operands."""
-    operations = sum(isinstance(v, ir.Op) and v.name != "cast" for v in ir.walk([v for y in walk(x.body) for v in values_of(y)]))
+    """Elements of a block for which registers suffice, with the positions of the operands and of results in unaligned rows."""
     largest, *_, smallest = (m * n for m, n, _ in SHARED_BLOCKS)
     by_windows = {"none": largest, "across depth": largest, "along depth": smallest}[_windows(x)]
     is_shallow = sizes_of(x)[2] * itemsize_of(x) <= SHALLOW_BYTES
-    return min(by_windows, SHALLOW if is_shallow else largest if operations <= LIGHT and not _reads_tiles(x) else largest // 2)
+    return min(by_windows, SHALLOW if is_shallow else largest if _has_aligned_rows(x) and not _reads_tiles(x) else largest // 2)
 
 
 def _reads_tiles(x: Contract) -> bool:
@@ -162,6 +161,17 @@ def _reads_tiles(x: Contract) -> bool:
     rows, columns = ({axis for axis, _ in role} for role in (x.axes.rows, x.axes.columns))
     loads = [load for s in walk(x.body) for v in values_of(s) for load in v.loads if load.buffer != x.place.name]
     return any(rows & load.index.symbols and columns & load.index.symbols for load in loads)
+
+
+def _has_aligned_rows(x: Contract) -> bool:
+    """Whether each row of the results starts at an aligned address. Else elements are stored one by one."""
+    places = [s.place for s in walk(x.body) if isinstance(s, Store)] or [x.place]
+    for p in places:
+        found = E.strides_of(p.index, list(p.index.symbols))
+        steps = [step.value for step in found[0].values() if isinstance(step, E.Int)] if found else []
+        if any(step != 1 and step % STORED for step in steps):
+            return False
+    return True
 
 
 def _windows(x: Contract) -> Literal["none", "across depth", "along depth"]:

@@ -104,6 +104,25 @@ def fj_to_u64(x):
     low = fj_to_i64(tl.where(high, x - 9223372036854775808.0, x))
     return (low ^ tl.where(high, -9223372036854775808, 0)).to(tl.uint64)
 
+def fj_tanh(x):
+    """float32 without branches: an odd polynomial below 1, where 1 - 2 / (exp(2 |x|) + 1) cancels."""
+    a = tl.abs(x)
+    z = x * x
+    p = (-0.00035845183 * z + 0.002301364) * z - 0.007946106
+    p = (((p * z + 0.021486657) * z - 0.0538798) * z + 0.13332345) * z - 0.33333296
+    far = libdevice.copysign(1.0 - 2.0 / (tl.exp(a + a) + 1.0), x)
+    return tl.where(a < 1.0, p * (z * x) + x, far)
+
+def fj_erf(x):
+    """float32 without branches: x P(x^2) near zero, 1 - exp(P(|x|)) farther out (coefficients: N. Juffa, 2015)."""
+    t = tl.abs(x)
+    s = x * x
+    r = (-1.72853470e-5 * t + 3.83197126e-4) * s + (-3.88396438e-3 * t + 2.42546219e-2)
+    r = (((r * t - 1.06777877e-1) * t - 6.34846687e-1) * t - 1.28717512e-1) * t - t
+    p = ((-5.96761703e-4 * s + 4.99119423e-3) * s - 2.67681349e-2) * s + 1.12819925e-1
+    p = (p * s - 3.76125336e-1) * s + 1.28379166e-1
+    return tl.where(t > 0.921875, libdevice.copysign(1.0 - tl.exp(r), x), p * x + x)
+
 def fj_digamma(x):
     """Recurrence up to 8, then the asymptotic series (A&S 6.3.18); reflection below 0, by the distance to the nearest pole."""
     z = x.to(tl.float64)

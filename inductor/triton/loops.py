@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from eager.base import dtypes
 from eager.base.dtypes import dtype
@@ -23,6 +23,7 @@ from inductor.ir import definitions as ir
 from inductor.ir.sizes import product
 from inductor.ir.values import at_point
 from inductor.loops.dependence import accesses, carried
+from inductor.loops.narrow import rewrite as narrowed
 from inductor.loops.reductions import COMBINES, folded, state_of
 from inductor.loops.refusal import Refused
 from inductor.loops.tiles import ATOMIC, ELEMENTS, TILE_KINDS, colliding, expressions_of, rank_of, tile_size, tiles_of
@@ -37,6 +38,7 @@ from inductor.loops.tree import (
     Local,
     Loop,
     Place,
+    Role,
     Statement,
     Store,
     roots_of,
@@ -54,6 +56,8 @@ from inductor.triton.values import Unprintable, literal, type_of
 DOT_STAGES: Final = 3  # blocks of the operands of a product that are loaded ahead
 NARROW: Final = 1 << 31  # below this, positions are int32
 _BY_RULE: Final = Options()
+# masks around a product, of its rows and of its columns; the shape of the result; the dtype of the operands
+_Products: TypeAlias = tuple[tuple[Mask, ...], Sequence[tuple[Mask, ...]], Shape, dtype]
 
 
 def print_kernel(kernel: Kernel, name: str, options: Options = _BY_RULE) -> Launches:
@@ -436,34 +440,49 @@ class _Function:
             self.out.leave()
 
     def dot(self, s: Contract, outer: tuple[Mask, ...], masks: Sequence[tuple[Mask, ...]], shape: Shape) -> Known:
-        """The sum of the products of blocks of the operands."""
+        """The sum of the products of blocks of the operands. A last block that is not whole follows the loop: only it has masks."""
         a, b, of = _operands(s)
         *blocks, (inner, size) = s.axes.depth
         assert isinstance(size, int)
+        name = self.out.hold(f"tl.zeros({list(shape)}, {type_of(s.a.dtype)})")
+        parts: list[tuple[Sequence[ir.Value], Role]] = [((a, b), tuple(blocks))]
+        if blocks and isinstance(count := blocks[0][1], int) and count > 1:
+            axis = blocks[0][0]
+            fewer = E.sym(axis.name, 0, count - 2)
+            whole = narrowed((a, b), {axis: fewer})
+            if isinstance(fewer, E.Sym) and whole != tuple(at_point(v, {axis: fewer}) for v in (a, b)):
+                parts = [(whole, ((fewer, count - 1),)), (narrowed((a, b), {axis: count - 1}), ())]
+        for operands, loops in parts:
+            self.products(name, operands, (inner, size), loops, (outer, masks, shape, of))
+        self.has_dot = True
+        return Known(name, shape, len(self.out.scopes) - 1)
+
+    def products(self, name: str, operands: Sequence[ir.Value], depth: tuple[E.Sym, int], loops: Role, of: _Products) -> None:
+        """Adds the products of blocks of the operands to the tile `name`, in a loop for each of `loops`."""
+        outer, masks, shape, element = of
+        inner, size = depth
         other = E.sym(f"{inner.name}_b", 0, size - 1)
         assert isinstance(other, E.Sym)
-        name = self.out.hold(f"tl.zeros({list(shape)}, {type_of(s.a.dtype)})")
         self.out.counter(inner, size, 1)
         self.out.counter(other, size, 0)
         lines: list[str] = []
         scope = Scope(lines, frozenset(), outer)
         self.out.scopes.append(scope)
-        for axis, _ in blocks:
+        for axis, _ in loops:
             self.out.axes[axis.name] = self.out.name("i")
             self.out.shape_of[axis], self.out.scope_of[axis] = (), len(self.out.scopes) - 1
+        a, b = operands
         names = []
         for value, own, tile in ((a, masks[0], (shape[0], size)), (at_point(b, {inner: other}), masks[1], (size, shape[1]))):
             scope.masks = (*outer, *own)
             self.out.use(math.prod(tile))
-            names.append(self.out.hold(spread(self.out.value(value), tile, of)))
+            names.append(self.out.hold(spread(self.out.value(value), tile, element)))
         self.out.line(f"{name} = tl.dot({names[0]}, {names[1]}, {name}, input_precision='{self.options.precision}')")
         self.out.leave()
-        for axis, count in blocks:
+        for axis, count in loops:
             self.out.line(f"for {self.out.axes[axis.name]} in range(0, {self.out.index(count)}):")
             lines = [f"    {text}" for text in lines]
         self.out.scope.lines.extend(lines)
-        self.has_dot = True
-        return Known(name, shape, len(self.out.scopes) - 1)
 
     def is_dead(self, s: Contract) -> bool:
         """Whether nothing but the body reads the result, or the body overwrites it."""

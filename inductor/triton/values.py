@@ -47,7 +47,8 @@ _FLOATING: Final = {
     "isnan": "({0} != {0})", "isinf": "(tl.abs({0}) == float('inf'))", "isfinite": "(tl.abs({0}) < float('inf'))",
     "div": "{0} / {1}", "sqrt": "tl.sqrt({0})",
 }  # fmt: skip
-_FLOAT32: Final = {  # the plain forms round less well
+_FLOAT32: Final = {  # the plain forms round less well; libdevice's tanh and erf take the registers of large tiles
+    "tanh": "{f[tanh]}({0})", "erf": "{f[erf]}({0})",
     "div": "tl.div_rn({0}, {1})", "sqrt": "tl.sqrt_rn({0})", "truncdiv": "libdevice.trunc(tl.div_rn({0}, {1}))",
     "floordiv": "{f[floordiv_f]}({0}, {1}, tl.div_rn({0}, {1}))", "signbit": "({0}.to(tl.int32, bitcast=True) < 0)",
 }  # fmt: skip
@@ -140,6 +141,8 @@ def operation(v: ir.Op, names: Sequence[str], helpers: Helpers) -> str:
     if v.name in _LOGIC or v.name == "logical_not":
         truths = [a if x.dtype is dtypes.bool_ else f"({a} != 0)" for a, x in zip(args, v.args, strict=True)]
         return f"({truths[0]} == 0)" if v.name == "logical_not" else f" {_LOGIC[v.name]} ".join(truths)
+    if v.name == "div" and of is dtypes.float32 and _is_one_and_exponential(v.args[1]):
+        return f"{args[0]} / {args[1]}"
     for table in _tables(of):
         if v.name in table:
             return table[v.name].format(*args, T=TYPE[v.dtype], f=helpers)
@@ -150,6 +153,13 @@ def operation(v: ir.Op, names: Sequence[str], helpers: Helpers) -> str:
     if v.name in _LIBDEVICE and of in (dtypes.float32, dtypes.float64):
         return f"libdevice.{v.name}({', '.join(args)})"
     raise Unprintable(f"triton: there is no form of {v.name} for {of.name}")
+
+
+def _is_one_and_exponential(v: ir.Value) -> bool:
+    """Whether a value is 1 + exp(x), at least 1: the quotient needs no branch for small divisors, and is two units off at most."""
+    return isinstance(v, ir.Op) and v.name == "add" and any(isinstance(a, ir.Const) and a.value == 1 for a in v.args) and any(
+        isinstance(a, ir.Op) and a.name == "exp" for a in v.args
+    )  # fmt: skip
 
 
 def _tables(of: dtype) -> tuple[dict[str, str], ...]:

@@ -84,6 +84,21 @@ def test_a_product_with_enough_blocks_is_whole():
     assert len(sources("half precision linear")) == 1
 
 
+def test_products_read_unaligned_rows_from_an_aligned_copy_without_masks():
+    copy, left, right = sources("products of unaligned rows")
+    assert "tl.dot" not in copy and "5001" not in right.split("for ")[1].split("tl.dot")[0]
+    before, after = left.split("for ")
+    loop, last = after.split("tl.dot")[:2]
+    assert "5056*" in before and "other=0" not in loop  # rows of a multiple of 64 numbers
+    assert "other=0" in last
+
+
+def test_programs_of_blocks_are_grouped_where_the_last_block_is_not_whole():
+    fn, _, large = GRAPHS["product into unaligned rows"]
+    (kernel,) = plan_of(fn, large()).kernels
+    assert "pid % (8)" in kernel.source and kernel.tile == 128 * 128  # no registers for addresses of more elements
+
+
 def test_a_product_with_one_row_is_a_reduction():
     assert "tl.dot" not in sources("product with one row")[0]
 

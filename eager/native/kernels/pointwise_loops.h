@@ -2311,15 +2311,15 @@ CLONES static void gelu_tanh_v_f32(const Pointwise *ctx, long begin, long end)
     LOOP_APART
     for (long i = begin; i < end; i++) {
         const float x0 = p0[i];
-        const float t0 = 0.5f * x0;
-        const float t1 = x0 * x0;
-        const float t2 = t1 * x0;
-        const float t3 = t2 * 0.044715f;
-        const float t4 = x0 + t3;
-        const float t5 = t4 * 0.7978845608028654f;
-        const float t6 = tanh_f32(t5);
+        const float t0 = x0 * x0;
+        const float t1 = t0 * x0;
+        const float t2 = t1 * 0.044715f;
+        const float t3 = x0 + t2;
+        const float t4 = t3 * 1.5957691216057308f;
+        const float t5 = -t4;
+        const float t6 = exp_f32(t5);
         const float t7 = 1.0f + t6;
-        const float t8 = t0 * t7;
+        const float t8 = x0 / t7;
         out[i] = t8;
     }
 }
@@ -2331,15 +2331,15 @@ CLONES static void gelu_tanh_v_f64(const Pointwise *ctx, long begin, long end)
     LOOP_APART
     for (long i = begin; i < end; i++) {
         const double x0 = p0[i];
-        const double t0 = 0.5 * x0;
-        const double t1 = x0 * x0;
-        const double t2 = t1 * x0;
-        const double t3 = t2 * 0.044715;
-        const double t4 = x0 + t3;
-        const double t5 = t4 * 0.7978845608028654;
-        const double t6 = tanh_f64(t5);
+        const double t0 = x0 * x0;
+        const double t1 = t0 * x0;
+        const double t2 = t1 * 0.044715;
+        const double t3 = x0 + t2;
+        const double t4 = t3 * 1.5957691216057308;
+        const double t5 = -t4;
+        const double t6 = exp_f64(t5);
         const double t7 = 1.0 + t6;
-        const double t8 = t0 * t7;
+        const double t8 = x0 / t7;
         out[i] = t8;
     }
 }

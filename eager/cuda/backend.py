@@ -13,7 +13,6 @@ import weakref
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary
 
 from eager import _native
 from eager.base import dtypes, logs, settings
@@ -22,6 +21,8 @@ from eager.base.records import dataclass
 from eager.base.spec import TensorSpec, contiguous_strides
 from eager.cuda import emulated
 from eager.optable import loop_api, memory
+
+_CUDA = 1  # EAGER_CUDA in eager/native/tensor/tensor.h
 
 
 @lru_cache(maxsize=1)
@@ -58,28 +59,13 @@ def _is_dense(a: Any) -> bool:
     return bool(1 + sum((n - 1) * s // a.itemsize for n, s in zip(a.shape, a.strides, strict=True)) == a.size and 0 not in a.strides)
 
 
-class _Block:
-    """The memory of a storage, and the streams that use it beside the stream on which it was allocated."""
-
-    __slots__ = ("__weakref__", "_backend", "memory", "streams")
-
-    def __init__(self, memory: Any, backend: _Backend) -> None:
-        self.memory, self._backend, self.streams = memory, backend, list[Any]()
-
-    def __del__(self) -> None:
-        for stream in self.streams:
-            self._backend.keep_until_reached(stream, self.memory)
-
-
 class _Backend:
     """The functions with which the op table runs kernels on CUDA memory. See `memory.set_cuda_backend`."""
 
     def __init__(self, cupy: Any) -> None:
         self.xp = cupy
         self.is_emulated = settings.current().gpu.emulate
-        self._blocks: WeakKeyDictionary[Any, _Block] = WeakKeyDictionary()
         self._kept: list[tuple[Any, Any]] = []  # values in use by work that is queued, with the event after the work
-        self.peaks: dict[int, tuple[int, int]] = {}  # device -> peak bytes in use, peak bytes reserved
         special = emulated.special_module() if self.is_emulated else importlib.import_module("cupyx.scipy.special")
         self.loop = loop_api.ArrayLoop(cupy, special)
         _native.set_cuda_array_maker(self._array_of)
@@ -89,28 +75,26 @@ class _Backend:
         return (emulated if self.is_emulated else importlib.import_module("cupyx")).errstate(linalg="raise")
 
     def empty(self, spec: TensorSpec) -> Any:
-        index = spec.device.index or 0
-        with self.xp.cuda.Device(index):
-            span = 0 if 0 in spec.shape else 1 + sum((n - 1) * s for n, s in zip(spec.shape, spec.strides, strict=True))
-            memory = self._allocate(span * spec.dtype.itemsize, index)
-            self.note_use(index)
-        storage = self._storage(memory.ptr, span * spec.dtype.itemsize, memory, index)
+        span = 0 if 0 in spec.shape else 1 + sum((n - 1) * s for n, s in zip(spec.shape, spec.strides, strict=True))
+        storage = self.allocate(span * spec.dtype.itemsize, spec.device.index or 0)
         return _native.new_tensor(None, storage, spec.dtype.code, spec.shape, spec.strides)
-
-    def _storage(self, address: int, nbytes: int, memory: Any, index: int) -> Any:
-        block = _Block(memory, self)
-        storage = _native.storage_from_memory(address, nbytes, block, 1, index)
-        self._blocks[storage] = block
-        return storage
 
     def record_stream(self, t: Any, stream: Any) -> None:
         """When the tensor's memory goes, keep it until the stream has done the work that is queued then."""
-        block = self._blocks.get(t.untyped_storage().root)
-        if block is not None and stream not in block.streams:
-            block.streams.append(stream)
+        storage = t.untyped_storage().root
+        weakref.finalize(storage, self.keep_until_reached, stream, storage.owner).atexit = False
+
+    def allocate(self, size: int, index: int) -> Any:
+        """A storage of `size` bytes on a device. Raises: OutOfMemoryError, after the cached blocks were freed."""
+        cuda = self.xp.cuda
+        if cuda.runtime.getDevice() == index:  # entering the context of a device costs more than the allocation
+            memory = self._allocate(size, index)
+        else:
+            with cuda.Device(index):
+                memory = self._allocate(size, index)
+        return _native.storage_from_memory(memory.ptr, size, memory, _CUDA, index, True)
 
     def _allocate(self, size: int, index: int) -> Any:
-        """Memory of the current device. Raises: OutOfMemoryError, after the cached blocks were freed."""
         try:
             return self.xp.cuda.alloc(size)
         except self.xp.cuda.memory.OutOfMemoryError as error:
@@ -155,18 +139,13 @@ class _Backend:
         self._kept = [(event, kept) for event, kept in self._kept if not event.done]
         self._kept.append((stream.record(self.xp.cuda.Event(disable_timing=True)), value))
 
-    def note_use(self, index: int) -> None:
-        """Update the peak figures of a device's pool; called whenever a tensor is created on it."""
-        pool = self.xp.get_default_memory_pool()
-        used, held = self.peaks.get(index, (0, 0))
-        self.peaks[index] = max(used, pool.used_bytes()), max(held, pool.total_bytes())
-
     def from_array(self, a: Any) -> Any:
         d = dtypes.from_numpy(a.dtype)
         if any(s < 0 or s % a.itemsize for s in a.strides):
             a = a.copy("C")
         span = 0 if a.size == 0 else a.itemsize + sum((n - 1) * s for n, s in zip(a.shape, a.strides, strict=True))
-        storage = self._storage(a.data.ptr, span, a, a.device.id)
+        allocated = a.base is None and isinstance(a.data.mem, self.xp.cuda.memory.PooledMemory)
+        storage = _native.storage_from_memory(a.data.ptr, span, a, _CUDA, a.device.id, allocated)
         strides = tuple(s // a.itemsize for s in a.strides) if a.size else contiguous_strides(a.shape)
         return _native.new_tensor(None, storage, d.code, a.shape, strides)
 

@@ -1,15 +1,19 @@
-"""Memory of CUDA devices: CuPy's pool under torch's names. All figures are 0 without a GPU.
+"""Memory of CUDA devices under torch's names: the bytes of tensors, and of CuPy's pool. All figures are 0 without a GPU.
 
-Peaks are updated when a tensor is created; temporary memory inside an op is not counted.
+Temporary memory inside an op is not counted as allocated. The pool's peak is noted when these functions are called: between
+calls of `empty_cache` the pool does not shrink.
 """
 from __future__ import annotations
 
 from typing import Any
 
+from eager import _native
 from eager.cuda.backend import OutOfMemoryError, backend, device_count, index_of, is_available
 
 __all__ = ["OutOfMemoryError", "empty_cache", "max_memory_allocated", "max_memory_reserved", "mem_get_info", "memory_allocated",
            "memory_reserved", "memory_snapshot", "memory_stats", "memory_summary", "reset_peak_memory_stats"]  # fmt: skip
+
+_reserved_peaks: dict[int, int] = {}  # by device index
 
 
 def _pool() -> Any:
@@ -19,45 +23,43 @@ def _pool() -> Any:
 def empty_cache() -> None:
     """Return cached blocks to the driver; does nothing without a GPU."""
     if is_available():
+        max_memory_reserved()
         _pool().free_all_blocks()
 
 
 def memory_allocated(device: Any = None) -> int:
     """Bytes held by live tensors of a device (by default the current one)."""
-    if not is_available():
-        return 0
-    with backend().xp.cuda.Device(index_of(device)):  # CuPy's pool reports on the current device
-        return int(_pool().used_bytes())
+    return _native.device_memory(index_of(device))[0] if is_available() else 0
 
 
 def memory_reserved(device: Any = None) -> int:
     """Bytes held by the pool of a device, in use or cached for reuse."""
     if not is_available():
         return 0
-    with backend().xp.cuda.Device(index_of(device)):
+    with backend().xp.cuda.Device(index_of(device)):  # CuPy's pool reports on the current device
         return int(_pool().total_bytes())
 
 
 def max_memory_allocated(device: Any = None) -> int:
     """Peak bytes held by tensors since the start or `reset_peak_memory_stats`."""
-    return _peak(device)[0]
+    return _native.device_memory(index_of(device))[1] if is_available() else 0
 
 
 def max_memory_reserved(device: Any = None) -> int:
     """Peak bytes held by the pool since the start or `reset_peak_memory_stats`."""
-    return _peak(device)[1]
-
-
-def _peak(device: Any) -> tuple[int, int]:
-    return backend().peaks.get(index_of(device), (0, 0)) if is_available() else (0, 0)
+    if not is_available():
+        return 0
+    index = index_of(device)
+    peak = _reserved_peaks[index] = max(_reserved_peaks.get(index, 0), memory_reserved(index))
+    return peak
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
     """Reset the peaks to the present figures."""
     if is_available():
         index = index_of(device)
-        backend().peaks.pop(index, None)
-        backend().note_use(index)
+        _native.reset_device_peak(index)
+        _reserved_peaks.pop(index, None)
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:

@@ -247,6 +247,8 @@ def sum_to(g: Any, shape: Sequence[int]) -> Any:
         return g
     lead = g.ndim - len(shape)
     dims = tuple(range(lead)) + tuple(i + lead for i, n in enumerate(shape) if n == 1 and g.shape[i + lead] != 1)
+    if len(dims) == lead:
+        return CALLS["sum"](g, dims, False, None)
     if dims:
         g = CALLS["sum"](g, dims, True, None)
     return CALLS["view"](g, shape) if lead else g

@@ -69,7 +69,7 @@ def from_array(a: Any) -> Any:
     if a.dtype.byteorder not in "=|" or any(s < 0 or s % a.itemsize for s in a.strides) or not a.flags.writeable:
         a = np.array(a, d.numpy, order="C")
     span = 0 if a.size == 0 else a.itemsize + sum((n - 1) * s for n, s in zip(a.shape, a.strides, strict=True))
-    storage = _native.storage_from_memory(a.ctypes.data, span, a)
+    storage = _native.storage_from_memory(a.ctypes.data, span, a, 0, 0, a.flags.owndata)
     # numpy gives an empty array arbitrary strides
     strides = tuple(s // a.itemsize for s in a.strides) if a.size else contiguous_strides(a.shape)
     return _native.new_tensor(None, storage, d.code, a.shape, strides)

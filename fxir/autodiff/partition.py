@@ -88,12 +88,14 @@ class _Cut:
         self.operands = {physical_root(i) for n in self.forward if _is_opaque(n) for i in n.inputs}
 
     def in_place_of(self, node: Node) -> Saved | None:
-        """The place where the caller holds `node` anyway, if eager would save that very tensor (and so check its version)."""
-        if node not in self.eager_keeps:
-            return None
+        """The place where `node` is held anyway and may be saved by reference, with a check of its version.
+
+        An input: as in torch, a later write to it makes backward raise, even where eager would not have saved that tensor. An
+        output that eager saves too: users write to results, as in `fn(x).add_(1)`.
+        """
         if node in self.primals and node not in self.mutated_inputs:
             return Saved("input", self.primals[node])
-        position = self.outputs.get(node, -1)
+        position = self.outputs.get(node, -1) if node in self.eager_keeps else -1
         return Saved("output", position) if position >= len(self.joint.mutated_inputs) else None
 
     def shares_memory(self, node: Node) -> bool:
@@ -102,9 +104,9 @@ class _Cut:
         return root.op == "placeholder" or root in self.output_roots or root is not node
 
     def price(self, node: Node) -> int:
-        """The cost of saving `node`, in bytes. The result of a product or a reduction, and an operand of a product, are in memory
-        in any case. Another pointwise value, or a copy of memory that the caller can write to, is stored only to be saved, and
-        costs an eighth more.
+        """The cost of saving `node`, in bytes. An input, the result of a product or a reduction, and an operand of a product are in
+        memory in any case. Another pointwise value, or a copy of memory that the caller can write to, is stored only to be saved,
+        and costs an eighth more.
         """
         if not isinstance(node.info.spec, TensorSpec) or node.op == "get_attr":
             return INFINITE
@@ -112,10 +114,11 @@ class _Cut:
         shapes = self.joint.graph.shapes
         if root is not node and (root.op == "get_attr" or size_bytes(spec(node), shapes) >= size_bytes(spec(root), shapes)):
             return INFINITE  # recomputed from its root, at no cost
-        if self.in_place_of(node) is not None:
+        place = self.in_place_of(node)
+        if place is not None and node in self.eager_keeps:
             return 1
         size = size_bytes(spec(node), shapes)
-        is_extra = self.shares_memory(node) or not (self.fixed(node) or node in self.operands)
+        is_extra = place is None and (self.shares_memory(node) or not (self.fixed(node) or node in self.operands))
         return 1 + size + (size // 8 if is_extra else 0)
 
     def fixed(self, node: Node) -> bool:

@@ -2,7 +2,8 @@
 
 A block of scores is a tile, (queries, keys), that no memory holds. Queries lie along axis 0 of the tiles of a program over queries, keys
 along axis 0 in a program over keys, so that every product reads its left operand as it was computed. Products multiply numbers of
-the dtype of the inputs, weights and cotangents of scores rounded to it, and add up in the dtype of arithmetic.
+the dtype of the inputs, weights and cotangents of scores rounded to it, and add up in the dtype of arithmetic. Scores are multiplied by
+log2(e), together with their scale: weights are powers of two, which a GPU computes in one instruction.
 
 Source: Dao, "FlashAttention-2", arXiv:2307.08691 (programs over queries in the forward, over keys for their gradients).
 """
@@ -13,7 +14,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from eager.base import dtypes
 from eager.base.dtypes import dtype
@@ -36,6 +37,8 @@ from inductor.loops.tree import (
     values_of,
     walk,
 )
+
+_LOG2_E: Final = math.log2(math.e)
 
 
 class Sizes(NamedTuple):
@@ -84,6 +87,13 @@ def _unscaled(v: ir.Value) -> tuple[ir.Value, ir.Const | None]:
     return v, None
 
 
+def _of_two(v: ir.Value) -> ir.Value:
+    """The logarithm to base 2 of exp(v)."""
+    if isinstance(v, ir.Op) and v.name == "mul" and isinstance(v.args[1], ir.Const):
+        return operation("mul", v.args[0], ir.const(v.args[1].value * _LOG2_E, v.dtype))
+    return operation("mul", v, ir.const(_LOG2_E, v.dtype))
+
+
 def _all(conditions: Sequence[ir.Value]) -> ir.Value | None:
     return reduce(lambda a, b: ir.make_op("logical_and", (a, b), dtypes.bool_), conditions) if conditions else None
 
@@ -100,6 +110,7 @@ class _Blocked(Loops):
             score = replace_loads(self.d.score, lambda x: scaled if x.buffer == ir.PRODUCT else None)
             given = None if self.d.given is None else self.d.given._replace(slope=operation("mul", self.d.given.slope, factor))
             self.d = replace(self.d, q=q, score=score, given=given)
+        self.d = replace(self.d, score=_of_two(self.d.score))
         self.columns = {name: max(tile_size(n), LEAST_PRODUCT) for name, n in (("depth", self.depth), ("width", self.width))}
         self.has_more_queries = not (isinstance(self.queries, int) and self.queries % sizes.queries == 0)
         self.has_more_keys = not (isinstance(self.keys, int) and self.keys % sizes.keys == 0)
@@ -206,7 +217,7 @@ class _Blocked(Loops):
         assert given is not None
         s = self.value_at(self.d.score, ir.PRODUCT, score, query, key)
         slope = self.value_at(given.slope, ir.PRODUCT, score, query, key)
-        weight = operation("exp", operation("sub", s, lse))
+        weight = operation("exp2", operation("sub", s, _of_two(lse)))
         visible = self.visible(query, key) if is_edge else None
         seen = _all([*self.bounds(query, None), *([] if visible is None else [visible])])
         weight = weight if seen is None else select(seen, weight, self.number(0))
@@ -274,12 +285,12 @@ class _Forward(_ByQueries):
         def renew(i: E.Expr) -> Block:
             new, low = peak.load(i, 0), self.number(-math.inf)
             base = select(ir.make_op("eq", (new, low), dtypes.bool_), self.number(0), new)  # -inf - -inf would be nan
-            scale = operation("exp", operation("sub", top.load(i, 0), shift.load(i, 0)))
+            scale = operation("exp2", operation("sub", top.load(i, 0), shift.load(i, 0)))
             return (Store(shift.place(i, 0), base), Store(factor.place(i, 0), scale), Store(top.place(i, 0), new),
                     Store(total.place(i, 0), operation("mul", total.load(i, 0), factor.load(i, 0))))  # fmt: skip
 
         def exponential(i: E.Expr, j: E.Expr) -> Block:
-            return (Store(scores.place(i, j), operation("exp", operation("sub", scores.load(i, j), shift.load(i, 0)))),)
+            return (Store(scores.place(i, j), operation("exp2", operation("sub", scores.load(i, j), shift.load(i, 0)))),)
 
         def weigh(i: E.Expr, j: E.Expr) -> Block:
             w = self.value_at(self.d.weight, ir.WEIGHT, scores.load(i, j), E.add(self.first, i), E.add(first, j))
@@ -324,7 +335,7 @@ class _Forward(_ByQueries):
         def logarithm(i: E.Expr) -> Block:
             query, low = E.add(self.first, i), self.number(-math.inf)
             peak = select(ir.make_op("eq", (top.load(i, 0), low), dtypes.bool_), self.number(0), top.load(i, 0))
-            value = operation("add", operation("log", parts(i)[1]), peak)
+            value = operation("mul", operation("add", operation("log2", parts(i)[1]), peak), self.number(math.log(2)))
             return self.if_inside(self.bounds(query, None), self.store("lse", value, query, 0))
 
         body: Block = self.cells(n, self.columns["width"], result) if "y" in self.results else ()

@@ -46,8 +46,13 @@ SHALLOW_BYTES: Final = 512  # of a row of an operand of a product that takes les
 SHALLOW: Final = 128 * 64  # elements of a block of such a product, of which a multiprocessor holds several
 STORED: Final = 8  # 16-bit numbers that one instruction stores, at an aligned address
 GROUP: Final = 8  # blocks of rows that programs of one block of columns share: their operands stay in the last cache
-PART: Final = 1 << 15  # elements of one part of a reduction of everything
+PART: Final = 1 << 15  # most elements of one part of a reduction of everything
+LEAST_PART: Final = 1 << 13  # fewest of them: a second kernel takes longer than to reduce these
+SCATTERED_PART: Final = 64  # fewest of them that are read here and there
 RESIDENT: Final = 4  # programs of a multiprocessor whose loads hide each other's latency
+TOGETHER: Final = 8  # elements of 16 bits that a thread loads at once
+WASTE: Final = 6  # fewest elements of a loop for each element of its tiles that is outside of it
+WHOLE: Final = 128  # elements of a row of a tile that divides a loop, where a longer row does not
 FAR: Final = 16  # elements between two that are not in one cache line
 
 
@@ -221,44 +226,71 @@ def _root(s: _Scheduler, name: str) -> None:
 
 # -- pointwise -----------------------------------------------------------------------------------------------------
 def _pointwise(s: _Scheduler, axes: list[str]) -> None:
-    """One axis in blocks; two where a load runs along one and the store along the other."""
+    """One axis in blocks, or tiles of two: where a load runs along one and the store along the other, or where one axis made of both
+    would have harder positions, whose elements no thread loads together."""
     merge_axes(s, axes)
     chain = chain_of(loop_made_of(s.kernel, axes[0]))
     _localise(s, chain[0].axis.name)
     chain = chain_of(find_loop(s.kernel, chain[0].axis.name))
     names = [x.axis.name for x in chain]
     if len(chain) > 1 and _crosses(chain[-2], chain[-1]):
-        _square(s, names)
+        _tiles(s, names, max(SQUARE, s.choice.block // _power(min(nominal(chain[-1].extent), s.choice.block))), SQUARE)
         return
-    whole = fuse_axes(s, names)
-    if whole != ".".join(names):
-        _over_programs(s, chain_of(find_loop(s.kernel, whole)))
-        return
-    _blocks(s, whole, _block(s, whole, s.choice.block))
+    columns = _columns(chain[-1], s.choice.block) if len(chain) > 1 else 0
+    whole = fuse_axes(s, names[:-1] if columns else names)
+    if columns and whole == ".".join(names[:-1]):
+        elements = nominal(product(x.extent for x in chain))
+        _tiles(s, [whole, names[-1]], max(1, _block_of(s, elements, s.choice.block) // columns), columns)
+    elif not columns and whole == ".".join(names):
+        _blocks(s, whole, _block(s, whole, s.choice.block))
+    else:
+        _over_programs(s, chain_of(loop_made_of(s.kernel, names[0])))
 
 
-def _square(s: _Scheduler, names: list[str]) -> None:
-    """Tiles of the two innermost axes."""
+def _power(n: int) -> int:
+    """The least power of two that is not less than n."""
+    return 1 << max(n - 1, 0).bit_length()
+
+
+def _columns(loop: Loop, most_elements: int) -> int:
+    """Elements of a row of a tile along the innermost loop: none or few of them are outside of the loop.
+
+    0 if the loop is short, or if its rows start at addresses from which a thread cannot load several elements at once.
+    """
+    count = loop.extent
+    if not isinstance(count, int) or count < SQUARE or count % TOGETHER:
+        return 0
+    size = _power(min(most_elements, count))
+    exact = min(size, count & -count)
+    if exact >= min(WHOLE, size):
+        return exact
+    while size > SQUARE and -(-count // size) * size * WASTE > count * (WASTE + 1):
+        size //= 2
+    return size
+
+
+def _tiles(s: _Scheduler, names: list[str], rows: int, columns: int) -> None:
+    """Tiles of the two innermost axes, over programs. The axes are marked before they are split: a block that is not full seems to
+    overlap the next."""
     row, column = names[-2:]
-    blocks = list(names[:-2])
-    if s.attempt(Split(row, SQUARE)):
-        blocks.append(f"{row}_o")
+    for axis in names:
+        s.attempt(Mark(axis, "grid"))
+    if rows > 1 and s.attempt(Split(row, rows)):
         row = f"{row}_i"
-    if s.attempt(Split(column, SQUARE)):
-        if s.attempt(Reorder(row, f"{column}_o")):
-            blocks.append(f"{column}_o")
+    if s.attempt(Split(column, columns)):
+        if rows > 1:
+            s.attempt(Reorder(row, f"{column}_o"))
         column = f"{column}_i"
     s.attempt(Mark(column, "lanes"))
-    s.attempt(Mark(row, "lanes"))
-    for axis in blocks:
-        s.attempt(Mark(axis, "grid"))
+    if rows > 1:
+        s.attempt(Mark(row, "lanes"))
 
 
 def _over_programs(s: _Scheduler, chain: list[Loop]) -> None:
     """The innermost of several axes in blocks, the others over the grid."""
-    _blocks(s, chain[-1].axis.name, _block(s, chain[-1].axis.name, s.choice.block), is_grid=False)
     for x in chain[:-1]:
         s.attempt(Mark(x.axis.name, "grid"))
+    _blocks(s, chain[-1].axis.name, _block(s, chain[-1].axis.name, s.choice.block), is_grid=False)
 
 
 def _blocks(s: _Scheduler, axis: str, size: int, is_grid: bool = True) -> str:
@@ -273,8 +305,12 @@ def _blocks(s: _Scheduler, axis: str, size: int, is_grid: bool = True) -> str:
 
 
 def _block(s: _Scheduler, axis: str, most_elements: int) -> int:
-    """The size of the tiles of an axis: fewer elements where the programs would be too few for the target."""
-    count = nominal(find_loop(s.kernel, axis).extent)
+    """The size of the tiles of an axis."""
+    return _block_of(s, nominal(find_loop(s.kernel, axis).extent), most_elements)
+
+
+def _block_of(s: _Scheduler, count: int, most_elements: int) -> int:
+    """Elements of a tile, of `count` in all: fewer where the programs would be too few for the target."""
     size = most_elements
     while size > 4 * s.target.lanes and count < size * s.target.cores:
         size //= 2
@@ -402,29 +438,46 @@ def _is_running(loop: Loop) -> bool:
 
 
 def _is_column(row: Loop) -> bool:
-    """Whether the loads of a row's reductions are contiguous along the loop over rows."""
-    votes = 0
-    for loop in (x for x in walk(row.body) if isinstance(x, Loop)):
-        for x in walk(loop.body):
-            for v in values_of(x):
-                for load in ir.loads_in(v):
-                    split = None if load.indirect else E.strides_of(load.index, [row.axis, loop.axis])
-                    if split is None:
-                        continue
-                    across, along = (nominal(split[0][a]) for a in (row.axis, loop.axis))
-                    votes += (abs(across) == 1 and abs(along) > 1) - (abs(along) == 1)
-    return votes > 0
+    """Whether a program of several rows reads more contiguous elements than a program of one row.
+
+    It does if the loads of the row's reductions are contiguous along the loop over rows as often as along a reduced loop. A load that
+    is the same for all rows, or for all elements of a row, is short beside the others.
+    """
+    inside = [x for x in walk(row.body) if isinstance(x, Loop)]
+    loads = {load for loop in inside for x in walk(loop.body) for v in values_of(x) for load in ir.loads_in(v) if not load.indirect}
+    columns = rows = 0
+    for load in loads:
+        split = E.strides_of(load.index, [row.axis, *(x.axis for x in inside)])
+        if split is None:
+            continue
+        across = abs(nominal(split[0][row.axis]))
+        along = [abs(nominal(split[0][x.axis])) for x in inside]
+        columns += across == 1 and max(along) > 1
+        rows += across > 1 and 1 in along
+    return columns > 0 and columns >= rows
 
 
 def _everything(s: _Scheduler, axes: list[str]) -> None:
-    """A reduction without rows: in parts if it is long."""
+    """A reduction without rows: in parts if it is long, or if it reads elements here and there."""
     whole = fuse_axes(s, axes)
-    if nominal(find_loop(s.kernel, whole).extent) <= PART or not s.attempt(Parts(whole, PART)):
+    size = _part(s, find_loop(s.kernel, whole))
+    if nominal(find_loop(s.kernel, whole).extent) <= size or not s.attempt(Parts(whole, size)):
         _inner(s, whole, whole)
         return
     for name in (f"{whole}_h_p", f"{whole}_q"):  # the elements of a part, and the parts
         _inner(s, name, name)
     s.attempt(Mark(f"{whole}_p", "grid"))
+
+
+def _part(s: _Scheduler, loop: Loop) -> int:
+    """Elements of a part of a reduction of everything: so few that every multiprocessor has programs, but enough for a program.
+
+    A multiprocessor finds the addresses of elements on different pages one after another, so a program reads few of them.
+    """
+    is_scattered = any(load.indirect for x in walk(loop.body) for v in values_of(x) for load in ir.loads_in(v))
+    least = SCATTERED_PART if is_scattered else LEAST_PART
+    wanted = -(-nominal(loop.extent) // (s.target.cores * (1 if is_scattered else RESIDENT)))
+    return max(least, min(PART, 1 << max(wanted - 1, 0).bit_length()))
 
 
 # -- writes where data says ----------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import Any
 
-from eager import _native as eager_native
 from eager.base.device import device
 from eager.cuda import backend as cuda
 from fxir.expr.nodes import Expr
@@ -20,7 +19,6 @@ from inductor.artifact.format import ArtifactPlan, BufferCopy, BufferView, Kerne
 
 __all__ = ["Code", "Recording", "load_code"]
 
-_CUDA = 1  # EAGER_CUDA in eager/native/tensor/tensor.h
 Bound = tuple[Callable[..., None], tuple[BufferView, ...], tuple[Expr, ...]]
 
 
@@ -65,10 +63,7 @@ class Code:
         self.device = (self._index, self._allocate, self._stream, address, self, int(recording))
 
     def _allocate(self, nbytes: int) -> Any:
-        xp = self._backend.xp
-        with xp.cuda.Device(self._index):
-            memory = xp.cuda.alloc(nbytes)
-        return eager_native.storage_from_memory(memory.ptr, nbytes, memory, _CUDA, self._index)
+        return self._backend.allocate(nbytes, self._index)
 
     def _stream(self) -> int:
         return int(self._backend.xp.cuda.get_current_stream().ptr)

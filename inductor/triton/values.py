@@ -48,7 +48,7 @@ _FLOATING: Final = {
     "div": "{0} / {1}", "sqrt": "tl.sqrt({0})",
 }  # fmt: skip
 _FLOAT32: Final = {  # the plain forms round less well; libdevice's tanh and erf take the registers of large tiles
-    "tanh": "{f[tanh]}({0})", "erf": "{f[erf]}({0})",
+    "tanh": "{f[tanh]}({0})", "erf": "{f[erf]}({0})", "exp2": "tl.exp2({0})",
     "div": "tl.div_rn({0}, {1})", "sqrt": "tl.sqrt_rn({0})", "truncdiv": "libdevice.trunc(tl.div_rn({0}, {1}))",
     "floordiv": "{f[floordiv_f]}({0}, {1}, tl.div_rn({0}, {1}))", "signbit": "({0}.to(tl.int32, bitcast=True) < 0)",
 }  # fmt: skip

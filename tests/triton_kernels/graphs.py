@@ -38,6 +38,29 @@ def _filter_gradient(x: torch.Tensor, w: torch.Tensor, g: torch.Tensor) -> tuple
     return tuple(torch.autograd.grad(F.conv2d(x, w, None, 1, 1), [w], g))
 
 
+def _norm_weights(g: torch.Tensor, x: torch.Tensor, mean: torch.Tensor, scale: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Gradients of the weight and of the bias of a norm over rows."""
+    return (g.float() * ((x.float() - mean) * scale)).sum(0).bfloat16(), g.float().sum(0).bfloat16()
+
+
+def _joined_heads(*heads: torch.Tensor) -> tuple[torch.Tensor]:
+    """Gradients (b, h, t, d) of queries, keys and values as one (b, t, 3 * h * d), a sum of arrays with zeros elsewhere."""
+    b, h, t, d = heads[0].shape
+    total = torch.zeros(b, t, 3 * h * d, device=heads[0].device, dtype=heads[0].dtype)
+    for k, g in enumerate(heads):
+        flat = g.transpose(1, 2).reshape(b, t, h * d)
+        total = total + torch.slice_scatter(torch.zeros_like(total), flat, 2, k * h * d, (k + 1) * h * d)
+    return (total,)
+
+
+def _heads(*shape: int) -> Inputs:
+    return tuple(_whole(*shape).bfloat16() for _ in range(3))
+
+
+def _norm_inputs(rows: int, columns: int) -> Inputs:
+    return _whole(rows, columns).bfloat16(), _whole(rows, columns).bfloat16(), _whole(rows, 1), _whole(rows, 1)
+
+
 # name -> (the graph, inputs for the interpreter, inputs for the compiler); the same inputs twice where one size is enough
 GRAPHS: Final[dict[str, tuple[Callable[..., object], Callable[[], Inputs], Callable[[], Inputs]]]] = {
     "pointwise": (lambda x, y: (torch.relu(x * 2 + y),), lambda: (_normal(7, 13), _normal(7, 13)),
@@ -55,6 +78,16 @@ GRAPHS: Final[dict[str, tuple[Callable[..., object], Callable[[], Inputs], Calla
     "layer norm of long rows": (lambda x, b: (F.layer_norm(x, (x.shape[1],), b, b),), lambda: (_normal(2, 9000), _normal(9000)),
                                 lambda: (_normal(64, 9000), _normal(9000))),
     "sum of columns": (lambda x: (x.sum(0),), lambda: (_normal(3000, 41),), lambda: (_normal(4096, 768),)),
+    "gradients of norm weights": (_norm_weights, lambda: _norm_inputs(300, 41), lambda: _norm_inputs(16384, 4096)),
+    "sum of one element of each row": (lambda x, i: (x.gather(1, i).sum(),), lambda: (_whole(200, 9), _positions(200, 9)[:, None]),
+                                       lambda: (_normal(8192, 50), _positions(8192, 50)[:, None])),
+    "heads joined": (_joined_heads, lambda: _heads(2, 3, 5, 16), lambda: _heads(4, 12, 512, 64)),
+    "heads exchanged with positions": (lambda x: (x.transpose(1, 2).contiguous(),), lambda: (_normal(2, 9, 3, 32).bfloat16(),),
+                                       lambda: (_normal(4, 512, 12, 64).bfloat16(),)),
+    "channels last": (lambda x: (x.permute(0, 2, 3, 1).contiguous(),), lambda: (_normal(2, 3, 10, 14),),
+                      lambda: (_normal(32, 3, 224, 224),)),
+    "rows of a transposed image": (lambda x: (x.transpose(1, 2).contiguous(),), lambda: (_normal(2, 20, 40),),
+                                   lambda: (_normal(32, 196, 512),)),
     "sum of one long row": (lambda x: (x.sum(1), x.argmax(1)), lambda: (_normal(2, 20000),), lambda: (_normal(4, 200000),)),
     "sum of everything": (lambda x: (x.square().sum(),), lambda: (_normal(200, 201),), lambda: (_normal(2048, 1024),)),
     "batch statistics": (lambda x: (x.mean((0, 2, 3)), x.var((0, 2, 3))), lambda: (_normal(3, 4, 5, 6),),

@@ -4,18 +4,23 @@ import re
 
 import pytest
 
+import eager as torch
 from eager.base import dtypes
+from fxir.expr import rules as E
+from fxir.trace.trace import trace
 from inductor.base.target import SM_90
+from inductor.driver.cuda import lower_to_cuda
+from inductor.driver.gpu_candidates import default_candidate
 from inductor.ir import definitions as ir
 from inductor.loops.apply import apply
 from inductor.loops.build import build
 from inductor.loops.steps import Blocks
-from inductor.loops.tree import Kernel
+from inductor.loops.tree import Kernel, Loop, values_of, walk
 from inductor.plan.gpu_schedule import schedule_gpu
 from inductor.triton.loops import print_kernel
 from inductor.triton.values import Unprintable
 
-from .graphs import GRAPHS, plan_of
+from .graphs import GRAPHS, on_cuda, plan_of
 
 F32, BF16, I64 = dtypes.float32, dtypes.bfloat16, dtypes.int64
 
@@ -47,6 +52,65 @@ def test_a_long_row_is_reduced_in_tiles_of_partial_results():
     assert len(re.findall(r"^    for ", source, re.MULTILINE)) == 3
     assert source.count("tl.reduce") + source.count("tl.sum") == 2  # after the loops, not inside of them
     assert not re.search(r"^        .*tl\.(reduce|sum)", source, re.MULTILINE)
+
+
+def contiguous_loads(name):
+    """Whether each load of an array of two axes or more is contiguous along an axis of tiles, for each kernel of a graph."""
+    found = []
+
+    def choose(loops, target, options):
+        candidate = default_candidate(loops, target, options)
+        tiles = {x.axis: x.extent for x in walk(candidate.kernel.body) if isinstance(x, Loop) and x.kind == "lanes" and x.extent >= 32}
+        for load in {load for x in walk(candidate.kernel.body) for v in values_of(x) for load in ir.loads_in(v)}:
+            if load.buffer in whole:
+                steps, _ = E.strides_of(load.index, list(tiles))
+                found.append(1 in [steps[axis].value for axis in tiles])
+        return candidate
+
+    fn, _, large = GRAPHS[name]
+    inputs = large()
+    whole = {f"in{k}" for k, x in enumerate(inputs) if min(x.shape) > 1}
+    lower_to_cuda(trace(fn, [on_cuda(x) for x in inputs]), SM_90, choose=choose)
+    return found
+
+
+@pytest.mark.parametrize("name", ["sum of columns", "gradients of norm weights", "layer norm", "pointwise"])
+def test_a_program_reads_contiguous_elements(name):
+    found = contiguous_loads(name)
+    assert found and all(found)
+
+
+@pytest.mark.parametrize("name", ["heads joined", "channels last", "rows of a transposed image", "bias and gelu"])
+def test_a_program_computes_one_whole_tile(name):
+    fn, _, large = GRAPHS[name]
+    (kernel,) = plan_of(fn, large()).kernels
+    assert "for " not in kernel.source and kernel.tile == 1024
+
+
+def test_rows_that_start_at_odd_positions_are_one_axis():
+    (kernel,) = plan_of(lambda x, b: (x + b[:, None],), (torch.zeros(300, 4001), torch.zeros(300))).kernels
+    assert kernel.grid == -(-300 * 4001 // 1024)
+
+
+def test_sums_over_rows_are_spread_over_programs():
+    fn, _, large = GRAPHS["gradients of norm weights"]
+    assert max(k.grid for k in plan_of(fn, large()).kernels) >= 2 * SM_90.cores
+
+
+def test_a_sum_of_elements_on_different_pages_is_spread_over_programs():
+    fn, _, large = GRAPHS["sum of one element of each row"]
+    parts, whole = plan_of(fn, large()).kernels
+    assert parts.grid >= SM_90.cores - 4 and parts.tile == 64 and whole.grid == 1
+
+
+def test_a_short_sum_of_everything_is_one_kernel():
+    (kernel,) = plan_of(lambda x: (x.sum(),), (torch.zeros(8192),)).kernels
+    assert kernel.grid == 1
+
+
+def test_a_sum_of_everything_has_a_program_for_each_multiprocessor():
+    parts, _ = plan_of(lambda x: (x.sum(),), (torch.zeros(2_400_000),)).kernels
+    assert parts.grid >= SM_90.cores
 
 
 def test_sums_of_float32_are_accumulated_in_float64():

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.gpu
 CASES = os.environ.get("FRAMEJIT_TEST_LOOP_CASES", "")
 TARGETS = {80: SM_80, 90: SM_90}
 HALF = "half precision linear"
-ALIGNED = ("pointwise", "bias and gelu", "half precision")
+ALIGNED = ("pointwise", "bias and gelu", "half precision", "heads joined", "heads exchanged with positions")
 
 
 def interpreted(check: str, cases: str) -> dict:

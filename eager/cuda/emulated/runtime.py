@@ -89,7 +89,7 @@ def cuda_module() -> types.ModuleType:
     made = types.ModuleType("cupy.cuda")
     inner = types.ModuleType("cupy.cuda.memory")
     inner.__dict__.update(OutOfMemoryError=OutOfMemoryError, MemoryPointer=memory.MemoryPointer, MemoryPool=memory.MemoryPool,
-                          UnownedMemory=memory.UnownedMemory)  # fmt: skip
+                          PooledMemory=memory.PooledMemory, UnownedMemory=memory.UnownedMemory)  # fmt: skip
     made.__dict__.update(
         runtime=_runtime(), memory=inner, Device=Device, Stream=streams.Stream, Event=streams.Event, Graph=streams.Graph,
         get_current_stream=streams.get_current_stream, get_elapsed_time=streams.get_elapsed_time, alloc=memory.alloc,

@@ -6,6 +6,7 @@
 #define PY_SSIZE_T_CLEAN
 #include "autograd/accumulate_gradient.h"
 #include "autograd/functions.h"
+#include "tensor/memory_overlap.h"
 #include <string.h>
 
 static PyObject *add_gradient, *fit, *cast_to; /* of Python */
@@ -229,13 +230,13 @@ static PyObject *op_step(PyObject *node, PyObject *g, const bool *needed, bool r
     return out;
 }
 
-static bool row_major(const TensorObject *t)
+/* Whether a gradient has the layout of a leaf without gaps (`first_gradient` in eager/tape/node.py copies other gradients). */
+static bool has_layout_of(const TensorObject *g, const TensorObject *leaf)
 {
-    int64_t expected = 1;
-    for (int i = tensor_ndim(t) - 1; i >= 0; i--) {
-        if (tensor_sizes(t)[i] != 1 && tensor_strides(t)[i] != expected) return false;
-        expected *= tensor_sizes(t)[i];
-    }
+    if (tensor_ndim(g) != tensor_ndim(leaf) || !tensor_is_dense(leaf)) return false;
+    for (int d = 0; d < tensor_ndim(g); d++)
+        if (tensor_sizes(g)[d] != tensor_sizes(leaf)[d] || (tensor_sizes(g)[d] != 1 && tensor_strides(g)[d] != tensor_strides(leaf)[d]))
+            return false;
     return true;
 }
 
@@ -247,7 +248,7 @@ static int leaf_step(PyObject *node, PyObject *g)
     if (leaf->autograd && (!Py_IS_TYPE(leaf->autograd, g_meta_class) || field(leaf->autograd, meta_at[M_HOOKS]) != Py_None ||
                            field(leaf->autograd, meta_at[M_POST]) != Py_None))
         return 0;
-    if (!leaf->grad && tensor_sole_owner((TensorObject *)g, 1) && row_major(leaf) && tensor_ndim(leaf) == tensor_ndim((TensorObject *)g)) {
+    if (!leaf->grad && tensor_sole_owner((TensorObject *)g, 1) && has_layout_of((TensorObject *)g, leaf)) {
         leaf->grad = Py_NewRef(g);
         return 1;
     }

@@ -39,7 +39,7 @@ TensorObject *tensor_new(PyTypeObject *cls, StorageObject *storage, uint64_t met
 /* A view over x's storage with x's flags except its history; `meta` states the dtype. Raises RuntimeError out of bounds. */
 TensorObject *tensor_alias(TensorObject *x, uint64_t meta, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset);
 /* Whether only the holders of `references` references can see the tensor and its memory, so that they may take it over: a plain
- * row-major tensor with its own memory and without a history. */
+ * tensor with its own memory and without a history. */
 bool tensor_sole_owner(const TensorObject *t, Py_ssize_t references);
 bool tensor_wants_grad(const TensorObject *t);
 int parse_dims(PyObject *seq, int64_t *out, const char *who);

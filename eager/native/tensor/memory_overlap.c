@@ -6,8 +6,7 @@
 
 static const StorageObject *root_of(const TensorObject *t) { return t->storage->root ? t->storage->root : t->storage; }
 
-/* Whether the elements fill their span with no gap and no overlap, in some order of dims. */
-static bool is_dense(const TensorObject *t)
+bool tensor_is_dense(const TensorObject *t)
 {
     const int ndim = tensor_ndim(t);
     const int64_t *sizes = tensor_sizes(t), *strides = tensor_strides(t);
@@ -39,7 +38,7 @@ Overlap overlap_of(const TensorObject *a, const TensorObject *b)
     const int64_t width_a = g_itemsize[EAGER_META_DTYPE(a->meta)], width_b = g_itemsize[EAGER_META_DTYPE(b->meta)];
     const int64_t begin_a = a->offset * width_a, end_a = begin_a + counts[0] * width_a;
     const int64_t begin_b = b->offset * width_b, end_b = begin_b + counts[1] * width_b;
-    if (begin_a >= end_b || begin_b >= end_a || !is_dense(a) || !is_dense(b)) return OVERLAP_NONE;
+    if (begin_a >= end_b || begin_b >= end_a || !tensor_is_dense(a) || !tensor_is_dense(b)) return OVERLAP_NONE;
     const int ndim = tensor_ndim(a);
     const bool same = begin_a == begin_b && end_a == end_b && ndim == tensor_ndim(b) &&
                       !memcmp(tensor_strides(a), tensor_strides(b), sizeof(int64_t) * (size_t)ndim);

@@ -6,6 +6,9 @@
 
 typedef enum { OVERLAP_NONE, OVERLAP_FULL, OVERLAP_PARTIAL } Overlap; /* FULL: the same elements in the same order */
 
+/* Whether the elements fill their span with no gap and no overlap, in some order of dims. */
+bool tensor_is_dense(const TensorObject *t);
+
 /* How the memory of `b` lies over the memory of `a`, as torch's get_overlap_status decides it. Tensors with gaps between
  * their elements count as apart. Symbolic sizes count with their values at capture. */
 Overlap overlap_of(const TensorObject *a, const TensorObject *b);

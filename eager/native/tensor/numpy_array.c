@@ -8,6 +8,7 @@
 #include "tensor/internal.h"
 
 enum { NPY_ARRAY_TYPE = 2, NPY_NEW_FROM_DESCR = 94, NPY_SET_BASE_OBJECT = 282 };
+#define NPY_OWNDATA 0x0004
 #define NPY_ALIGNED 0x0100
 #define NPY_WRITEABLE 0x0400
 /* The first fields of an ndarray, which numpy's binary compatibility keeps in place. */
@@ -131,6 +132,7 @@ static PyObject *py_tensor_from_array(PyObject *Py_UNUSED(self), PyObject *o)
     if (!s) return NULL;
     s->data = a->data;
     s->owner = Py_NewRef(o);
+    s->allocated = a->flags & NPY_OWNDATA ? 1 : 0;
     TensorObject *t = tensor_new(g_tensor_class, s, EAGER_META(code, EAGER_CPU, 0, n), n, sizes, strides, 0);
     Py_DECREF(s);
     return (PyObject *)t;

@@ -5,6 +5,43 @@
 #include <string.h>
 #include <sys/mman.h>
 
+/* Bytes of a CUDA device that storages hold, and the most so far. Allocators of device memory round requests up to a granule. */
+enum { MAX_DEVICES = 256, DEVICE_GRANULE = 512 };
+static struct {
+    int64_t now, peak;
+} device_bytes[MAX_DEVICES];
+
+static void count_device_bytes(StorageObject *s)
+{
+    s->capacity = (s->nbytes + DEVICE_GRANULE - 1) / DEVICE_GRANULE * DEVICE_GRANULE;
+    int64_t now = device_bytes[s->device_index].now += s->capacity;
+    if (now > device_bytes[s->device_index].peak) device_bytes[s->device_index].peak = now;
+}
+
+static long device_index(PyObject *o)
+{
+    const long index = PyLong_AsLong(o);
+    if (index >= 0 && index < MAX_DEVICES) return index;
+    if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "device index %ld; allowed: 0 to %d", index, MAX_DEVICES - 1);
+    return -1;
+}
+
+/* device_memory(index): (bytes that storages hold on a CUDA device, the most so far) */
+static PyObject *device_memory(PyObject *Py_UNUSED(self), PyObject *o)
+{
+    const long index = device_index(o);
+    return index < 0 ? NULL : Py_BuildValue("LL", (long long)device_bytes[index].now, (long long)device_bytes[index].peak);
+}
+
+/* reset_device_peak(index) */
+static PyObject *reset_device_peak(PyObject *Py_UNUSED(self), PyObject *o)
+{
+    const long index = device_index(o);
+    if (index < 0) return NULL;
+    device_bytes[index].peak = device_bytes[index].now;
+    Py_RETURN_NONE;
+}
+
 static StorageObject *storage_raw(int64_t nbytes, int device_type, int device_index)
 {
     StorageObject *s = PyObject_New(StorageObject, &Storage_Type);
@@ -40,18 +77,20 @@ StorageObject *storage_without_memory(int64_t nbytes, int device_type, int devic
     return storage_raw(nbytes, device_type, device_index);
 }
 
-/* storage_from_memory(address, nbytes, owner, device_type=0, device_index=0): wraps foreign memory. */
+/* storage_from_memory(address, nbytes, owner, device_type=0, device_index=0, allocated=False): wraps foreign memory. */
 static PyObject *storage_from_memory(PyObject *Py_UNUSED(self), PyObject *args)
 {
     unsigned long long address;
     long long nbytes;
     PyObject *owner;
-    int type = EAGER_CPU, index = 0;
-    if (!PyArg_ParseTuple(args, "KLO|ii", &address, &nbytes, &owner, &type, &index)) return NULL;
+    int type = EAGER_CPU, index = 0, allocated = 0;
+    if (!PyArg_ParseTuple(args, "KLO|iip", &address, &nbytes, &owner, &type, &index, &allocated)) return NULL;
     StorageObject *s = storage_raw(nbytes, type, index);
     if (!s) return NULL;
     s->data = (char *)(uintptr_t)address;
     s->owner = Py_NewRef(owner);
+    s->allocated = (uint8_t)allocated;
+    if (allocated && type == EAGER_CUDA) count_device_bytes(s);
     return (PyObject *)s;
 }
 
@@ -127,6 +166,7 @@ static void storage_dealloc(StorageObject *s)
 {
     if (s->weakrefs) PyObject_ClearWeakRefs((PyObject *)s);
     if (s->from_pool) pool_free(s->data, s->capacity);
+    else if (s->allocated && s->device_type == EAGER_CUDA) device_bytes[s->device_index].now -= s->capacity;
     Py_XDECREF(s->owner);
     Py_XDECREF(s->root);
     PyObject_Free(s);
@@ -238,7 +278,9 @@ PyTypeObject Storage_Type = {
 };
 
 PyMethodDef storage_functions[] = {
-    {"storage_from_memory", storage_from_memory, METH_VARARGS, "storage_from_memory(address, nbytes, owner, device_type=0, device_index=0)"},
+    {"device_memory", device_memory, METH_O, "device_memory(index): (bytes that storages hold on a CUDA device, the most so far)"},
+    {"reset_device_peak", reset_device_peak, METH_O, "reset_device_peak(index)"},
+    {"storage_from_memory", storage_from_memory, METH_VARARGS, "storage_from_memory(address, nbytes, owner, device_type=0, device_index=0, allocated=False)"},
     {"storage_from_fd", storage_from_fd, METH_VARARGS, "storage_from_fd(fd, nbytes): memory shared with other processes"},
     {"storage_fake", storage_fake, METH_VARARGS, "storage_fake(nbytes, device_type, device_index)"},
     {"storage_empty", storage_empty, METH_O, "storage_empty(nbytes)"},

@@ -326,15 +326,9 @@ bool tensor_sole_owner(const TensorObject *t, Py_ssize_t references)
     const StorageObject *s = t->storage;
     Py_ssize_t held = 1; /* references to the memory: the tensor's, and the ndarray's if only the tensor holds that array */
     if (t->array) held = Py_REFCNT(t->array) == 1 ? 2 : 0;
-    bool sole = Py_TYPE(t) == g_tensor_class && Py_REFCNT(t) <= references && Py_REFCNT(s) == held && s->from_pool && !s->exposed &&
-                !s->root && !t->grad_fn && !t->autograd && !t->weakrefs &&
-                !(t->meta & (EAGER_REQUIRES_GRAD | EAGER_FAKE | EAGER_INFERENCE));
-    int64_t expected = 1;
-    for (int i = tensor_ndim(t) - 1; sole && i >= 0; i--) {
-        if (tensor_sizes(t)[i] != 1 && tensor_strides(t)[i] != expected) sole = false;
-        expected *= tensor_sizes(t)[i];
-    }
-    return sole;
+    const bool private = s->from_pool || (s->allocated && Py_REFCNT(s->owner) == 1);
+    return Py_TYPE(t) == g_tensor_class && Py_REFCNT(t) <= references && Py_REFCNT(s) == held && private && !s->exposed && !s->root &&
+           !t->grad_fn && !t->autograd && !t->weakrefs && !(t->meta & (EAGER_REQUIRES_GRAD | EAGER_FAKE | EAGER_INFERENCE));
 }
 
 static PyObject *py_alias(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)

@@ -53,11 +53,12 @@ typedef struct StorageObject {
     struct StorageObject *root; /* the storage whose memory this storage aliases (`.data`), or NULL */
     uint64_t version;           /* bumped by every in-place write; shared by all views */
     uint8_t device_type, device_index, from_pool;
+    uint8_t allocated;          /* `owner` allocated the memory: every other object over the memory holds `owner` */
     uint8_t exposed;            /* the memory was handed out (numpy(), buffer): it may change without a version bump */
     uint8_t ask_base;           /* some view lacks its base's requires_grad: made under no_grad, or before a write */
     PyObject *weakrefs;
     uint64_t alias_writes;      /* of a root: in-place writes through storages that alias it */
-    int64_t capacity;           /* bytes allocated, up to which `resize_` may grow */
+    int64_t capacity;           /* bytes allocated, up to which `resize_` may grow; of CUDA memory, the bytes that are counted */
 } StorageObject;
 
 /* Records an in-place write: for autograd (`version`), and for code that keeps data made from the bytes, such as packed weights

@@ -2,6 +2,7 @@
 import gc
 import weakref
 
+import numpy as np
 import pytest
 
 import eager as torch
@@ -28,6 +29,55 @@ def test_gradients_accumulate_and_do_not_share_memory():
     y.backward(g)
     g.fill_(7)
     assert x.grad.tolist() == [2.0] * 3
+
+
+class _Copies(Exception):
+    pass
+
+
+def copies_none(self, *args, **kwargs):
+    raise _Copies(tuple(self.shape))
+
+
+def of_biased_product(x, w, b, k):
+    return (x @ w + b).sum()
+
+
+def of_channels_last(x, w, b, k):
+    return torch.nn.functional.conv2d(x.view(2, 3, 4, 2), k).sum()
+
+
+def of_numpys_result(x, w, b, k):
+    return (w.cumsum(0).flip(0).sort()[0] * b).sum()
+
+
+LOSSES = (of_biased_product, of_channels_last, of_numpys_result)
+
+
+@pytest.mark.parametrize(("loss", "compiled"), [*((loss, False) for loss in LOSSES), (of_biased_product, True)])
+def test_a_first_gradient_that_only_the_engine_holds_is_not_copied(loss, compiled, monkeypatch):
+    x, w, b = torch.randn(6, 8), torch.randn(8, 8), torch.randn(8)
+    k = torch.randn(4, 3, 2, 2).to(memory_format=torch.channels_last)
+    leaves = [t.requires_grad_() for t in (w, b, k)]
+    value = (torch.compile(loss) if compiled else loss)(x, *leaves)
+    monkeypatch.setattr(torch.Tensor, "clone", copies_none)
+    value.backward()
+    assert all(t.grad.stride() == t.stride() for t in leaves if t.grad is not None)
+
+
+def test_a_first_gradient_that_something_else_holds_is_copied():
+    a, b = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+    seen = []
+    y = (a + b) * 2
+    y.register_hook(seen.append)
+    y.sum().backward()
+    for g in (a.grad, b.grad):
+        g.fill_(7)
+    assert a.grad.data_ptr() != b.grad.data_ptr() and seen[0].tolist() == [1.0] * 3
+    memory = np.ones(3, np.float32)
+    (c := torch.zeros(3, requires_grad=True)).backward(torch.from_numpy(memory))
+    c.grad.fill_(7)
+    assert memory.tolist() == [1.0] * 3
 
 
 def test_second_backward_without_retain_graph_raises():

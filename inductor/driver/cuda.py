@@ -155,7 +155,8 @@ def lower_to_cuda(graph: Graph, target: Target = SM_90, precision: str = "ieee",
     Raises: NeedsStatic if a stage needs a symbol as an int; Unprintable for a kernel without a Triton form.
     """
     # A step of a recurrence needs the whole state of the step before, which separate programs of one kernel compute.
-    program = pad_operands(split_products(_with_casts(fuse_attention(lower(graph, has_recurrences=False, has_tiles=True))), target))
+    lowered = lower(graph, has_recurrences=False, has_tiles=True)
+    program = pad_operands(split_products(_with_casts(fuse_attention(lowered)), target))
     hosted = [f"in{i}" for i, node in enumerate(graph.placeholders) if is_on_host(node.info.spec)]
     return _Planner(_sink_products(schedule(program)), target, Options(precision=precision), choose, hosted).plan()
 

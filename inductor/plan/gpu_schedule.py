@@ -42,9 +42,9 @@ THIN_DEPTH_BYTES: Final = 512  # of a row of such a block
 # shared memory. Larger blocks read their operands less often.
 SHARED_BLOCKS: Final = ((128, 256, 1.0), (256, 128, 1.0), (128, 128, 0.85), (64, 256, 0.75), (256, 64, 0.75), (64, 128, 0.6),
                         (128, 64, 0.6), (64, 64, 0.4))  # fmt: skip
+STORED: Final = 8  # 16-bit numbers that one instruction stores, at an aligned address
 SHALLOW_BYTES: Final = 512  # of a row of an operand of a product that takes less time than its loads and stores
 SHALLOW: Final = 128 * 64  # elements of a block of such a product, of which a multiprocessor holds several
-STORED: Final = 8  # 16-bit numbers that one instruction stores, at an aligned address
 GROUP: Final = 8  # blocks of rows that programs of one block of columns share: their operands stay in the last cache
 PART: Final = 1 << 15  # most elements of one part of a reduction of everything
 LEAST_PART: Final = 1 << 13  # fewest of them: a second kernel takes longer than to reduce these
@@ -157,15 +157,9 @@ def _most_elements(x: Contract) -> int:
     """Elements of a block for which registers suffice, with the positions of the operands and of results in unaligned rows."""
     largest, *_, smallest = (m * n for m, n, _ in SHARED_BLOCKS)
     by_windows = {"none": largest, "across depth": largest, "along depth": smallest}[_windows(x)]
-    is_shallow = sizes_of(x)[2] * itemsize_of(x) <= SHALLOW_BYTES
-    return min(by_windows, SHALLOW if is_shallow else largest if _has_aligned_rows(x) and not _reads_tiles(x) else largest // 2)
-
-
-def _reads_tiles(x: Contract) -> bool:
-    """Whether the statements on a block of the result read another tensor's elements for each of its elements."""
-    rows, columns = ({axis for axis, _ in role} for role in (x.axes.rows, x.axes.columns))
-    loads = [load for s in walk(x.body) for v in values_of(s) for load in v.loads if load.buffer != x.place.name]
-    return any(rows & load.index.symbols and columns & load.index.symbols for load in loads)
+    if sizes_of(x)[2] * itemsize_of(x) <= SHALLOW_BYTES:
+        return min(by_windows, SHALLOW)
+    return min(by_windows, largest // 2 if _reads_tiles(x) or not _has_aligned_rows(x) else largest)
 
 
 def _has_aligned_rows(x: Contract) -> bool:
@@ -177,6 +171,13 @@ def _has_aligned_rows(x: Contract) -> bool:
         if any(step != 1 and step % STORED for step in steps):
             return False
     return True
+
+
+def _reads_tiles(x: Contract) -> bool:
+    """Whether the statements on a block of the result read another tensor's elements for each of its elements."""
+    rows, columns = ({axis for axis, _ in role} for role in (x.axes.rows, x.axes.columns))
+    loads = [load for s in walk(x.body) for v in values_of(s) for load in v.loads if load.buffer != x.place.name]
+    return any(rows & load.index.symbols and columns & load.index.symbols for load in loads)
 
 
 def _windows(x: Contract) -> Literal["none", "across depth", "along depth"]:

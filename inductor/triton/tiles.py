@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
@@ -63,15 +62,7 @@ def warps(elements: int, has_dot: bool) -> int:
 
 def reach(e: E.Expr) -> float:
     """A bound of the absolute value of an expression and of each of its parts."""
-    match e:
-        case E.Add():
-            return max(abs(e.const) + sum(abs(c) * _magnitude(t) for t, c in e.terms), *(reach(t) for t, _ in e.terms))
-        case E.Mul():
-            return max(math.prod(map(_magnitude, e.factors)), *map(reach, e.factors))
-        case E.FloorDiv() | E.Mod() | E.Min() | E.Max():
-            return max(map(reach, e.children))
-    return _magnitude(e)
-
-
-def _magnitude(e: E.Expr) -> float:
-    return max(abs(e.lo), abs(e.hi))
+    own = max(abs(e.lo), abs(e.hi))
+    if isinstance(e, E.Add):
+        own = abs(e.const) + sum(abs(c) * max(abs(t.lo), abs(t.hi)) for t, c in e.terms)
+    return max([own, *map(reach, e.children)])

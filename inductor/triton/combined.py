@@ -10,7 +10,6 @@ from inductor.triton.kernel import CHECKS_POINTER, TritonKernel
 
 MOST_POINTERS: Final = 192  # of one kernel
 MOST_SETS: Final = 32  # each program compares its number with all of them
-_ID: Final = "tl.program_id(0)"
 
 
 def most_sets(kernel: TritonKernel) -> int:
@@ -33,15 +32,19 @@ def combined(kernel: TritonKernel, count: int, shared: Collection[int]) -> Trito
     sets = [0] * len(shared) + [k for k in range(count) for _ in own]
     names = [kernel.parameters[k] if k in shared else f"{kernel.parameters[k]}_{s}" for k, s in zip(numbers, sets, strict=True)]
     pointers = [kernel.pointers[k] if k in shared else f"{kernel.pointers[k]}_{s}" for k, s in zip(numbers, sets, strict=True)]
-    lines = [f"which = {_ID} // {kernel.grid}"]
+    number, of = kernel.number
+    lines = [f"which = program // {kernel.grid}"]
+    if number:
+        lines.append(f"{number} = (program % {kernel.grid}){f'.to({of})' if of else ''}")
     for name in (kernel.parameters[k] for k in own):
         lines += [f"{name} = {name}_0", *(f"{name} = tl.where(which == {s}, {name}_{s}, {name})" for s in range(1, count))]
-    body = "".join(f"    {line}\n" for line in lines) + kernel.body.replace(_ID, f"({_ID} % {kernel.grid})")
+    body = "".join(f"    {line}\n" for line in lines) + kernel.body
     outputs = tuple(p for p, k in zip(pointers, numbers, strict=True) if kernel.pointers[k] in kernel.outputs)
     assert isinstance(kernel.grid, int)
     return replace(
         kernel, parameters=tuple(names), body=body, pointers=tuple(pointers), outputs=outputs,
         dtypes=tuple(kernel.dtypes[k] for k in numbers), grid=kernel.grid * count,
+        number=("program", ""),
     )  # fmt: skip
 
 

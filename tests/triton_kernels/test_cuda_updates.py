@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import eager as torch
 from fxir.region.aot import aot_compile
-from inductor.driver.cuda import Call, CudaPlan, Launch, Upload, lower_to_cuda
+from inductor.driver.cuda import MOST_POINTERS, Call, CudaPlan, Launch, Upload, lower_to_cuda
 from inductor.plan.launch_groups import Effect, launch_groups
 from tests.fxir.helpers import capture
 
@@ -142,7 +142,8 @@ def test_small_parameters_of_one_shape_are_updated_by_one_launch() -> None:
 def test_a_launch_serves_a_bounded_number_of_parameters() -> None:
     fn, _, large = GRAPHS["updates of many parameters"]
     plan = plan_of(fn, large())
-    assert sorted((k.grid, len(k.pointers)) for k in plan.kernels) == [(8 * 6, 25), (8 * 24, 25), (32 * 6, 97), (32 * 24, 97)]
+    assert sum(k.grid for k in plan.kernels) == 40 * (6 + 24) and len(plan.steps) <= 3
+    assert all(len(k.pointers) <= MOST_POINTERS for k in plan.kernels)
     assert all(isinstance(s, Launch) and s.arguments.count("in0") == 1 for s in plan.steps)  # the shared operand
 
 

@@ -57,6 +57,16 @@ def _heads(*shape: int) -> Inputs:
     return tuple(_whole(*shape).bfloat16() for _ in range(3))
 
 
+def _updates(scale: torch.Tensor, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Parameters after a step against their gradients."""
+    pairs = zip(tensors[::2], tensors[1::2], strict=True)
+    return tuple(p - g * scale for p, g in pairs)
+
+
+def _update_inputs(*sizes: int) -> Inputs:
+    return (_whole(1), *(_whole(n) for n in sizes for _ in range(2)))
+
+
 def _norm_inputs(rows: int, columns: int) -> Inputs:
     return _whole(rows, columns).bfloat16(), _whole(rows, columns).bfloat16(), _whole(rows, 1), _whole(rows, 1)
 
@@ -88,6 +98,7 @@ GRAPHS: Final[dict[str, tuple[Callable[..., object], Callable[[], Inputs], Calla
                       lambda: (_normal(32, 3, 224, 224),)),
     "rows of a transposed image": (lambda x: (x.transpose(1, 2).contiguous(),), lambda: (_normal(2, 20, 40),),
                                    lambda: (_normal(32, 196, 512),)),
+    "updates of many parameters": (_updates, lambda: _update_inputs(40, 30, 40, 40, 30), lambda: _update_inputs(*(768, 3072) * 40)),
     "sum of one long row": (lambda x: (x.sum(1), x.argmax(1)), lambda: (_normal(2, 20000),), lambda: (_normal(4, 200000),)),
     "sum of everything": (lambda x: (x.square().sum(),), lambda: (_normal(200, 201),), lambda: (_normal(2048, 1024),)),
     "batch statistics": (lambda x: (x.mean((0, 2, 3)), x.var((0, 2, 3))), lambda: (_normal(3, 4, 5, 6),),

@@ -10,7 +10,7 @@ from eager.nn import functional as F
 from fxir.expr import rules as E
 from fxir.trace.trace import trace
 from inductor.base.target import SM_90
-from inductor.driver.cuda import lower_to_cuda
+from inductor.driver.cuda import Launch, lower_to_cuda
 from inductor.driver.gpu_candidates import default_candidate
 from inductor.ir import definitions as ir
 from inductor.loops.apply import apply
@@ -93,9 +93,21 @@ def test_rows_that_start_at_odd_positions_are_one_axis():
     assert kernel.grid == -(-300 * 4001 // 1024)
 
 
-def test_sums_over_rows_are_spread_over_programs():
+def test_sums_over_rows_are_spread_over_programs_and_read_a_common_operand_once():
     fn, _, large = GRAPHS["gradients of norm weights"]
-    assert max(k.grid for k in plan_of(fn, large()).kernels) >= 2 * SM_90.cores
+    parts, whole = plan_of(fn, large()).kernels
+    assert parts.grid >= 2 * SM_90.cores and len(whole.outputs) == 2  # converted to the results' dtype as well
+    assert parts.pointers.count("in0") == 1
+
+
+def test_a_result_that_overwrites_an_input_is_stored_apart_from_the_sum_that_it_reads():
+    def update(mean, x):
+        y = x.sum(0)
+        mean.mul_(0.9).add_(y)
+        return (y * 2,)
+
+    plan = plan_of(update, (torch.zeros(96), torch.zeros(640, 96)))
+    assert all(isinstance(s, Launch) for s in plan.steps) and "in0" in plan.steps[-1].arguments
 
 
 def test_a_sum_of_elements_on_different_pages_is_spread_over_programs():

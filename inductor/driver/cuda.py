@@ -24,7 +24,6 @@ from inductor.base.target import SM_90, Target
 from inductor.driver.gpu_candidates import Candidate, default_candidate
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, at_least, fixed, plain
-from inductor.ir.values import replace_loads
 from inductor.loops.apply import Refusal
 from inductor.loops.build import build
 from inductor.loops.build import copy as copy_loops
@@ -37,6 +36,7 @@ from inductor.plan.gpu_attention import schedule_attention
 from inductor.plan.heuristics import schedule_product
 from inductor.plan.in_place import in_place
 from inductor.plan.memory import lifetimes, plan_arena
+from inductor.plan.narrow_operands import narrow_operands
 from inductor.plan.padded_operands import pad_operands
 from inductor.plan.schedule import FUSION, SCHEDULE, Nest, Schedule, Single, loop_nest, schedule
 from inductor.plan.split_products import split_products
@@ -156,7 +156,7 @@ def lower_to_cuda(graph: Graph, target: Target = SM_90, precision: str = "ieee",
     """
     # A step of a recurrence needs the whole state of the step before, which separate programs of one kernel compute.
     lowered = lower(graph, has_recurrences=False, has_tiles=True)
-    program = pad_operands(split_products(_with_casts(fuse_attention(lowered)), target))
+    program = pad_operands(split_products(narrow_operands(fuse_attention(lowered)), target))
     hosted = [f"in{i}" for i, node in enumerate(graph.placeholders) if is_on_host(node.info.spec)]
     return _Planner(_sink_products(schedule(program)), target, Options(precision=precision), choose, hosted).plan()
 
@@ -178,24 +178,6 @@ def _sink_products(made: Schedule) -> Schedule:
         reader = next((j for j in range(i + 1, len(steps)) if any(name in m.reads for m in _members(steps[j]))), i + 1)
         steps.insert(reader - 1, steps.pop(i))
     return replace(made, steps=tuple(steps))
-
-
-def _with_casts(program: ir.Program) -> ir.Program:
-    """The program whose contractions convert their operands while they read them, if the matrix unit needs a conversion."""
-
-    def source(x: ir.Load) -> ir.Value | None:
-        d = program.buffers[x.buffer].definition
-        if not isinstance(d, ir.Pointwise) or not isinstance(d.value, ir.Op) or d.value.name != "cast":
-            return None
-        return ir.producer_at(d, x) if isinstance(d.value.args[0], ir.Load) else None
-
-    buffers = {}
-    for name, b in program.buffers.items():
-        if isinstance(b.definition, ir.Contraction):
-            a, right = (replace_loads(v, source) for v in b.definition.operands)
-            b = replace(b, definition=replace(b.definition, a=a, b=right))
-        buffers[name] = b
-    return replace(program, buffers=buffers)
 
 
 class _Planner:

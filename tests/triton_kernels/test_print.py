@@ -179,6 +179,18 @@ def test_products_read_unaligned_rows_from_an_aligned_copy_without_masks():
     assert "other=0" in last
 
 
+def test_gradients_of_a_product_of_transposed_halves_multiply_halves():
+    def gradients(x, w, g):
+        x, w = (t.detach().requires_grad_() for t in (x, w))
+        return torch.autograd.grad(F.linear(x.transpose(1, 2), w), [x, w], g)
+
+    inputs = tuple(torch.zeros(s, dtype=torch.bfloat16) for s in ((8, 64, 128), (96, 64), (8, 128, 96)))
+    kernels = [k for k in plan_of(gradients, inputs).kernels if "tl.dot" in k.source]
+    assert len(kernels) == 2
+    for k in kernels:
+        assert "float32" not in k.source.split("for ")[1].split("tl.dot")[0], k.source
+
+
 def test_programs_of_blocks_are_grouped_where_the_last_block_is_not_whole():
     fn, _, large = GRAPHS["product into unaligned rows"]
     (kernel,) = plan_of(fn, large()).kernels

@@ -161,6 +161,29 @@ def test_a_product_with_enough_blocks_is_whole():
     assert len(sources("half precision linear")) == 1
 
 
+@pytest.mark.parametrize("name", ["convolution", "convolutions, channels first"])
+def test_a_loop_over_taps_moves_pointers_by_scalars(name):
+    loops = [part.split("tl.dot")[0] for source in sources(name) for part in source.split("for ")[1:]]
+    assert loops
+    for loop in loops:
+        assert len(re.findall(r"tl\.load\(\(p\d \+ \(.*?\)\) \+ \(t\d+\)", loop)) == 2, loop
+        assert not re.search(r"x\d+ .*//|x\d+\) *%", loop), loop  # divisions of the positions of a tile come before it
+
+
+def test_windows_on_few_channels_have_no_masks():
+    first, *_ = [s for s in sources("convolutions, channels first") if "tl.dot" in s]
+    loop = first.split("for ")[1].split("tl.dot")[0]
+    assert "other=0" not in loop and "tl.where" not in loop
+
+
+def test_small_kernels_that_read_inputs_alone_are_one_launch():
+    fn, _, large = GRAPHS["convolutions, channels first"]
+    plan = plan_of(fn, large())
+    group = [k for k in plan.kernels if "part_1" in k.source]
+    assert len(group) == 1 and len(plan.steps) == len(plan.kernels) == 3  # and two products
+    assert len(group[0].outputs) == 5 and len(group[0].pointers) == 10  # the image, two weights, two scales
+
+
 def test_products_read_unaligned_rows_from_an_aligned_copy_without_masks():
     copy, left, right = sources("products of unaligned rows")
     assert "tl.dot" not in copy and "5001" not in right.split("for ")[1].split("tl.dot")[0]

@@ -7,6 +7,7 @@ a GPU.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -32,16 +33,22 @@ from inductor.loops.tree import Kernel
 from inductor.lowering import lower
 from inductor.plan.attention import fuse_attention
 from inductor.plan.gpu_attention import schedule_attention
+from inductor.plan.gpu_nests import join_sums
 from inductor.plan.heuristics import schedule_product
 from inductor.plan.in_place import in_place
+from inductor.plan.launch_groups import Effect, launch_groups
 from inductor.plan.memory import lifetimes, plan_arena
 from inductor.plan.narrow_operands import narrow_operands
 from inductor.plan.padded_operands import pad_operands
 from inductor.plan.schedule import FUSION, SCHEDULE, Nest, Schedule, Single, loop_nest, schedule
 from inductor.plan.split_products import split_products
-from inductor.triton.kernel import CHECKS_POINTER, Options, TritonKernel
+from inductor.triton.combined import combined, most_sets
+from inductor.triton.kernel import CHECKS_POINTER, Options, TritonKernel, grouped
 
 LOOPS: Final = logs.artifact("loops")
+GROUPED_BYTES: Final = 1 << 24  # most bytes that a kernel in one launch with others reads and writes: a launch takes as long
+GROUP_BYTES: Final = 1 << 26  # of all kernels in one launch: their results are in memory from there on
+MOST_POINTERS: Final = 240  # of one launch
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +90,7 @@ class Upload:
 
 
 Step: TypeAlias = Launch | Call | Copy | Upload
+LIGHT_LAUNCH: Final = 8  # programs of a multiprocessor whose work takes not much longer than their launch
 _UPLOADED: Final = "uploaded"  # the buffer of the slots
 Choose: TypeAlias = Callable[[Kernel, Target, Options], Candidate]  # the schedule of plain loops
 
@@ -154,7 +162,7 @@ def lower_to_cuda(graph: Graph, target: Target = SM_90, precision: str = "ieee",
     lowered = lower(graph, has_recurrences=False, has_tiles=True)
     program = pad_operands(split_products(narrow_operands(fuse_attention(lowered)), target))
     hosted = [f"in{i}" for i, node in enumerate(graph.placeholders) if is_on_host(node.info.spec)]
-    return _Planner(_sink_products(schedule(program)), target, Options(precision=precision), choose, hosted).plan()
+    return _Planner(_sink_products(join_sums(schedule(program))), target, Options(precision=precision), choose, hosted).plan()
 
 
 def is_on_host(spec: Any) -> bool:
@@ -264,11 +272,42 @@ class _Planner:
                 continue
             target = self.program.buffers[w.input]
             steps += self._launches([replace(target, definition=None)], copy_loops(target, w.value))
-        steps = [*self._upload(steps), *steps]
+        made = [k for _, k in self.kernels.values()]
+        kernels, steps = _numbered(*self._grouped(*self._combined(made, [*self._upload(steps), *steps])))
         memory, arena = self._memory(steps)
-        kernels = tuple(k for _, k in self.kernels.values())
         outputs = self._held(self.program.outputs)
         return CudaPlan(self.program, self.target, kernels, tuple(steps), memory, arena, outputs, self.program.checks, self.program.symbols)
+
+    def _combined(self, kernels: Sequence[TritonKernel], steps: Sequence[Step]) -> tuple[list[TritonKernel], list[Step]]:
+        """The kernels and steps with launches of one small kernel over different buffers as one, at the place of the last."""
+        all_kernels: list[TritonKernel] = list(kernels)
+        made: list[Step] = []
+        for group in launch_groups([self._effect(s, kernels) for s in steps]):
+            first = steps[group[0]]
+            launches = [s for s in (steps[i] for i in group) if isinstance(s, Launch)]
+            if len(group) == 1 or not isinstance(first, Launch):
+                made.append(first)
+                continue
+            shared = [k for k, given in enumerate(zip(*(s.arguments for s in launches), strict=True)) if len(set(given)) == 1]
+            own = [k for k in range(len(first.arguments)) if k not in shared]
+            arguments = (*(first.arguments[k] for k in shared), *(s.arguments[k] for s in launches for k in own))
+            kernel = combined(kernels[first.kernel], len(launches), shared)
+            number = next((k for k, known in enumerate(all_kernels) if known.code == kernel.code), len(all_kernels))
+            if number == len(all_kernels):
+                all_kernels.append(kernel)
+            made.append(Launch(number, arguments, f"{first.title} and {len(group) - 1} more", first.schedule))
+        return all_kernels, made
+
+    def _effect(self, step: Step, kernels: Sequence[TritonKernel]) -> Effect:
+        """The buffers of a step. A launch with few programs may run with others; with more, if that keeps no results alive longer."""
+        touched = frozenset(_touched(step))
+        if not isinstance(step, Launch):
+            return Effect(touched, frozenset() if isinstance(step, Upload) else touched)
+        kernel = kernels[step.kernel]
+        written = frozenset(_outputs(kernel, step))
+        programs = self.target.cores * (LIGHT_LAUNCH if touched - written <= self.given else 1)
+        is_small = isinstance(kernel.grid, int) and kernel.grid <= programs
+        return Effect(touched, written, step.kernel if is_small else None, most_sets(kernel))
 
     def _loops(self, i: int, step: Nest | Single) -> Kernel:
         """The plain loops of a step."""
@@ -349,7 +388,54 @@ class _Planner:
     def _number(self, kernel: TritonKernel) -> int:
         """The number of a kernel; equal kernels over other buffers are one."""
         number = len(self.kernels)
-        return self.kernels.setdefault(kernel.code, (number, replace(kernel, name=f"kernel_{number}")))[0]
+        return self.kernels.setdefault(kernel.code, (number, kernel))[0]
+
+    def _grouped(self, kernels: Sequence[TritonKernel], steps: Sequence[Step]) -> tuple[list[TritonKernel], list[Step]]:
+        """The kernels and steps with small kernels that read inputs and constants alone in few launches, at the first one's place."""
+        groups: list[list[int]] = []
+        left, pointers = 0.0, 0
+        for i in self._independent(kernels, steps):
+            step = steps[i]
+            assert isinstance(step, Launch)
+            nbytes = self._nbytes(step.arguments)
+            if not groups or nbytes > left or pointers + len(step.arguments) > MOST_POINTERS:
+                groups.append([])
+                left, pointers = GROUP_BYTES, 0
+            groups[-1].append(i)
+            left, pointers = left - nbytes, pointers + len(step.arguments)
+        all_kernels, new, gone = list(kernels), list(steps), set[int]()
+        for group in (g for g in groups if len(g) > 1):
+            launches = [s for i in group if isinstance(s := steps[i], Launch)]
+            all_kernels.append(grouped("kernel", [(kernels[s.kernel], s.arguments) for s in launches]))
+            title, text = launches[0].title, launches[0].schedule
+            new[group[0]] = Launch(len(all_kernels) - 1, all_kernels[-1].pointers, f"{title} and {len(group) - 1} more", text)
+            gone |= set(group[1:])
+        return all_kernels, [s for i, s in enumerate(new) if i not in gone]
+
+    def _independent(self, kernels: Sequence[TritonKernel], steps: Sequence[Step]) -> list[int]:
+        """The launches of small kernels that could be the first steps: they read inputs and constants that no step writes."""
+        first: dict[str, int] = {}
+        written = set(self.hosted)
+        for i, step in enumerate(steps):
+            for n in _touched(step):
+                first.setdefault(n, i)
+            written |= set(_outputs(kernels[step.kernel], step)) if isinstance(step, Launch) else _touched(step)
+        found = []
+        for i, step in enumerate(steps):
+            if not isinstance(step, Launch):
+                continue
+            k, outputs = kernels[step.kernel], set(_outputs(kernels[step.kernel], step))
+            is_fixed = not k.sizes and isinstance(k.grid, int) and k.num_stages == 1 and CHECKS_POINTER not in k.pointers
+            is_early = all(first[n] == i and n not in self.given if n in outputs else n in self.given and n not in written
+                           for n in step.arguments)  # fmt: skip
+            if is_fixed and is_early and self._nbytes(step.arguments) <= GROUPED_BYTES:
+                found.append(i)
+        return found
+
+    def _nbytes(self, names: Sequence[str]) -> float:
+        """Bytes of buffers, infinity if a size is symbolic."""
+        sizes = [self.program.buffers[n].layout.nbytes if n in self.program.buffers else self.sizes[n] for n in names]
+        return sum((n if isinstance(n, int) else math.inf for n in sizes), 0.0)
 
     def _call(self, d: ir.Extern) -> Call:
         results: list[str | None] = [None] * d.count
@@ -409,6 +495,19 @@ def _members(step: Nest | Single) -> list[ir.Buffer]:
 def _is_pointwise(step: Nest) -> bool:
     """Whether all members of a nest are pointwise over its rows."""
     return all(isinstance(m.definition, ir.Pointwise) and m.definition.ranges == step.rows for m in step.members)
+
+
+def _outputs(kernel: TritonKernel, launch: Launch) -> list[str]:
+    """The buffers that a launch writes."""
+    return [n for n, own in zip(launch.arguments, kernel.pointers, strict=True) if own in kernel.outputs]
+
+
+def _numbered(kernels: Sequence[TritonKernel], steps: Sequence[Step]) -> tuple[tuple[TritonKernel, ...], list[Step]]:
+    """The kernels that the steps launch, in the order of their first launches, which number them; and the steps."""
+    used = list(dict.fromkeys(s.kernel for s in steps if isinstance(s, Launch)))
+    number = {k: i for i, k in enumerate(used)}
+    named = tuple(replace(kernels[k], name=f"kernel_{i}") for i, k in enumerate(used))
+    return named, [replace(s, kernel=number[s.kernel]) if isinstance(s, Launch) else s for s in steps]
 
 
 def _touched(step: Step) -> set[str]:

@@ -15,7 +15,7 @@ from inductor.ir.values import replace_loads
 
 
 def narrow_operands(program: ir.Program) -> ir.Program:
-    """The program whose products convert their operands while they read them, if the matrix unit needs a conversion at all."""
+    """The program whose products convert their operands while they read them, where the matrix unit needs a conversion."""
     narrow = _narrow_buffers(program)
 
     def source(x: ir.Load) -> ir.Value | None:
@@ -54,7 +54,7 @@ def _narrow_buffers(program: ir.Program) -> dict[str, ir.Buffer]:
 
 
 def _narrow_value(program: ir.Program, v: ir.Value) -> ir.Value | None:
-    """The number of 16 bits that a value is converted from, in its definition or in those of the buffers that it copies."""
+    """The number of 16 bits that a value is converted from, in its definition or in the definition of a buffer that it copies."""
     while isinstance(v, ir.Load) and not v.indirect and isinstance(d := program.buffers[v.buffer].definition, ir.Pointwise):
         v = ir.producer_at(d, v)
     if _is_cast(v) and v.dtype is dtypes.float32 and v.args[0].dtype.itemsize == 2 and v.args[0].dtype.is_floating_point:

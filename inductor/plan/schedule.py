@@ -229,7 +229,7 @@ def fuse(nest: Nest, b: ir.Buffer, column: bool) -> Nest | Refusal:
     produced = {m.name: m for m in nest.members}
     for load in d.loads:
         if load.buffer in produced:
-            common = min(common, _same_row(load, produced[load.buffer], nest.rows))
+            common = min(common, same_row(load, produced[load.buffer], nest.rows))
     rows = nest.rows[:common]
     depends = any(n in produced for n in b.reads)
     if not depends and rows != nest.rows:
@@ -272,7 +272,7 @@ def _common_prefix(a: Sequence[Size], b: Sequence[Size]) -> int:
     return n
 
 
-def _same_row(load: ir.Load, producer: ir.Buffer, rows: Sequence[Size]) -> int:
+def same_row(load: ir.Load, producer: ir.Buffer, rows: Sequence[Size]) -> int:
     """The number of leading axes of `producer` that the load reads at the reader's own coordinates."""
     if load.indirect and any(s in load.index.symbols for s, _ in load.indirect):
         return 0

@@ -1,11 +1,15 @@
 """Products of few rows and columns with a long depth: parts of the depth by separate programs, then the sum of their results.
 
 A gradient of weights adds up a product for each of many thousand tokens or pixels. In blocks it has too few programs for a target
-with many multiprocessors. The parts are a batch axis of the product, and the sum is a reduction, with which loops after it are fused.
+with many multiprocessors. The parts are a batch axis of the product. The sum of a few parts is a value of the loops after it, and of many
+parts a reduction.
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
@@ -22,6 +26,7 @@ WIDER_BLOCK: Final = 64  # the same, of float32
 THIN: Final = 32  # columns of a block of fewer rows
 LEAST_DEPTH: Final = 512  # of a part: below, the second pass costs more than it saves
 MOST_PARTS: Final = 64
+FEW_PARTS: Final = 8  # that are terms of one expression
 
 
 def split_products(program: ir.Program, target: Target) -> ir.Program:
@@ -74,9 +79,18 @@ def _split(b: ir.Buffer, d: ir.Contraction, counts: Sequence[int]) -> tuple[ir.B
     made = ir.Contraction(ranges, sizes, (*lead, *d.roles), at_point(d.a, mapping), at_point(d.b, mapping))
     name = f"{b.name}_parts"
     parts = replace(b, name=name, layout=ir.row_major(ranges, of), definition=made)
-    point = (*(ir.reduced_axis(j, counts[k]) for j, k in enumerate(cut)), *(ir.axis(k, n) for k, n in enumerate(d.ranges)))
-    read = ir.load(name, ir.linear_position(ranges, point), of)
-    return parts, replace(b, definition=ir.Reduction(d.ranges, tuple(counts[k] for k in cut), "sum", read))
+    few = [counts[k] for k in cut]
+    point = [ir.axis(k, n) for k, n in enumerate(d.ranges)]
+
+    def part(at: Sequence[E.IntLike]) -> ir.Value:
+        return ir.load(name, ir.linear_position(ranges, (*at, *point)), of)
+
+    if math.prod(few) <= FEW_PARTS:
+        terms = [part(at) for at in itertools.product(*map(range, few))]
+        total = functools.reduce(lambda a, b: ir.make_op("add", (a, b), of), terms)
+        return parts, replace(b, definition=ir.Pointwise(d.ranges, total))
+    read = part([ir.reduced_axis(j, n) for j, n in enumerate(few)])
+    return parts, replace(b, definition=ir.Reduction(d.ranges, tuple(few), "sum", read))
 
 
 def _quotient(n: Size, count: int) -> int:

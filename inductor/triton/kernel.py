@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from eager.base.dtypes import dtype
@@ -31,7 +32,8 @@ class TritonKernel:
 
     before: functions that it calls. parameters: names in the source, of `pointers`, then of `sizes`. pointers: buffers in argument
     order. outputs: the pointers that it writes. sizes: the symbols that are passed as int64. dtypes: of the pointers. grid: the number
-    of programs along x. tile: elements of its largest tile.
+    of programs along x. tile: elements of its largest tile. number: the name of the number of the program in `body`, and the type of
+    positions if it is wider than the number's.
     """
 
     name: str
@@ -46,16 +48,24 @@ class TritonKernel:
     num_warps: int
     tile: int = 1
     num_stages: int = 1
+    number: tuple[str, str] = ("", "")
 
     @property
     def source(self) -> str:
         """A Python module with the kernel."""
-        return f"{self.before}\n\n@triton.jit\ndef {self.name}({', '.join(self.parameters)}):\n{self.body}"
+        name, of = self.number
+        number = f"    {name} = tl.program_id(0){f'.to({of})' if of else ''}\n" if name else ""
+        return f"{self.before}\n\n@triton.jit\ndef {self.name}({', '.join(self.parameters)}):\n{number}{self.body}"
 
     @property
     def code(self) -> tuple[object, ...]:
         """The parts that kernels over other buffers may share: everything but names of the kernel and of its arguments."""
-        return (self.before, self.parameters, self.body, self.sizes, self.dtypes, self.grid, self.num_warps, self.num_stages)
+        return (*self.function, self.sizes, self.dtypes, self.grid, self.num_warps, self.num_stages)
+
+    @property
+    def function(self) -> tuple[str, tuple[str, ...], str, tuple[str, str]]:
+        """The parts of its source that do not depend on its name."""
+        return self.before, self.parameters, self.body, self.number
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +83,38 @@ class Launches:
 
     kernels: tuple[TritonKernel, ...]
     scratch: tuple[Scratch, ...] = ()
+
+
+def grouped(name: str, parts: Sequence[tuple[TritonKernel, Sequence[str]]]) -> TritonKernel:
+    """One kernel whose programs are the programs of several kernels, in order.
+
+    parts: kernels without sizes, whose grids are ints and which do not depend on each other, each with the buffers of its pointers.
+    """
+    buffers = {n: t for k, names in parts for n, t in zip(names, k.dtypes, strict=True)}
+    parameter = {n: f"p{i}" for i, n in enumerate(buffers)}
+    functions: dict[tuple[object, ...], str] = {}
+    sources, calls, starts, start = [k.before for k, _ in parts], [], [], 0
+    for k, names in parts:
+        if k.function not in functions:
+            functions[k.function] = f"part_{len(functions)}"
+            number, of = k.number
+            widened = f"    {number} = {number}.to({of})\n" if of else ""
+            signature = ", ".join((number or "pid", *k.parameters))
+            sources.append(f"\n\n@triton.jit\ndef {functions[k.function]}({signature}):\n{widened}{k.body}")
+        calls.append(f"{functions[k.function]}(pid - {start}, {', '.join(parameter[n] for n in names)})")
+        starts.append(start)
+        assert isinstance(k.grid, int)
+        start += k.grid
+    outputs = tuple(dict.fromkeys(n for k, names in parts for n, own in zip(names, k.pointers, strict=True) if own in k.outputs))
+    return TritonKernel(name, "".join(dict.fromkeys(sources)), tuple(parameter.values()), "".join(_choice(calls, starts, "    ")),
+                        tuple(buffers), outputs, (), tuple(buffers.values()), start, max(k.num_warps for k, _ in parts),
+                        max(k.tile for k, _ in parts), number=("pid", ""))  # fmt: skip
+
+
+def _choice(calls: Sequence[str], starts: Sequence[int], indent: str) -> list[str]:
+    """Lines that make the last call that starts at or before the number of the program."""
+    if len(calls) == 1:
+        return [f"{indent}{calls[0]}\n"]
+    half = len(calls) // 2
+    return [f"{indent}if pid < {starts[half]}:\n", *_choice(calls[:half], starts[:half], indent + "    "),
+            f"{indent}else:\n", *_choice(calls[half:], starts[half:], indent + "    ")]  # fmt: skip

@@ -92,7 +92,8 @@ class _Function:
     def kernel(self, name: str) -> TritonKernel:
         """The kernel `name`."""
         self.statement(self.root)
-        lines = [*self._program_ids(), *self.out.scopes[0].lines]
+        number, ids = self._program_ids()
+        lines = [*ids, *self.out.scopes[0].lines]
         body = "".join(f"    {line}\n" for line in lines or ["pass"])
         combines = "".join(f"\n\n{source}" for source in self.combines.functions.values())
         before = f"{HEADER}{self.out.helpers.sources()}{combines}"
@@ -105,23 +106,20 @@ class _Function:
         num_warps = self.options.num_warps or warps(self.out.tile, self.has_dot)
         stages = (self.options.num_stages or DOT_STAGES) if self.has_dot else 1
         return TritonKernel(name, before, parameters, body, pointers, outputs, tuple(self.out.sizes), types, grid, num_warps,
-                            self.out.tile, stages)  # fmt: skip
+                            self.out.tile, stages, (number, "" if self.out.is_narrow or not number else "tl.int64"))  # fmt: skip
 
-    def _program_ids(self) -> list[str]:
-        """The counters of the grid loops from the one program id, the innermost loop fastest."""
-        if not self.grid:
-            return []
-        convert = "" if self.out.is_narrow else ".to(tl.int64)"
-        if len(self.grid) == 1:
-            return [f"{self.out.axes[self.grid[0].axis.name]} = tl.program_id(0){convert}"]
-        lines, left = [f"pid = tl.program_id(0){convert}"], "pid"
+    def _program_ids(self) -> tuple[str, list[str]]:
+        """The name of the program's number, and the counters of the grid loops from it, the innermost loop fastest."""
+        if len(self.grid) < 2:
+            return "".join(self.out.axes[s.axis.name] for s in self.grid), []
+        lines, left = [], "pid"
         for k, s in reversed(list(enumerate(self.grid))):
             n = self.out.index(s.extent)
             lines.append(f"{self.out.axes[s.axis.name]} = {left}" + (f" % ({n})" if k else ""))
             if k:
                 lines.append(f"pid{k} = {left} // ({n})")
                 left = f"pid{k}"
-        return lines
+        return "pid", lines
 
     # -- statements ------------------------------------------------------------------------------------------------
     def block(self, block: Block) -> None:

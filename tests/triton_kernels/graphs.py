@@ -38,6 +38,18 @@ def _filter_gradient(x: torch.Tensor, w: torch.Tensor, g: torch.Tensor) -> tuple
     return tuple(torch.autograd.grad(F.conv2d(x, w, None, 1, 1), [w], g))
 
 
+def _convolutions(x: torch.Tensor, first: torch.Tensor, second: torch.Tensor, *statistics: torch.Tensor) -> tuple[torch.Tensor]:
+    """Two convolutions, each with a scale of its channels that is computed from a variance."""
+    scales = [(v.float() + 1e-5).rsqrt().view(1, -1, 1, 1) for v in statistics]
+    x = F.relu((F.conv2d(x, first, None, 2, 3).float() * scales[0]).bfloat16())
+    return ((F.conv2d(x, second, None, 1, 1).float() * scales[1]).bfloat16(),)
+
+
+def _convolution_inputs(n: int, side: int, channels: int) -> Inputs:
+    shapes = (n, 3, side, side + 1), (channels, 3, 7, 7), (channels + 4, channels, 3, 3)
+    return (*(_whole(*s).bfloat16() for s in shapes), *(torch.full((c,), 0.25).bfloat16() for c in (channels, channels + 4)))
+
+
 def _norm_weights(g: torch.Tensor, x: torch.Tensor, mean: torch.Tensor, scale: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """Gradients of the weight and of the bias of a norm over rows."""
     return (g.float() * ((x.float() - mean) * scale)).sum(0).bfloat16(), g.float().sum(0).bfloat16()
@@ -55,6 +67,16 @@ def _joined_heads(*heads: torch.Tensor) -> tuple[torch.Tensor]:
 
 def _heads(*shape: int) -> Inputs:
     return tuple(_whole(*shape).bfloat16() for _ in range(3))
+
+
+def _updates(scale: torch.Tensor, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Parameters after a step against their gradients."""
+    pairs = zip(tensors[::2], tensors[1::2], strict=True)
+    return tuple(p - g * scale for p, g in pairs)
+
+
+def _update_inputs(*sizes: int) -> Inputs:
+    return (_whole(1), *(_whole(n) for n in sizes for _ in range(2)))
 
 
 def _norm_inputs(rows: int, columns: int) -> Inputs:
@@ -88,6 +110,7 @@ GRAPHS: Final[dict[str, tuple[Callable[..., object], Callable[[], Inputs], Calla
                       lambda: (_normal(32, 3, 224, 224),)),
     "rows of a transposed image": (lambda x: (x.transpose(1, 2).contiguous(),), lambda: (_normal(2, 20, 40),),
                                    lambda: (_normal(32, 196, 512),)),
+    "updates of many parameters": (_updates, lambda: _update_inputs(40, 30, 40, 40, 30), lambda: _update_inputs(*(768, 3072) * 40)),
     "sum of one long row": (lambda x: (x.sum(1), x.argmax(1)), lambda: (_normal(2, 20000),), lambda: (_normal(4, 200000),)),
     "sum of everything": (lambda x: (x.square().sum(),), lambda: (_normal(200, 201),), lambda: (_normal(2048, 1024),)),
     "batch statistics": (lambda x: (x.mean((0, 2, 3)), x.var((0, 2, 3))), lambda: (_normal(3, 4, 5, 6),),
@@ -118,6 +141,7 @@ GRAPHS: Final[dict[str, tuple[Callable[..., object], Callable[[], Inputs], Calla
     "convolution": (lambda x, w: (F.conv2d(x.permute(0, 3, 1, 2), w.permute(0, 3, 1, 2), None, 2, 1),),
                     lambda: (_whole(1, 9, 9, 16).bfloat16(), _whole(16, 3, 3, 16).bfloat16()),
                     lambda: (_whole(16, 56, 56, 128).bfloat16(), _whole(128, 3, 3, 128).bfloat16())),
+    "convolutions, channels first": (_convolutions, lambda: _convolution_inputs(1, 13, 16), lambda: _convolution_inputs(16, 56, 128)),
     "products of unaligned rows": (lambda g, w, x: (g @ w, g.t() @ x),
                                    lambda: (_whole(18, 301).bfloat16(), _whole(301, 256).bfloat16(), _whole(18, 256).bfloat16()),
                                    lambda: (_normal(2048, 5001).bfloat16(), _normal(5001, 768).bfloat16(), _normal(2048, 768).bfloat16())),

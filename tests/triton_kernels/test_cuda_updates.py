@@ -1,15 +1,19 @@
 """Overwritten inputs in plans for CUDA: launches, copies and memory. No GPU and no Triton are needed."""
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import eager as torch
 from fxir.region.aot import aot_compile
-from inductor.driver.cuda import Call, CudaPlan, Launch, Upload, lower_to_cuda
+from inductor.driver.cuda import MOST_POINTERS, Call, CudaPlan, Launch, Upload, lower_to_cuda
+from inductor.plan.launch_groups import Effect, launch_groups
 from tests.fxir.helpers import capture
 
-from .graphs import on_cuda
+from .graphs import GRAPHS, on_cuda, plan_of
 
 
 def plan_of_update(fn: Callable[..., Any], *inputs: torch.Tensor) -> CudaPlan:
@@ -121,3 +125,48 @@ def test_an_operand_on_the_host_is_uploaded_first() -> None:
     assert str(plan).count("of the host") == 1 and plan.memory["in1"].kind == "arena" and plan.arena_bytes == 64
     assert isinstance(upload, Upload) and upload.inputs == ("in1",)
     assert isinstance(launch, Launch) and set(launch.arguments) == {"in0", "in1"} and stored(plan, launch) == {"in0"}
+
+
+def test_small_parameters_of_one_shape_are_updated_by_one_launch() -> None:
+    def update(*tensors: Any) -> None:
+        for k in range(0, len(tensors), 4):
+            adam(*tensors[k : k + 4])
+
+    shapes = ((768,), (96, 8), (64,)) * 5
+    plan = plan_of_update(update, *(torch.zeros(shape) for shape in shapes for _ in range(4)))
+    assert len(plan.steps) <= 3 and plan.arena_bytes == 0
+    written = set().union(*(stored(plan, s) for s in plan.steps if isinstance(s, Launch)))
+    assert {w.input for w in plan.program.writes} <= written
+
+
+def test_a_launch_serves_a_bounded_number_of_parameters() -> None:
+    fn, _, large = GRAPHS["updates of many parameters"]
+    plan = plan_of(fn, large())
+    assert sum(k.grid for k in plan.kernels) == 40 * (6 + 24) and len(plan.steps) <= 3
+    assert all(len(k.pointers) <= MOST_POINTERS for k in plan.kernels)
+    assert all(isinstance(s, Launch) and s.arguments.count("in0") == 1 for s in plan.steps)  # the shared operand
+
+
+BUFFERS = st.frozensets(st.sampled_from("abcdef"), max_size=3)
+EFFECTS = st.builds(lambda r, w, kind: Effect(r | w, w, kind, 3), BUFFERS, BUFFERS, st.sampled_from([None, 1, 2]))
+
+
+@given(effects=st.lists(EFFECTS, max_size=12))
+@settings(deadline=None, derandomize=True, database=None)
+def test_grouped_launches_keep_the_order_of_steps_that_share_written_memory(effects: list[Effect]) -> None:
+    groups = launch_groups(effects)
+    assert sorted(n for group in groups for n in group) == list(range(len(effects)))
+    at = {n: k for k, group in enumerate(groups) for n in group}
+    for (i, first), (j, second) in itertools.combinations(enumerate(effects), 2):
+        if first.written & second.touched or first.touched & second.written:
+            assert at[i] < at[j]
+        elif at[i] == at[j]:
+            assert first.kind == second.kind is not None
+    assert all(len(group) <= 3 for group in groups)
+
+
+def test_equal_steps_without_an_order_are_one_group() -> None:
+    effects = [Effect(frozenset((a, b)), frozenset(b), "k", 8) for a, b in ("ab", "cd", "ef")]
+    assert launch_groups(effects) == [[0, 1, 2]]
+    between = Effect(frozenset("dx"), frozenset("x"))
+    assert launch_groups([*effects[:2], between, effects[2]]) == [[0, 1], [2], [3]]

@@ -6,10 +6,11 @@ import pytest
 
 import eager as torch
 from eager.base import dtypes
+from eager.nn import functional as F
 from fxir.expr import rules as E
 from fxir.trace.trace import trace
 from inductor.base.target import SM_90
-from inductor.driver.cuda import lower_to_cuda
+from inductor.driver.cuda import Launch, lower_to_cuda
 from inductor.driver.gpu_candidates import default_candidate
 from inductor.ir import definitions as ir
 from inductor.loops.apply import apply
@@ -92,9 +93,21 @@ def test_rows_that_start_at_odd_positions_are_one_axis():
     assert kernel.grid == -(-300 * 4001 // 1024)
 
 
-def test_sums_over_rows_are_spread_over_programs():
+def test_sums_over_rows_are_spread_over_programs_and_read_a_common_operand_once():
     fn, _, large = GRAPHS["gradients of norm weights"]
-    assert max(k.grid for k in plan_of(fn, large()).kernels) >= 2 * SM_90.cores
+    parts, whole = plan_of(fn, large()).kernels
+    assert parts.grid >= 2 * SM_90.cores and len(whole.outputs) == 2  # converted to the results' dtype as well
+    assert parts.pointers.count("in0") == 1
+
+
+def test_a_result_that_overwrites_an_input_is_stored_apart_from_the_sum_that_it_reads():
+    def update(mean, x):
+        y = x.sum(0)
+        mean.mul_(0.9).add_(y)
+        return (y * 2,)
+
+    plan = plan_of(update, (torch.zeros(96), torch.zeros(640, 96)))
+    assert all(isinstance(s, Launch) for s in plan.steps) and "in0" in plan.steps[-1].arguments
 
 
 def test_a_sum_of_elements_on_different_pages_is_spread_over_programs():
@@ -146,6 +159,29 @@ def test_a_deep_product_with_few_blocks_is_added_up_in_parts(name):
 
 def test_a_product_with_enough_blocks_is_whole():
     assert len(sources("half precision linear")) == 1
+
+
+@pytest.mark.parametrize("name", ["convolution", "convolutions, channels first"])
+def test_a_loop_over_taps_moves_pointers_by_scalars(name):
+    loops = [part.split("tl.dot")[0] for source in sources(name) for part in source.split("for ")[1:]]
+    assert loops
+    for loop in loops:
+        assert len(re.findall(r"tl\.load\(\(p\d \+ \(.*?\)\) \+ \(t\d+\)", loop)) == 2, loop
+        assert not re.search(r"x\d+ .*//|x\d+\) *%", loop), loop  # divisions of the positions of a tile come before it
+
+
+def test_windows_on_few_channels_have_no_masks():
+    first, *_ = [s for s in sources("convolutions, channels first") if "tl.dot" in s]
+    loop = first.split("for ")[1].split("tl.dot")[0]
+    assert "other=0" not in loop and "tl.where" not in loop
+
+
+def test_small_kernels_that_read_inputs_alone_are_one_launch():
+    fn, _, large = GRAPHS["convolutions, channels first"]
+    plan = plan_of(fn, large())
+    group = [k for k in plan.kernels if "part_1" in k.source]
+    assert len(group) == 1 and len(plan.steps) == len(plan.kernels) == 3  # and two products
+    assert len(group[0].outputs) == 5 and len(group[0].pointers) == 10  # the image, two weights, two scales
 
 
 def test_products_read_unaligned_rows_from_an_aligned_copy_without_masks():

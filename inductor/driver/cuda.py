@@ -33,7 +33,7 @@ from inductor.loops.tree import Kernel
 from inductor.lowering import lower
 from inductor.plan.attention import fuse_attention
 from inductor.plan.gpu_attention import schedule_attention
-from inductor.plan.gpu_nests import join_sums
+from inductor.plan.gpu_nests import join_sums, separate_results
 from inductor.plan.heuristics import schedule_product
 from inductor.plan.in_place import in_place
 from inductor.plan.launch_groups import Effect, launch_groups
@@ -162,7 +162,8 @@ def lower_to_cuda(graph: Graph, target: Target = SM_90, precision: str = "ieee",
     lowered = lower(graph, has_recurrences=False, has_tiles=True)
     program = pad_operands(split_products(narrow_operands(fuse_attention(lowered)), target))
     hosted = [f"in{i}" for i, node in enumerate(graph.placeholders) if is_on_host(node.info.spec)]
-    return _Planner(_sink_products(join_sums(schedule(program))), target, Options(precision=precision), choose, hosted).plan()
+    made = _sink_products(separate_results(join_sums(schedule(program))))
+    return _Planner(made, target, Options(precision=precision), choose, hosted).plan()
 
 
 def is_on_host(spec: Any) -> bool:

@@ -1,4 +1,7 @@
-"""Sums over the same elements in one kernel of a GPU, with the pointwise results of each sum.
+"""Nests that a GPU runs otherwise than a CPU: joined sums, and the results of products apart from the rows that are reduced.
+
+A program of a GPU has a product's block in registers when its sum is complete, and a conversion or an addition there costs nothing.
+In a loop over rows it reads the product from memory again, in its wide type.
 
 A kernel of a CPU reduces the columns of an array alone, in blocks. A program of a GPU reduces several arrays at once, so the
 gradients of the weight and of the bias of a norm read their common operand once, and are converted where they are complete.
@@ -6,10 +9,13 @@ gradients of the weight and of the bias of a norm read their common operand once
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
 
 from inductor.ir import definitions as ir
+from inductor.ir.sizes import Size
 from inductor.plan.schedule import Nest, Schedule, Step, same_row
 
 NEAR: Final = 16  # following steps that a nest is tried against
@@ -36,6 +42,30 @@ def join_sums(made: Schedule) -> Schedule:
                 steps[j] = None
         steps[i] = joined
     return replace(made, steps=tuple(s for s in steps if s is not None))
+
+
+def separate_results(made: Schedule) -> Schedule:
+    """The schedule with pointwise members that read a product, and that run with reductions, as nests before the reductions."""
+    products = {m.name for step in made.steps for m in step.members if isinstance(m.definition, ir.Contraction)}
+    readers = Counter(n for step in made.steps for m in step.members for n in m.reads)
+    leaving = {r.buffer for r in made.program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in made.program.writes}
+    single = {n for n in products if readers[n] == 1 and n not in leaving}
+    steps: list[Step] = []
+    for step in made.steps:
+        alone = _results_of(step, single) if isinstance(step, Nest) else {}
+        steps += [Nest(ranges, [m for m in step.members if m.name == name]) for name, ranges in alone.items()]
+        if isinstance(step, Nest) and alone:
+            step = Nest(step.rows, [m for m in step.members if m.name not in alone], step.column)
+        steps.append(step)
+    return replace(made, steps=tuple(steps))
+
+
+def _results_of(nest: Nest, products: Collection[str]) -> dict[str, tuple[Size, ...]]:
+    """The pointwise members of a nest with reductions that read a product, and no other member; with their ranges."""
+    if not any(isinstance(m.definition, ir.Reduction) for m in nest.members):
+        return {}
+    return {m.name: m.definition.ranges for m in nest.members if isinstance(m.definition, ir.Pointwise)
+            and m.definition.ranges != nest.rows and any(n in products for n in m.reads) and nest.produced.isdisjoint(m.reads)}  # fmt: skip
 
 
 def _is_sums(nest: Nest) -> bool:
@@ -73,4 +103,4 @@ def _joins(nest: Nest, other: Nest) -> bool:
     return _is_sums(both) and any(not operands.isdisjoint(m.reads) for m in sums)
 
 
-__all__ = ["join_sums"]
+__all__ = ["join_sums", "separate_results"]

@@ -79,6 +79,11 @@ def _update_inputs(*sizes: int) -> Inputs:
     return (_whole(1), *(_whole(n) for n in sizes for _ in range(2)))
 
 
+def _softmax_of_product(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    y = x @ w
+    return torch.softmax(y.float(), 1), y
+
+
 def _norm_inputs(rows: int, columns: int) -> Inputs:
     return _whole(rows, columns).bfloat16(), _whole(rows, columns).bfloat16(), _whole(rows, 1), _whole(rows, 1)
 
@@ -111,6 +116,9 @@ GRAPHS: Final[dict[str, tuple[Callable[..., object], Callable[[], Inputs], Calla
     "rows of a transposed image": (lambda x: (x.transpose(1, 2).contiguous(),), lambda: (_normal(2, 20, 40),),
                                    lambda: (_normal(32, 196, 512),)),
     "updates of many parameters": (_updates, lambda: _update_inputs(40, 30, 40, 40, 30), lambda: _update_inputs(*(768, 3072) * 40)),
+    "softmax of a product": (_softmax_of_product,
+                             lambda: (_whole(20, 16).bfloat16(), _whole(16, 40).bfloat16()),
+                             lambda: (_normal(2048, 768).bfloat16(), _normal(768, 5000).bfloat16())),
     "sum of one long row": (lambda x: (x.sum(1), x.argmax(1)), lambda: (_normal(2, 20000),), lambda: (_normal(4, 200000),)),
     "sum of everything": (lambda x: (x.square().sum(),), lambda: (_normal(200, 201),), lambda: (_normal(2048, 1024),)),
     "batch statistics": (lambda x: (x.mean((0, 2, 3)), x.var((0, 2, 3))), lambda: (_normal(3, 4, 5, 6),),

@@ -93,6 +93,13 @@ def test_rows_that_start_at_odd_positions_are_one_axis():
     assert kernel.grid == -(-300 * 4001 // 1024)
 
 
+def test_a_product_is_converted_on_its_blocks_before_its_rows_are_reduced():
+    fn, _, large = GRAPHS["softmax of a product"]
+    product, rows = plan_of(fn, large()).kernels
+    assert product.source.count("tl.dot") == 1 and [product.dtypes[product.pointers.index(n)] for n in product.outputs] == [BF16]
+    assert product.outputs[0] in rows.pointers
+
+
 def test_sums_over_rows_are_spread_over_programs_and_read_a_common_operand_once():
     fn, _, large = GRAPHS["gradients of norm weights"]
     parts, whole = plan_of(fn, large()).kernels

@@ -214,23 +214,25 @@ def _classes(batch: int) -> Callable[[int], torch.Tensor]:
 
 
 _MODES: Final = ("default", "reduce-overhead")
+_GPT2: Final = _inference(nets.GPT2, _tokens(50257, 8, 512))
+_GPT2_TRAINING: Final = _training(nets.GPT2, _tokens(50257, 4, 512), _tokens(50257, 4, 512))
 _NETWORKS: Final = (
-    GpuRow("GPT-2 124M, 8 x 512", "network", _inference(nets.GPT2, _tokens(50257, 8, 512)), _MODES, inner=5),
-    GpuRow("BERT-base, 1 x 128", "network", _inference(nets.Bert, _tokens(30522, 1, 128)), _MODES, inner=10),
-    GpuRow("GPT-2 124M, 4 x 512, training", "network", _training(nets.GPT2, _tokens(50257, 4, 512), _tokens(50257, 4, 512)), inner=5),
-    GpuRow("ViT-B/16, 32", "network", _inference(nets.ViT, _images(32)), _MODES, inner=5),
     GpuRow("ResNet-50, 32", "network", _inference(nets.ResNet50, _images(32)), _MODES, inner=5),
+    GpuRow("ViT-B/16, 32", "network", _inference(nets.ViT, _images(32)), _MODES, inner=5),
+    GpuRow("GPT-2 124M, 8 x 512", "network", _GPT2, _MODES, inner=5),
+    GpuRow("BERT-base, 1 x 128", "network", _inference(nets.Bert, _tokens(30522, 1, 128)), _MODES, inner=10),
     GpuRow("MLP-Mixer S/16, 32, training", "network", _training(nets.Mixer, _images(32), _classes(32)), inner=5),
+    GpuRow("GPT-2 124M, 4 x 512, training", "network", _GPT2_TRAINING, inner=5),
 )
 
 ROWS: Final = (
-    *_MEMORY[:9],
+    *_MEMORY[:3],
     *(_product(n) for n in (4096, 8192, 2048, 1024)),
     _attention(2048, causal=True, training=False),
-    *_NETWORKS[:3],
     _attention(2048, causal=False, training=True),
-    *_MEMORY[9:],
     _convolution(256, 56, 3),
+    *_MEMORY[-2:],
+    *_NETWORKS,
+    *_MEMORY[3:-2],
     _product(4096, torch.float32),
-    *_NETWORKS[3:],
 )

@@ -313,7 +313,10 @@ class _Planner:
         written = frozenset(_outputs(kernel, step))
         programs = self.target.cores * (LIGHT_LAUNCH if touched - written <= self.given else 1)
         is_small = isinstance(kernel.grid, int) and kernel.grid <= programs
-        return Effect(touched, written, step.kernel if is_small else None, most_sets(kernel))
+        most = most_sets(kernel)
+        if isinstance(kernel.grid, int) and kernel.num_stages > 1:  # products share the multiprocessors that one would leave idle
+            most = min(most, self.target.cores // kernel.grid)
+        return Effect(touched, written, step.kernel if is_small else None, most)
 
     def _loops(self, i: int, step: Nest | Single) -> Kernel:
         """The plain loops of a step."""

@@ -15,9 +15,9 @@ MOST_SETS: Final = 32  # each program compares its number with all of them
 def most_sets(kernel: TritonKernel) -> int:
     """How many sets of buffers one launch can serve: 1 if the kernel cannot be combined.
 
-    A kernel with checks, with sizes or with products runs alone.
+    A kernel with checks or with sizes runs alone.
     """
-    if not isinstance(kernel.grid, int) or kernel.sizes or CHECKS_POINTER in kernel.pointers or kernel.num_stages > 1:
+    if not isinstance(kernel.grid, int) or kernel.sizes or CHECKS_POINTER in kernel.pointers:
         return 1
     return max(1, min(MOST_SETS, MOST_POINTERS // len(kernel.pointers)))
 

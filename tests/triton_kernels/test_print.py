@@ -211,6 +211,15 @@ def test_gradients_of_a_product_of_transposed_halves_multiply_halves():
         assert "float32" not in k.source.split("for ")[1].split("tl.dot")[0], k.source
 
 
+def test_small_products_of_one_operand_run_side_by_side():
+    def projections(x, *weights):
+        return tuple(F.linear(x, w) for w in weights)
+
+    inputs = tuple(torch.zeros(s, dtype=torch.bfloat16) for s in ((128, 768), *[(768, 768)] * 3))
+    (kernel,) = plan_of(projections, inputs).kernels
+    assert kernel.grid == 72 and len(kernel.pointers) == 7
+
+
 def test_programs_of_blocks_are_grouped_where_the_last_block_is_not_whole():
     fn, _, large = GRAPHS["product into unaligned rows"]
     (kernel,) = plan_of(fn, large()).kernels

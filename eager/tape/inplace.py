@@ -94,14 +94,9 @@ def _at_output(target: Any, node: Node) -> Any:
 
 
 def check_result(op: Any, target: Any, args: tuple[Any, ...]) -> None:
-    spec = op.base.infer(*args)
-    if tuple(spec.shape) != tuple(target.shape):
-        raise RuntimeError(
-            f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(spec.shape)}"
-        )
-    if not op.base.casts_result and not can_cast(spec.dtype, target.dtype):
-        raise RuntimeError(f"result type {scalar_name(spec.dtype)} can't be cast to the desired output type "
-                           f"{scalar_name(target.dtype)}")  # fmt: skip
+    """Raise RuntimeError if the result of `op` does not fit into args[0], or if other operands overlap it in memory."""
+    if not (op.base._elementwise and _native.uniform_float_tensor(args) is target):  # the result is like the operands
+        _check_layout(op, target, op.base.infer(*args))
     name = op.base.name
     if name in _WARNED and any(st == 0 and n > 1 for n, st in zip(target.shape, target.stride(), strict=True)):
         warn(f"Use of {name}_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. This also "
@@ -110,6 +105,16 @@ def check_result(op: Any, target: Any, args: tuple[Any, ...]) -> None:
         check_each_element_once(target)
     if len(args) > 1 and name not in _ANY_OVERLAP:
         check_no_overlap(target, args[1:-1] if name in _VALUE_LAST else args[1:], name not in _APART)
+
+
+def _check_layout(op: Any, target: Any, spec: Any) -> None:
+    if tuple(spec.shape) != tuple(target.shape):
+        raise RuntimeError(
+            f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(spec.shape)}"
+        )
+    if not op.base.casts_result and not can_cast(spec.dtype, target.dtype):
+        raise RuntimeError(f"result type {scalar_name(spec.dtype)} can't be cast to the desired output type "
+                           f"{scalar_name(target.dtype)}")  # fmt: skip
 
 
 def _check_history(target: Any, recording: bool) -> None:

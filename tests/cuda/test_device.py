@@ -103,7 +103,7 @@ def test_an_op_of_operands_alike_infers_no_layout(monkeypatch: pytest.MonkeyPatc
     """The result has the layout and dtype of the operands. To infer them costs three times the rest of the call."""
     x, y = torch.full((2, 3), 5.0, device="cuda"), torch.full((2, 3), 3.0, device="cuda")
     monkeypatch.setattr(table, "infer_pointwise", None)
-    for found, wanted in ((x + y, 8.0), (x * 2.5, 12.5), (torch.addcmul(x, y, y), 14.0)):
+    for found, wanted in ((x + y, 8.0), (x * 2.5, 12.5), (torch.addcmul(x, y, y), 14.0), (x.add_(y), 8.0)):
         assert found.tolist() == [[wanted] * 3] * 2 and found.device == x.device and found.dtype is x.dtype
 
 

@@ -39,6 +39,7 @@ from inductor.plan.in_place import in_place
 from inductor.plan.launch_groups import Effect, launch_groups
 from inductor.plan.memory import lifetimes, plan_arena
 from inductor.plan.narrow_operands import narrow_operands
+from inductor.plan.narrow_results import converted_results, narrowed
 from inductor.plan.padded_operands import pad_operands
 from inductor.plan.schedule import FUSION, SCHEDULE, Nest, Schedule, Single, loop_nest, schedule
 from inductor.plan.split_products import split_products
@@ -162,8 +163,12 @@ def lower_to_cuda(graph: Graph, target: Target = SM_90, precision: str = "ieee",
     lowered = lower(graph, has_recurrences=False, has_tiles=True)
     program = pad_operands(split_products(narrow_operands(fuse_attention(lowered)), target))
     hosted = [f"in{i}" for i, node in enumerate(graph.placeholders) if is_on_host(node.info.spec)]
+    given = target, Options(precision=precision), choose, hosted
     made = _sink_products(separate_results(join_sums(schedule(program))))
-    return _Planner(made, target, Options(precision=precision), choose, hosted).plan()
+    planner = _Planner(made, *given)
+    stored = planner.stored_products()
+    wide = {n: to for n, to in converted_results(made.program).items() if n in stored}
+    return (_Planner(_sink_products(narrowed(made, wide)), *given) if wide else planner).plan()
 
 
 def is_on_host(spec: Any) -> bool:
@@ -343,6 +348,12 @@ class _Planner:
                 self.absorbed[j] = i
                 made[i] = [product, *after], *found
         return made
+
+    def stored_products(self) -> set[str]:
+        """The contractions whose result is in memory, since the loops that read it do not run on its blocks."""
+        products = {i: step.member.name for i, step in enumerate(self.made.steps)
+                    if isinstance(step, Single) and isinstance(step.member.definition, ir.Contraction)}  # fmt: skip
+        return {name for i, name in products.items() if i not in self.joint}
 
     def _product(self, i: int, product: ir.Buffer) -> list[Step]:
         """The launches of a contraction, with the nest that runs on its blocks."""

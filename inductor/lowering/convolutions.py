@@ -145,7 +145,7 @@ def _windows(b: Builder, images: _Images, dims: Sequence[Dim]) -> ir.Ref:
     channels = images.outputs * images.groups
     layout = ir.Layout((n, images.groups, images.outputs, h.outputs, w.outputs),
                        (h.outputs * w.outputs * channels, images.outputs, 1, w.outputs * channels, channels), of)  # fmt: skip
-    operands = _runs(b, images, h, w) if _has_few_channels(b, images, dims) else _taps(b, images, h, w)
+    operands = _runs(b, images, h, w) if _has_few_channels(b, images.x, images.groups, dims) else _taps(b, images, h, w)
     made = contraction(b, layout, ("row", "batch", "column", "row", "row"), *operands)
     return ir.Ref(made.buffer, _last((n, channels, h.outputs, w.outputs), of), made.offset)
 
@@ -172,22 +172,29 @@ def _packed(b: Builder, images: _Images, h: Dim, w: Dim) -> Callable[..., ir.Val
     return lambda g, o, c, r, s: _element(b, copy, (g, o, r, s, c))
 
 
-def _has_few_channels(b: Builder, images: _Images, dims: Sequence[Dim]) -> bool:
+def _has_few_channels(b: Builder, x: ir.Ref, groups: int, dims: Sequence[Dim]) -> bool:
     """Whether the channels of a pixel fill no block of the depth, and taps along a row read neighbouring pixels."""
-    several = math.prod(len(d.taps) for d in dims) > 1 and images.groups == 1 and dims[1].dilation == 1
-    return _in_tiles(b, images.x) and several and images.channels % _DEPTHS[-1] != 0
+    (channels,) = _fixed(x.shape[1:2])
+    several = math.prod(len(d.taps) for d in dims) > 1 and groups == 1 and dims[1].dilation == 1
+    return _in_tiles(b, x) and several and channels % _DEPTHS[-1] != 0
+
+
+def _aligned_channels(x: ir.Ref, w: Dim) -> int:
+    """So many channels that each window along a row starts at a multiple of 16 bytes."""
+    (channels,) = _fixed(x.shape[1:2])
+    return next(n for n in range(channels, channels + _LOAD_BYTES + 1) if w.stride * n * x.dtype.itemsize % _LOAD_BYTES == 0)
 
 
 def _runs(b: Builder, images: _Images, h: Dim, w: Dim) -> _Operands:
     """Windows row by row: the taps of one row of a window are one run of memory, in an image with zeros around it.
 
-    Pixels have so many channels that each window starts at a multiple of 16 bytes. The weight has zeros after the last tap.
+    The weight has zeros after the last tap.
     """
     of, outputs = images.x.dtype, images.outputs
-    channels = next(n for n in range(images.channels, images.channels + _LOAD_BYTES + 1) if w.stride * n * of.itemsize % _LOAD_BYTES == 0)
+    channels = _aligned_channels(images.x, w)
     block = min(_DEPTHS, key=lambda k: -(-len(w.taps) * channels // k) * k)
     run = -(-len(w.taps) * channels // block) * block
-    x = _padded(b, images, h, w, channels, -(-run // channels))
+    x = _padded(b, images.x, h, w, -(-run // channels))
     zero = ir.const(0, wide(of))
 
     def element(p: Point) -> ir.Value:
@@ -204,9 +211,9 @@ def _runs(b: Builder, images: _Images, h: Dim, w: Dim) -> _Operands:
     )
 
 
-def _padded(b: Builder, images: _Images, h: Dim, w: Dim, channels: int, last: int) -> ir.Ref:
+def _padded(b: Builder, x: ir.Ref, h: Dim, w: Dim, last: int) -> ir.Ref:
     """(n, rows, columns, channels): the pixels that windows of `last` columns read, zero outside of the image."""
-    x, zero = images.x, ir.const(0, images.x.dtype)
+    (given,), zero = _fixed(x.shape[1:2]), ir.const(0, x.dtype)
     rows = (h.outputs - 1) * h.stride + (len(h.taps) - 1) * h.dilation + 1
     columns = (w.outputs - 1) * w.stride + last
 
@@ -215,11 +222,11 @@ def _padded(b: Builder, images: _Images, h: Dim, w: Dim, channels: int, last: in
         spatial = [E.add(i, -d.padding) for i, d in zip(place, (h, w), strict=True)]
         within = [E.minimum(E.maximum(i, 0), d.size - 1) for i, d in zip(spatial, (h, w), strict=True)]
         inside = all_of(*(v for i, d in zip(spatial, (h, w), strict=True) for v in (at_least(i, 0), less(i, d.size))),
-                        less(c, images.channels))  # fmt: skip
-        v = b.load(x, (image, E.minimum(c, images.channels - 1), *within), inside)
+                        less(c, given))  # fmt: skip
+        v = b.load(x, (image, E.minimum(c, given - 1), *within), inside)
         return v if inside is None else where(inside, v, zero)
 
-    return b.pointwise(ir.row_major((x.shape[0], rows, columns, channels), x.dtype), at)
+    return b.pointwise(ir.row_major((x.shape[0], rows, columns, _aligned_channels(x, w)), x.dtype), at)
 
 
 def _depthwise(b: Builder, images: _Images, dims: Sequence[Dim]) -> ir.Ref:
@@ -317,6 +324,8 @@ def _sums_of_windows(b: Builder, x: ir.Ref, grad: ir.Ref, each: tuple[int, int, 
     outputs and channels, which are contiguous in the result on a target that multiplies tiles."""
     (groups, outputs, channels), (h, w) = each, dims
     rows, columns = len(h.taps), len(w.taps)
+    if _has_few_channels(b, x, groups, dims):
+        return _sums_of_runs(b, x, grad, h, w)
     in_tiles = _in_tiles(b, x)
     x = _channels_last(b, x) if in_tiles else x
 
@@ -331,6 +340,22 @@ def _sums_of_windows(b: Builder, x: ir.Ref, grad: ir.Ref, each: tuple[int, int, 
     made = contraction(b, layout, ("batch", "column", "row", "row", "row"), (x.shape[0], *grad.shape[2:]), window,
                        lambda p, r: _element(b, grad, (r[0], E.add(E.mul(p[0], outputs), p[1]), r[1], r[2])))  # fmt: skip
     return ir.Ref(made.buffer, ir.Layout((groups * outputs, channels, rows, columns), (count, *inner), made.dtype), made.offset)
+
+
+def _sums_of_runs(b: Builder, x: ir.Ref, grad: ir.Ref, h: Dim, w: Dim) -> ir.Ref:
+    """`_sums_of_windows` of an image of few channels, where the taps of one row of a window are one run of memory."""
+    padded = _padded(b, x, h, w, len(w.taps))
+    width = _aligned_channels(x, w)
+    shape = (grad.shape[1], len(h.taps), len(w.taps) * width)
+
+    def window(p: Point, r: Point) -> ir.Value:
+        return _element(b, padded, (r[0], E.add(E.mul(r[1], h.stride), E.mul(p[1], h.dilation)), E.mul(r[2], w.stride), p[2]))
+
+    made = contraction(b, ir.row_major(shape, wide(x.dtype)), ("column", "row", "row"), (x.shape[0], *grad.shape[2:]), window,
+                       lambda p, r: _element(b, grad, (r[0], p[0], r[1], r[2])))  # fmt: skip
+    o, row, _ = made.layout.strides
+    layout = ir.Layout((grad.shape[1], x.shape[1], len(h.taps), len(w.taps)), (o, 1, row, width), made.dtype)
+    return ir.Ref(made.buffer, layout, made.offset)
 
 
 def _depthwise_weight(b: Builder, x: ir.Ref, grad: ir.Ref, dims: Sequence[Dim], flat: bool) -> ir.Ref:

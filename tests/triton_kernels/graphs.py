@@ -33,9 +33,9 @@ def _added(g: torch.Tensor, i: torch.Tensor) -> tuple[torch.Tensor]:
     return (torch.zeros(50, g.shape[1], device=g.device, dtype=g.dtype).index_add(0, i, g),)
 
 
-def _filter_gradient(x: torch.Tensor, w: torch.Tensor, g: torch.Tensor) -> tuple[torch.Tensor, ...]:
+def _filter_gradient(x: torch.Tensor, w: torch.Tensor, g: torch.Tensor, stride: int = 1, padding: int = 1) -> tuple[torch.Tensor, ...]:
     w = w.detach().requires_grad_()
-    return tuple(torch.autograd.grad(F.conv2d(x, w, None, 1, 1), [w], g))
+    return tuple(torch.autograd.grad(F.conv2d(x, w, None, stride, padding), [w], g))
 
 
 def _convolutions(x: torch.Tensor, first: torch.Tensor, second: torch.Tensor, *statistics: torch.Tensor) -> tuple[torch.Tensor]:
@@ -146,6 +146,10 @@ GRAPHS: Final[dict[str, tuple[Callable[..., object], Callable[[], Inputs], Calla
     "gradient of a filter": (_filter_gradient, lambda: (_whole(1, 16, 34, 34), _whole(20, 16, 3, 3), _whole(1, 20, 34, 34)),
                              lambda: (_normal(32, 64, 28, 28).bfloat16(), _normal(64, 64, 3, 3).bfloat16(),
                                       _normal(32, 64, 28, 28).bfloat16())),
+    "gradient of a filter of few channels": (lambda x, w, g: _filter_gradient(x, w, g, 16, 0),
+                                             lambda: (_whole(2, 3, 48, 48), _whole(20, 3, 16, 16), _whole(2, 20, 3, 3)),
+                                             lambda: (_normal(32, 3, 224, 224).bfloat16(), _normal(512, 3, 16, 16).bfloat16(),
+                                                      _normal(32, 512, 14, 14).bfloat16())),
     "convolution": (lambda x, w: (F.conv2d(x.permute(0, 3, 1, 2), w.permute(0, 3, 1, 2), None, 2, 1),),
                     lambda: (_whole(1, 9, 9, 16).bfloat16(), _whole(16, 3, 3, 16).bfloat16()),
                     lambda: (_whole(16, 56, 56, 128).bfloat16(), _whole(128, 3, 3, 128).bfloat16())),

@@ -191,6 +191,13 @@ def test_small_kernels_that_read_inputs_alone_are_one_launch():
     assert len(group[0].outputs) == 5 and len(group[0].pointers) == 10  # the image, two weights, two scales
 
 
+def test_a_product_that_another_kernel_reads_is_stored_converted():
+    plan = plan_of(lambda x, y, z: (F.relu(x @ y) + x @ z,), [torch.zeros(512, 512, dtype=torch.bfloat16)] * 3)
+    first, second = plan.kernels
+    assert "tl.dot" in first.source and "tl.dot" in second.source
+    assert set(first.dtypes) == set(second.dtypes) == {BF16}
+
+
 def test_products_read_unaligned_rows_from_an_aligned_copy_without_masks():
     copy, left, right = sources("products of unaligned rows")
     assert "tl.dot" not in copy and "5001" not in right.split("for ")[1].split("tl.dot")[0]

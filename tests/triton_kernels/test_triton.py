@@ -26,7 +26,8 @@ pytestmark = pytest.mark.gpu
 CASES = os.environ.get("FRAMEJIT_TEST_LOOP_CASES", "")
 TARGETS = {80: SM_80, 90: SM_90}
 HALF = "half precision linear"
-COPIED = (HALF, "convolution", "convolutions, channels first")  # products whose operands are copied to shared memory ahead
+# products whose operands are copied to shared memory ahead
+COPIED = (HALF, "convolution", "convolutions, channels first", "gradient of a filter of few channels")
 ALIGNED = ("pointwise", "bias and gelu", "half precision", "heads joined", "heads exchanged with positions")
 
 

@@ -54,6 +54,7 @@ from inductor.triton.tiles import Known, Mask, Shape, all_of, broadcast, reach, 
 from inductor.triton.values import Unprintable, literal, type_of
 
 DOT_STAGES: Final = 3  # blocks of the operands of a product that are loaded ahead
+UNROLLED: Final = 32  # most iterations of a loop over products that the compiler might unroll
 NARROW: Final = 1 << 31  # below this, positions are int32
 _BY_RULE: Final = Options()
 # masks around a product, of its rows and of its columns; the shape of the result; the dtype of the operands
@@ -478,7 +479,9 @@ class _Function:
         self.out.line(f"{name} = tl.dot({names[0]}, {names[1]}, {name}, input_precision='{self.options.precision}')")
         self.out.leave()
         for axis, count in loops:
-            self.out.line(f"for {self.out.axes[axis.name]} in range(0, {self.out.index(count)}):")
+            # Triton's compiler unrolls a short loop of a known length, and spills: the other axes of the grid have one program
+            hidden = " * tl.num_programs(1)" if isinstance(count, int) and count <= UNROLLED else ""
+            self.out.line(f"for {self.out.axes[axis.name]} in range(0, {self.out.index(count)}{hidden}):")
             lines = [f"    {text}" for text in lines]
         self.out.scope.lines.extend(lines)
 

@@ -246,7 +246,22 @@ class _ByQueries(_Blocked):
 
 
 class _Forward(_ByQueries):
-    """The result, and the logarithm of the sum of exponentials for each query."""
+    """The result, and the logarithm of the sum of exponentials for each query.
+
+    A positive scale of all scores is a part of the exponent, which a GPU multiplies and subtracts in one instruction: tiles hold the
+    products, whose maxima are in the same places.
+    """
+
+    def __init__(self, buffers: Sequence[ir.Buffer], sizes: Sizes) -> None:
+        super().__init__(buffers, sizes)
+        s = self.d.score
+        is_scaled = isinstance(s, ir.Op) and s.name == "mul" and isinstance(s.args[0], ir.Load) and s.args[0].buffer == ir.PRODUCT
+        factor = s.args[1] if is_scaled and isinstance(s, ir.Op) else None
+        self.factor = factor if isinstance(factor, ir.Const) and factor.value > 0 else None
+
+    def exponent(self, v: ir.Value) -> ir.Value:
+        """A number of a tile of scores as an exponent of 2."""
+        return v if self.factor is None else operation("mul", v, self.factor)
 
     def block(self) -> Block:
         n, depth, width = self.blocks.queries, self.columns["depth"], self.columns["width"]
@@ -278,19 +293,20 @@ class _Forward(_ByQueries):
 
         def score(i: E.Expr, j: E.Expr) -> Block:
             query, key = E.add(self.first, i), E.add(first, j)
-            s = self.value_at(self.d.score, ir.PRODUCT, scores.load(i, j), query, key)
-            hidden = self.visible(query, key) if is_edge else None
-            return (Store(scores.place(i, j), s if hidden is None else select(hidden, s, self.number(-math.inf))),)
+            s = scores.load(i, j)
+            s = self.value_at(self.d.score, ir.PRODUCT, s, query, key) if self.factor is None else s
+            visible = self.visible(query, key) if is_edge else None
+            return (Store(scores.place(i, j), s if visible is None else select(visible, s, self.number(-math.inf))),)
 
         def renew(i: E.Expr) -> Block:
             new, low = peak.load(i, 0), self.number(-math.inf)
-            base = select(ir.make_op("eq", (new, low), dtypes.bool_), self.number(0), new)  # -inf - -inf would be nan
-            scale = operation("exp2", operation("sub", top.load(i, 0), shift.load(i, 0)))
+            base = select(ir.make_op("eq", (new, low), dtypes.bool_), self.number(0), self.exponent(new))  # -inf - -inf would be nan
+            scale = operation("exp2", operation("sub", self.exponent(top.load(i, 0)), shift.load(i, 0)))
             return (Store(shift.place(i, 0), base), Store(factor.place(i, 0), scale), Store(top.place(i, 0), new),
                     Store(total.place(i, 0), operation("mul", total.load(i, 0), factor.load(i, 0))))  # fmt: skip
 
         def exponential(i: E.Expr, j: E.Expr) -> Block:
-            return (Store(scores.place(i, j), operation("exp2", operation("sub", scores.load(i, j), shift.load(i, 0)))),)
+            return (Store(scores.place(i, j), operation("exp2", operation("sub", self.exponent(scores.load(i, j)), shift.load(i, 0)))),)
 
         def weigh(i: E.Expr, j: E.Expr) -> Block:
             w = self.value_at(self.d.weight, ir.WEIGHT, scores.load(i, j), E.add(self.first, i), E.add(first, j))
@@ -298,7 +314,7 @@ class _Forward(_ByQueries):
 
         body = (
             *multiply,
-            *self.cells(n, m, score),
+            *(self.cells(n, m, score) if is_edge or self.factor is None else ()),
             *self.rows(n, lambda i: (Store(peak.place(i, 0), top.load(i, 0)),)),
             *self.cells(n, m, lambda i, j: (Accumulate((peak.place(i, 0),), "max", (scores.load(i, j),)),)),
             *self.rows(n, renew),
@@ -334,7 +350,7 @@ class _Forward(_ByQueries):
 
         def logarithm(i: E.Expr) -> Block:
             query, low = E.add(self.first, i), self.number(-math.inf)
-            peak = select(ir.make_op("eq", (top.load(i, 0), low), dtypes.bool_), self.number(0), top.load(i, 0))
+            peak = select(ir.make_op("eq", (top.load(i, 0), low), dtypes.bool_), self.number(0), self.exponent(top.load(i, 0)))
             value = operation("mul", operation("add", operation("log2", parts(i)[1]), peak), self.number(math.log(2)))
             return self.if_inside(self.bounds(query, None), self.store("lse", value, query, 0))
 

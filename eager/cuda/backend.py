@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 from eager import _native
 from eager.base import dtypes, logs, settings
@@ -65,6 +66,7 @@ class _Backend:
     def __init__(self, cupy: Any) -> None:
         self.xp = cupy
         self.is_emulated = settings.current().gpu.emulate
+        self._users: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()  # storage -> streams that were recorded
         self._kept: list[tuple[Any, Any]] = []  # values in use by work that is queued, with the event after the work
         special = emulated.special_module() if self.is_emulated else importlib.import_module("cupyx.scipy.special")
         self.loop = loop_api.ArrayLoop(cupy, special)
@@ -82,7 +84,10 @@ class _Backend:
     def record_stream(self, t: Any, stream: Any) -> None:
         """When the tensor's memory goes, keep it until the stream has done the work that is queued then."""
         storage = t.untyped_storage().root
-        weakref.finalize(storage, self.keep_until_reached, stream, storage.owner).atexit = False
+        streams = self._users.setdefault(storage, [])
+        if stream not in streams:
+            streams.append(stream)
+            weakref.finalize(storage, self.keep_until_reached, stream, storage.owner).atexit = False
 
     def empty_like(self, t: Any) -> Any:
         """A row-major tensor of the sizes, dtype and device of a CUDA tensor, with undefined contents."""

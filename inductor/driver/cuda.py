@@ -43,13 +43,12 @@ from inductor.plan.narrow_results import converted_results, narrowed
 from inductor.plan.padded_operands import pad_operands
 from inductor.plan.schedule import FUSION, SCHEDULE, Nest, Schedule, Single, loop_nest, schedule
 from inductor.plan.split_products import split_products
-from inductor.triton.combined import combined, most_sets
-from inductor.triton.kernel import CHECKS_POINTER, Options, TritonKernel, grouped
+from inductor.triton.combined import MOST_POINTERS, combined, grouped, most_sets
+from inductor.triton.kernel import CHECKS_POINTER, Options, TritonKernel
 
 LOOPS: Final = logs.artifact("loops")
 GROUPED_BYTES: Final = 1 << 24  # most bytes that a kernel in one launch with others reads and writes: a launch takes as long
 GROUP_BYTES: Final = 1 << 26  # of all kernels in one launch: their results are in memory from there on
-MOST_POINTERS: Final = 240  # of one launch
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +166,8 @@ def lower_to_cuda(graph: Graph, target: Target = SM_90, precision: str = "ieee",
     made = _sink_products(separate_results(join_sums(schedule(program))))
     planner = _Planner(made, *given)
     stored = planner.stored_products()
-    wide = {n: to for n, to in converted_results(made.program).items() if n in stored}
-    return (_Planner(_sink_products(narrowed(made, wide)), *given) if wide else planner).plan()
+    narrow = {n: to for n, to in converted_results(made.program).items() if n in stored}
+    return (_Planner(_sink_products(narrowed(made, narrow)), *given) if narrow else planner).plan()
 
 
 def is_on_host(spec: Any) -> bool:
@@ -308,7 +307,7 @@ class _Planner:
         """The buffers of a step. A launch with few programs may run with others; with more, if that keeps no results alive longer."""
         touched = frozenset(_touched(step))
         if not isinstance(step, Launch):
-            return Effect(touched, frozenset() if isinstance(step, Upload) else touched)
+            return Effect(touched, touched)
         kernel = kernels[step.kernel]
         written = frozenset(_outputs(kernel, step))
         programs = self.target.cores * (LIGHT_LAUNCH if touched - written <= self.given else 1)

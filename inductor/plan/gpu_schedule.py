@@ -42,7 +42,7 @@ THIN_DEPTH_BYTES: Final = 512  # of a row of such a block
 # shared memory. Larger blocks read their operands less often.
 SHARED_BLOCKS: Final = ((128, 256, 1.0), (256, 128, 1.0), (128, 128, 0.85), (64, 256, 0.75), (256, 64, 0.75), (64, 128, 0.6),
                         (128, 64, 0.6), (64, 64, 0.4))  # fmt: skip
-STORED: Final = 8  # 16-bit numbers that one instruction stores, at an aligned address
+TOGETHER: Final = 8  # 16-bit numbers that one instruction loads or stores, at an aligned address
 SHALLOW_BYTES: Final = 512  # of a row of an operand of a product that takes less time than its loads and stores
 SHALLOW: Final = 128 * 64  # elements of a block of such a product, of which a multiprocessor holds several
 GROUP: Final = 8  # blocks of rows that programs of one block of columns share: their operands stay in the last cache
@@ -50,7 +50,6 @@ PART: Final = 1 << 15  # most elements of one part of a reduction of everything
 LEAST_PART: Final = 1 << 13  # fewest of them: a second kernel takes longer than to reduce these
 SCATTERED_PART: Final = 64  # fewest of them that are read here and there
 RESIDENT: Final = 4  # programs of a multiprocessor whose loads hide each other's latency
-TOGETHER: Final = 8  # elements of 16 bits that a thread loads at once
 WASTE: Final = 6  # fewest elements of a loop for each element of its tiles that is outside of it
 WHOLE: Final = 128  # elements of a row of a tile that divides a loop, where a longer row does not
 FAR: Final = 16  # elements between two that are not in one cache line
@@ -168,7 +167,7 @@ def _has_aligned_rows(x: Contract) -> bool:
     for p in places:
         found = E.strides_of(p.index, list(p.index.symbols))
         steps = [step.value for step in found[0].values() if isinstance(step, E.Int)] if found else []
-        if any(step != 1 and step % STORED for step in steps):
+        if any(step != 1 and step % TOGETHER for step in steps):
             return False
     return True
 

@@ -20,6 +20,9 @@ from inductor.plan.schedule import Nest, Schedule, Single, Step
 def converted_results(program: ir.Program) -> dict[str, dtype]:
     """The products of float32 whose elements are read as numbers of one 16-bit dtype alone, and this dtype."""
     kept = {r.buffer for r in program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in program.writes}
+    for b in program.buffers.values():
+        if b.definition is not None and not b.definition.operands:  # a call, which reads whole buffers
+            kept.update(b.reads)
     products = {n for n, b in program.buffers.items() if isinstance(b.definition, ir.Contraction) and b.layout.dtype is dtypes.float32}
     uses: dict[str, set[dtype]] = {n: set() for n in products - kept}
     for b in program.buffers.values():
@@ -31,22 +34,13 @@ def converted_results(program: ir.Program) -> dict[str, dtype]:
 
 def _conversions(d: ir.Definition) -> Iterator[tuple[str, dtype]]:
     """Each use of a loaded element: its buffer, and the dtype that the element is converted to, or its dtype."""
-    if isinstance(d, ir.Extern):
-        return
-    for root in _roots(d):
+    for root in d.operands:
         if isinstance(root, ir.Load):
             yield root.buffer, root.dtype
         for v in ir.walk([root]):
             for x in v.children:
                 if isinstance(x, ir.Load):
                     yield x.buffer, v.dtype if isinstance(v, ir.Op) and v.name == "cast" else x.dtype
-
-
-def _roots(d: ir.Definition) -> list[ir.Value]:
-    """The values of a definition."""
-    found: list[ir.Value] = []
-    with_value(d, lambda v: found.append(v) or v)  # type: ignore[func-returns-value]
-    return found
 
 
 def narrowed(made: Schedule, results: Mapping[str, dtype]) -> Schedule:

@@ -151,6 +151,7 @@ def test_a_first_gradient_is_not_copied(loss: Any, monkeypatch: pytest.MonkeyPat
     value = loss(x, *(t.requires_grad_() for t in (w, b, k)))
     monkeypatch.setattr(torch.Tensor, "clone", copies_none)
     value.backward()
+    assert any(t.grad is not None for t in (w, b, k))
 
 
 def test_an_array_over_a_gradient_is_never_written() -> None:
@@ -162,6 +163,16 @@ def test_an_array_over_a_gradient_is_never_written() -> None:
     (z := w * 1).register_hook(lambda g: held.append(g._array))
     z.backward(torch.ones(4, device="cuda"))
     assert [a.tolist() for a in held] == [[1.0] * 4] * 2 and w.grad.tolist() == [3.0] * 4
+
+
+def test_a_stream_that_is_recorded_twice_keeps_memory_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[Any] = []
+    monkeypatch.setattr(backend(), "keep_until_reached", lambda stream, memory: kept.append(stream))
+    x, s = torch.ones(4, device="cuda"), torch.cuda.Stream()
+    for _ in range(3):
+        x.record_stream(s)
+    del x
+    assert len(kept) == 1
 
 
 # -- streams ----------------------------------------------------------------------------------------------------------

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 import eager as torch
 from fxir.region.aot import aot_compile
-from inductor.driver.cuda import MOST_POINTERS, Call, CudaPlan, Launch, Upload, lower_to_cuda
+from inductor.driver.cuda import Call, CudaPlan, Launch, Upload, lower_to_cuda
 from inductor.plan.launch_groups import Effect, launch_groups
+from inductor.triton.combined import MOST_POINTERS
 from tests.fxir.helpers import capture
 
 from .graphs import GRAPHS, on_cuda, plan_of

@@ -353,9 +353,10 @@ static PyObject *py_pointwise_loop_number(PyObject *Py_UNUSED(self), PyObject *n
     return text ? PyLong_FromLong(pointwise_find(text)) : NULL;
 }
 
-/* uniform_float_tensor(args): the first tensor of a tuple in which all tensors are row-major tensors of one
- * device (the CPU or a CUDA device), one shape and one of float32 and float64, and all else are Python floats, and ints of 64 bits; otherwise None. Beside a number
- * the strides of dims of size 1 must be row-major too, as they order the result's (`elementwise_strides` in eager/base/spec.py). */
+/* uniform_float_tensor(args): the first tensor of a tuple in which all tensors are row-major, on one device (the CPU or a CUDA
+ * device), of one shape, and of one dtype (float32 or float64), and all else are Python floats, and ints of 64 bits; otherwise None.
+ * Beside a number the strides of dims of size 1 must be row-major too, as they order the result's (`elementwise_strides` in
+ * eager/base/spec.py). */
 static PyObject *py_uniform_float_tensor(PyObject *Py_UNUSED(self), PyObject *args)
 {
     TensorObject *first = NULL;

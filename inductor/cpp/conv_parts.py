@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from inductor.artifact.format import RUNTIME_ABI
-from inductor.cpp.gemm_core import Tile, bytes_of, cache_lines, head, switch
+from inductor.cpp.gemm_core import Tile, bytes_of, cache_lines, head, switch, transposition
 
 __all__ = ["CONV_TASK", "shared_text"]
 
@@ -41,7 +41,8 @@ def shared_text(tile: Tile) -> str:
     """The beginning of the unit of a core. It defines the micro-kernels (`tile`), and the functions below."""
     kernels = "".join(_kernel(tile, rows) for rows in range(1, tile.rows + 1))
     select = switch(tile, _KERNEL_PARAMETERS, "t, a, r, b, c, ldc, add")
-    return RUNTIME_ABI + CONV_TASK + head(tile) + _TAPS + kernels + select + _PANELS + _STAGING + _LINES + _PLAINLY
+    text = RUNTIME_ABI + CONV_TASK + head(tile) + transposition(tile) + _TAPS + kernels + select
+    return text + _PANELS + _STAGING + _LINES + _PLAINLY
 
 
 _KERNEL_PARAMETERS = "const Taps *t, const T *a, long r, const T *b, T *c, long ldc, int add"
@@ -130,8 +131,11 @@ static void stage_places(const ConvTask *v, const T *from, long low, long high, 
   } else if (v->x_c == 1) {
     for (long q = low; q < high; q++, to += channels) __builtin_memcpy(to, from + q * v->x_w, channels * sizeof(T));
   } else {
+    long blocked = v->x_w == 1 ? channels - channels % L : 0, places = high - (high - low) % L;
+    for (long c = 0; c < blocked; c += L)
+      for (long q = low; q < places; q += L) transpose(from + c * v->x_c + q, v->x_c, L, to + (q - low) * channels + c, channels);
     for (long c = 0; c < channels; c++)
-      for (long q = low; q < high; q++) to[(q - low) * channels + c] = from[c * v->x_c + q * v->x_w];
+      for (long q = c < blocked ? places : low; q < high; q++) to[(q - low) * channels + c] = from[c * v->x_c + q * v->x_w];
   }
 }
 

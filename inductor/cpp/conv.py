@@ -18,7 +18,7 @@ from inductor.cpp.gemm_problem import REAL, CoreCode, initialiser, pack_code
 from inductor.cpp.units import declared
 from inductor.cpp.values import size_source
 from inductor.cpp.windows import Convolution
-from inductor.cpp.winograd_core import PACKED_TAPS, winograd_core
+from inductor.cpp.winograd_core import POINTS, STRIDES, packed_taps, winograd_core
 
 __all__ = ["emit", "emit_weight_gradient"]
 
@@ -31,19 +31,20 @@ _BYTES: Final = {"float32": 4, "float64": 8}
 _LATENCY: Final = 8  # a tile of fewer accumulators waits for the results of its additions
 _SETS: Final = 2048  # bytes: rows of a tile this far apart, or a multiple of it, evict each other from the first-level cache
 _FEW_ROWS: Final = 8  # ways of that cache
-# Times in multiplications of a vector, where tiles of a convolution are transformed: of a patch, of the sums of a tile, and of the
-# weight of a pair of channels beyond the time that the pack of a direct convolution takes; and of reading a packed weight.
-_PATCH: Final = 90.0
-_SUMS: Final = 60.0
-_WEIGHTS: Final = 200.0
-_PACKED_WEIGHTS: Final = 50.0
+# Times in multiplications of a vector, of an element of a transformed tile: of its patch, of its sums, of the weight of a pair of
+# channels beyond the time that a direct convolution takes for it, and of reading that if it is packed.
+_PATCH: Final = 8.0
+_SUMS: Final = 7.0
+_WEIGHTS: Final = 12.0
+_PACKED_WEIGHTS: Final = 3.0
+_GAIN: Final = 0.95  # of the time of windows: the transformed weight takes more memory
 
 
 def emit(v: Convolution, packed: bool, tools: Toolchain) -> CoreCode:
     """The code of a convolution of images a with a weight b. packed: b is the weight in panels."""
     if _has_minimal_filter(v, packed):
-        tile, taps = _product_tile(v, tools), PACKED_TAPS
-        unit, how = winograd_core(tile), ", minimal filtering"
+        tile, taps = _product_tile(v, tools), packed_taps(v["sh"])
+        unit, how = winograd_core(tile, v["sh"]), ", minimal filtering"
     else:
         tile, taps = _tile(v, tools), v["kh"] * v["kw"]
         unit, how = conv_core(tile), ""
@@ -105,16 +106,16 @@ def _tile(v: Convolution, tools: Toolchain) -> Tile:
 
 
 def _has_minimal_filter(v: Convolution, packed: bool) -> bool:
-    """Whether 16 products of transformed tiles take less time than windows of 3x3 taps. Times are of a pair of channels, in
+    """Whether products of transformed tiles take less time than windows of 3x3 taps. Times are of a pair of channels, in
     multiplications."""
-    if any(v[n] != 3 for n in ("kh", "kw")) or any(v[n] != 1 for n in ("sh", "sw", "dh", "dw")):
+    if any(v[n] != 3 for n in ("kh", "kw")) or any(v[n] != 1 for n in ("dh", "dw")) or v["sh"] != v["sw"] or v["sh"] not in STRIDES:
         return False
-    images = v.fields["images"]
-    tiles = (images if isinstance(images, int) else 1) * -(-v["oh"] // 2) * -(-v["ow"] // 2)
-    positions = (images if isinstance(images, int) else 1) * v["oh"] * v["ow"]
-    transforms = _PATCH / v["columns"] + _SUMS / v["channels"]
-    weights = _WEIGHTS if not packed else _PACKED_WEIGHTS
-    return tiles * (16 + transforms) + weights < positions * 9
+    given, points = v.fields["images"], POINTS[v["sh"]]
+    images = given if isinstance(given, int) else 1
+    tiles = images * -(-v["oh"] // 2) * -(-v["ow"] // 2)
+    transforms = points * (_PATCH / v["columns"] + _SUMS / v["channels"])
+    weights = points * (_WEIGHTS if not packed else _PACKED_WEIGHTS)
+    return tiles * (points + transforms) + weights < _GAIN * images * v["oh"] * v["ow"] * 9
 
 
 def _product_tile(v: Convolution, tools: Toolchain) -> Tile:

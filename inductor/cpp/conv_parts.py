@@ -123,13 +123,19 @@ static void zero(T *to, long n) {
   for (long i = 0; i < n; i++) to[i] = 0;
 }
 
+static inline void copy(const T *from, long n, T *to) {
+  long i = 0;
+  for (; i + W <= n; i += W) *(U *)(to + i) = *(const U *)(from + i);
+  for (; i < n; i++) to[i] = from[i];
+}
+
 /* Places [low, high) of a line, channels last. */
 static void stage_places(const ConvTask *v, const T *from, long low, long high, T *to) {
   long channels = v->channels;
   if (v->x_c == 1 && v->x_w == channels) {
     __builtin_memcpy(to, from + low * channels, (high - low) * channels * sizeof(T));
   } else if (v->x_c == 1) {
-    for (long q = low; q < high; q++, to += channels) __builtin_memcpy(to, from + q * v->x_w, channels * sizeof(T));
+    for (long q = low; q < high; q++, to += channels) copy(from + q * v->x_w, channels, to);
   } else {
     long blocked = v->x_w == 1 ? channels - channels % L : 0, places = high - (high - low) % L;
     for (long c = 0; c < blocked; c += L)

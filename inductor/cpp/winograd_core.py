@@ -1,36 +1,47 @@
-"""The text of the core of 3x3 convolutions without strides and dilation, by Winograd's minimal filtering F(2x2, 3x3).
+"""The text of the core of 3x3 convolutions without dilation, by Winograd's minimal filtering of 2x2 tiles of the output.
 
-Four output positions of a channel need 16 multiplications with an input channel, where windows need 36: the 4x4 input patch of a 2x2
-tile of the output and the 3x3 taps are transformed, multiplied element by element, and the sum over input channels is transformed
-back. Each of the 16 elements is a matrix product of all tiles of a task by a panel of output channels (A. Lavin, S. Gray, "Fast
-algorithms for convolutional neural networks", 2016). The transforms add and halve, and sums are nine times shorter than those
-over windows: Lavin and Gray found smaller errors in float32 than the direct form has. Larger tiles lose accuracy; none is used.
+Four output positions of a channel need 16 multiplications with an input channel, where windows need 36: the 4x4 input patch of a tile
+and the 3x3 taps are transformed, multiplied element by element, and the sums over input channels are transformed back. Each of the 16
+elements is a matrix product of all tiles of a task by a panel of output channels (A. Lavin, S. Gray, "Fast algorithms for
+convolutional neural networks", 2016). With a stride of 2, even input positions meet two taps and odd positions meet one tap, so the
+two are filtered apart, and a 5x5 patch needs 25 multiplications.
 
-A transform adds elements that a window multiplies apart. An infinite element, and a sum that overflows, would give nan where the sum
-over the window is infinite or finite. A panel of a task with a result that is not finite is computed again from windows.
+The transforms add and halve, and sums are nine times shorter than sums over windows: Lavin and Gray found smaller errors in float32
+than the direct form has. Larger tiles lose accuracy; none is used. A transform adds elements that a window multiplies apart. An
+infinite element, and a sum that overflows, would give nan where the sum over the window is infinite or finite. A panel of a task with
+a result that is not finite is computed again from windows.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 from inductor.artifact.format import SourceUnit
 from inductor.cpp.conv_parts import shared_text
 from inductor.cpp.gemm_core import Tile
 
-__all__ = ["PACKED_TAPS", "winograd_core"]
+__all__ = ["POINTS", "STRIDES", "packed_taps", "winograd_core"]
 
-PACKED_TAPS = 16 + 9  # elements of a packed weight for each pair of channels: transformed, then as taps
+STRIDES: Final = (1, 2)
+POINTS: Final = {1: 16, 2: 25}  # multiplications of a tile, by stride
 
 
-def winograd_core(tile: Tile) -> SourceUnit:
-    """The translation unit of a tile. It defines
+def packed_taps(stride: int) -> int:
+    """Elements of a packed weight for each pair of channels: transformed, then as taps."""
+    return POINTS[stride] + 9
+
+
+def winograd_core(tile: Tile, stride: int) -> SourceUnit:
+    """The translation unit of a tile, for strides of `stride` along both dims. It defines
 
     void SYMBOL(const ConvTask *, const Runtime *)
     void SYMBOL_pack(const ConvTask *, void *panels)
 
-    SYMBOL is the name of the unit. A task has 3x3 taps, and strides and dilations of 1. The packed form has
-    groups * panels(columns) * PACKED_TAPS * channels * NR elements.
+    SYMBOL is the name of the unit. A task has 3x3 taps, and dilations of 1. The packed form has
+    groups * panels(columns) * packed_taps(stride) * channels * NR elements.
     """
-    symbol = tile.symbol("winograd")
+    symbol = tile.symbol(f"winograd{stride}")
+    sizes = f"\nenum {{ TAPS = 9, STRIDE = {stride}, SIDE = {stride + 3}, POINTS = SIDE * SIDE }};\n"
     entries = f"""
 extern "C" void {symbol}(const ConvTask *v, const Runtime *rt) {{ convolve(v, rt); }}
 extern "C" void {symbol}_pack(const ConvTask *v, void *panels) {{
@@ -39,13 +50,13 @@ extern "C" void {symbol}_pack(const ConvTask *v, void *panels) {{
   pack_panels(v, (T *)panels + count * POINTS * v->channels * NR, 0, count);
 }}
 """
-    return SourceUnit(symbol, shared_text(tile) + _TRANSFORMS + _TASKS + _BODY + entries, reusable=True)
+    return SourceUnit(symbol, shared_text(tile) + sizes + _FILTERS[stride] + _TRANSFORMS + _TASKS + _BODY + entries, reusable=True)
 
 
-_TRANSFORMS = r"""
-enum { TAPS = 9, POINTS = 16 }; /* of a window; of a transformed patch */
-
-/* b = G a: three taps become four. */
+# By stride. transform_taps: b = G a, of three taps. transform_patch: b = B a, of `SIDE` neighbours of a patch. transform_sums:
+# (*low, *high) = A m, the two sums of a tile. The elements of a, b and m are so many vectors apart.
+_FILTERS: Final = {
+    1: r"""
 static inline void transform_taps(const V *a, long from, V *b, long to) {
   V ends = (a[0] + a[2 * from]) * (T)0.5, middle = a[from] * (T)0.5;
   b[0] = a[0];
@@ -53,7 +64,39 @@ static inline void transform_taps(const V *a, long from, V *b, long to) {
   b[2 * to] = ends - middle;
   b[3 * to] = a[2 * from];
 }
+static inline void transform_patch(const V *a, long step, V *b) {
+  b[0] = a[0] - a[2 * step];
+  b[step] = a[step] + a[2 * step];
+  b[2 * step] = a[2 * step] - a[step];
+  b[3 * step] = a[step] - a[3 * step];
+}
+static inline void transform_sums(const V *m, long step, V *low, V *high) {
+  *low = m[0] + m[step] + m[2 * step];
+  *high = m[step] - m[2 * step] - m[3 * step];
+}
+""",
+    2: r"""
+static inline void transform_taps(const V *a, long from, V *b, long to) {
+  b[0] = a[0];
+  b[to] = a[0] + a[2 * from];
+  b[2 * to] = a[2 * from];
+  b[3 * to] = b[4 * to] = a[from];
+}
+static inline void transform_patch(const V *a, long step, V *b) {
+  b[0] = a[0] - a[2 * step];
+  b[step] = a[2 * step];
+  b[2 * step] = a[2 * step] - a[4 * step];
+  b[3 * step] = a[step];
+  b[4 * step] = a[3 * step];
+}
+static inline void transform_sums(const V *m, long step, V *low, V *high) {
+  *low = m[0] + m[step] + m[3 * step];
+  *high = m[step] - m[2 * step] + m[4 * step];
+}
+""",
+}
 
+_TRANSFORMS = r"""
 /* Panels [begin, end) of all groups as [panel][point][channel][NR]. */
 static void transform_panels(const ConvTask *v, T *panels, long begin, long end) {
   long count = panels_of(v->columns), channels = v->channels;
@@ -67,14 +110,14 @@ static void transform_panels(const ConvTask *v, T *panels, long begin, long end)
       for (long i = 0; i < TAPS; i++)
         pack_channels(v, from + c0 * v->w_c + i / 3 * v->w_h + i % 3 * v->w_w, width, 0, some, taps + i * TOGETHER * NR);
       for (long at = 0; at < some * NR; at += W) {
-        V g[TAPS], half[12], u[POINTS];
-#pragma GCC unroll 16
+        V g[TAPS], half[3 * SIDE], u[POINTS];
+#pragma GCC unroll 32
         for (long i = 0; i < TAPS; i++) g[i] = *(U *)(taps + i * TOGETHER * NR + at);
-#pragma GCC unroll 16
+#pragma GCC unroll 32
         for (long s = 0; s < 3; s++) transform_taps(g + s, 3, half + s, 3);
-#pragma GCC unroll 16
-        for (long r = 0; r < 4; r++) transform_taps(half + 3 * r, 1, u + 4 * r, 1);
-#pragma GCC unroll 16
+#pragma GCC unroll 32
+        for (long r = 0; r < SIDE; r++) transform_taps(half + 3 * r, 1, u + SIDE * r, 1);
+#pragma GCC unroll 32
         for (long i = 0; i < POINTS; i++) *(U *)(to + (i * channels + c0) * NR + at) = u[i];
       }
     }
@@ -86,36 +129,22 @@ static void run_transform(void *ctx, long begin, long end) {
   transform_panels(p->v, p->panels, begin, end);
 }
 
-/* b = B a: four neighbours of a patch. */
-static inline void transform_patch(const V *a, long step, V *b) {
-  b[0] = a[0] - a[2 * step];
-  b[step] = a[step] + a[2 * step];
-  b[2 * step] = a[2 * step] - a[step];
-  b[3 * step] = a[step] - a[3 * step];
-}
-
 /* The patches of a line of `tiles` tiles, from staged lines `line` elements long. Point i of tile t is at to + i * point + t * row.
    The last vector of a tile reads and writes up to W - 1 elements too many: the next tile, or room after the last. */
 static void transform_line(const T *from, long line, long channels, long tiles, T *to, long row, long point) {
   for (long t = 0; t < tiles; t++)
     for (long c = 0; c < channels; c += W) {
-      const T *a = from + 2 * t * channels + c;
+      const T *a = from + 2 * STRIDE * t * channels + c;
       V d[POINTS], half[POINTS], all[POINTS];
-#pragma GCC unroll 16
-      for (long i = 0; i < POINTS; i++) d[i] = *(U *)(a + i / 4 * line + i % 4 * channels);
-#pragma GCC unroll 16
-      for (long j = 0; j < 4; j++) transform_patch(d + j, 4, half + j);
-#pragma GCC unroll 16
-      for (long i = 0; i < 4; i++) transform_patch(half + 4 * i, 1, all + 4 * i);
-#pragma GCC unroll 16
+#pragma GCC unroll 32
+      for (long i = 0; i < POINTS; i++) d[i] = *(U *)(a + i / SIDE * line + i % SIDE * channels);
+#pragma GCC unroll 32
+      for (long j = 0; j < SIDE; j++) transform_patch(d + j, SIDE, half + j);
+#pragma GCC unroll 32
+      for (long i = 0; i < SIDE; i++) transform_patch(half + SIDE * i, 1, all + SIDE * i);
+#pragma GCC unroll 32
       for (long i = 0; i < POINTS; i++) *(U *)(to + i * point + t * row + c) = all[i];
     }
-}
-
-/* (*low, *high) = A m: the sums of a tile from four points. */
-static inline void transform_sums(const V *m, long step, V *low, V *high) {
-  *low = m[0] + m[step] + m[2 * step];
-  *high = m[step] - m[2 * step] - m[3 * step];
 }
 """
 
@@ -142,7 +171,7 @@ static long up(long n) { return (n + 63) / 64 * 64; }
 static int remember(const Job *job, Memory *m) {
   const ConvTask *v = job->v;
   long tiles = job->images * job->lines * job->wide, columns = job->panels * NR < v->columns ? job->panels * NR : v->columns;
-  long staged = up((2 * job->lines + 2) * job->width * v->channels + W), patches = up(POINTS * job->point);
+  long staged = up(((2 * job->lines - 1) * STRIDE + 3) * job->width * v->channels + W), patches = up(POINTS * job->point);
   long sums = up(POINTS * (tiles * NR + W)), taps = job->taps ? 0 : up(TAPS * v->channels * NR);
   long block = v->y ? 0 : (job->images - 1) * v->y_n + (2 * job->lines - 1) * v->y_h + (v->ow - 1) * v->y_w + columns;
   T *all = (T *)job->rt->scratch(job->rt, 0, (staged + patches + sums + taps + block) * (long)sizeof(T));
@@ -151,7 +180,7 @@ static int remember(const Job *job, Memory *m) {
   return 1;
 }
 
-/* The sums of all points of `tiles` tiles for one panel: 16 matrix products. */
+/* The sums of all points of `tiles` tiles for one panel: a matrix product of each. */
 static void multiply(const Job *job, const T *panel, long tiles, const Memory *m) {
   long channels = job->v->channels, blocks = (tiles + MR - 1) / MR, base = tiles / blocks, longer = tiles % blocks;
   Taps depth = {1, 1, channels, 0, 0};
@@ -179,14 +208,14 @@ static V finish_line(const ConvTask *v, const T *m, long point, T *y, long lines
   V bad = {};
   for (long q = 0; q < v->ow; q += 2, m += NR)
     for (long j = 0; j < columns; j += W) {
-      V all[POINTS], low[4], high[4], sums[4];
-#pragma GCC unroll 16
+      V all[POINTS], low[SIDE], high[SIDE], sums[4];
+#pragma GCC unroll 32
       for (long i = 0; i < POINTS; i++) all[i] = *(U *)(m + i * point + j);
-#pragma GCC unroll 16
-      for (long i = 0; i < 4; i++) transform_sums(all + i, 4, low + i, high + i);
+#pragma GCC unroll 32
+      for (long i = 0; i < SIDE; i++) transform_sums(all + i, SIDE, low + i, high + i);
       transform_sums(low, 1, sums, sums + 1);
       transform_sums(high, 1, sums + 2, sums + 3);
-#pragma GCC unroll 16
+#pragma GCC unroll 32
       for (long i = 0; i < 4; i++) {
         if (i / 2 >= lines || q + i % 2 >= v->ow) continue;
         put(sums[i], y + i / 2 * v->y_h + (q + i % 2) * v->y_w + j, columns - j);
@@ -218,7 +247,7 @@ static void from_windows(const Job *job, const T *staged, T *taps, T *y, long g,
     panels = before(taps, j * size);
   }
   long w = v->channels, h = job->width * w;
-  Image m = {staged, h, w, h, w};
+  Image m = {staged, STRIDE * h, STRIDE * w, h, w};
   lines(v, &m, panels, y, 2 * i0, 2 * i1 < v->oh ? 2 * i1 : v->oh, j, j + 1);
 }
 
@@ -232,7 +261,8 @@ static void transform_images(const Job *job, const Block *b, const Memory *m) {
   for (long n = b->n0; n < b->n1; n++) {
     stage(v, job->width, image_of(v, n, b->g), 2 * b->i0, 2 * b->i1, m->staged);
     for (long i = b->i0; i < b->i1; i++, t += job->wide)
-      transform_line(m->staged + 2 * (i - b->i0) * line, line, v->channels, job->wide, m->patches + t * job->row, job->row, job->point);
+      transform_line(m->staged + 2 * STRIDE * (i - b->i0) * line, line, v->channels, job->wide, m->patches + t * job->row, job->row,
+                     job->point);
   }
 }
 
@@ -312,7 +342,8 @@ static void convolve(const ConvTask *v, const Runtime *rt) {
   int parallel = rt->threads > 1 && work > 2e6;
   long wide = (v->ow + 1) / 2, high = (v->oh + 1) / 2;
   const T *packed = (const T *)v->packed;
-  Job job = {v, rt, packed, packed ? packed + panels * POINTS * size : 0, wide, high, 0, 0, 0, 0, 0, 0, 0, 0, 2 * wide + 2, 0};
+  long width = (2 * wide - 1) * STRIDE + 3;
+  Job job = {v, rt, packed, packed ? packed + panels * POINTS * size : 0, wide, high, 0, 0, 0, 0, 0, 0, 0, 0, width, 0};
   ConvTask plain = *v;
   plain.packed = job.taps;
   if (!packed) {

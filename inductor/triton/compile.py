@@ -10,7 +10,9 @@ import os
 import re
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, Final
 
 from eager.base import settings
 from eager.base.records import dataclass
@@ -19,6 +21,9 @@ from inductor.triton.kernel import TritonKernel
 from inductor.triton.values import SIGNATURE
 
 __all__ = ["Cubin", "Resources", "TritonUnavailable", "compile_kernel", "instructions", "load_triton", "prepare", "resources"]
+
+_REGISTERS: Final = 1 << 16  # of a multiprocessor
+_MOST_REGISTERS: Final = 255  # of a thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +62,12 @@ def prepare() -> None:
 def compile_kernel(kernel: TritonKernel, capability: int = 90) -> Cubin:
     """Machine code for sm_<capability>, which Triton keeps in the folder "triton" of the artifact folder.
 
-    Pointers are assumed to be 16-byte aligned, like all memory of the allocator: a caller copies an input that is not.
+    The assembler sometimes spills in order to run two programs at once. A kernel with products is then compiled again with all
+    registers. Pointers are assumed to be 16-byte aligned, like all memory of the allocator: a caller copies an input that is not.
     Raises: TritonUnavailable; any error of Triton's compiler for a faulty kernel. Checks that the code's parameters are the
     pointers, the sizes and Triton's two hidden pointers, in this order.
     """
-    triton = load_triton()
+    load_triton()
     compiler = importlib.import_module("triton.compiler")
     target = importlib.import_module("triton.backends.compiler").GPUTarget("cuda", capability, 32)
     fn = jit_function(kernel.name, kernel.source)
@@ -70,15 +76,23 @@ def compile_kernel(kernel: TritonKernel, capability: int = 90) -> Cubin:
     aligned = {(k,): [["tt.divisibility", 16]] for k, t in enumerate(types) if t.startswith("*")}
     source = compiler.ASTSource(fn, signature, {}, aligned)
     options = {"num_warps": kernel.num_warps, "num_stages": kernel.num_stages, "enable_fp_fusion": True}
-    with triton.knobs.cache.scope():
-        triton.knobs.cache.dir = str(settings.current().cache.dir / "triton")
-        made = triton.compile(source, target=target, options=options)
-    ptx = made.asm["ptx"]
+    made = _compiled(kernel.name, source, target, options)
+    ptx = made.ptx
     parameters = re.findall(r"\.param \.(\w+)", ptx.split(".entry")[1].split(")")[0])
     expected = len(types) + 2
     if len(parameters) != expected:
         raise RuntimeError(f"triton: {kernel.name} has {len(parameters)} parameters in its PTX, expected {expected}")
-    return Cubin(kernel.name, capability, made.asm["cubin"], ptx, int(made.metadata.shared), kernel.num_warps)
+    if kernel.num_stages > 1 and resources(made).spilled_bytes:
+        return _compiled(kernel.name, source, target, {**options, "maxnreg": min(_REGISTERS // (32 * kernel.num_warps), _MOST_REGISTERS)})
+    return made
+
+
+def _compiled(name: str, source: Any, target: Any, options: Mapping[str, Any]) -> Cubin:
+    triton = load_triton()
+    with triton.knobs.cache.scope():
+        triton.knobs.cache.dir = str(settings.current().cache.dir / "triton")
+        made = triton.compile(source, target=target, options=options)
+    return Cubin(name, target.arch, made.asm["cubin"], made.asm["ptx"], int(made.metadata.shared), options["num_warps"])
 
 
 def _run(tool: str, *arguments: str, code: bytes) -> str:

@@ -86,6 +86,18 @@ def test_attention_runs_on_the_matrix_unit_and_spills_nothing(depth, capability)
         assert any(i.startswith(unit) for i in found), f"no {unit}: {sorted(set(found))}"
 
 
+def test_a_kernel_that_spills_to_run_twice_at_once_gets_all_registers():
+    def attention(x):
+        x = x.detach().requires_grad_()
+        heads = (t.view(4, 1024, 12, 64).transpose(1, 2) for t in x.split(768, -1))
+        y = torch.nn.functional.scaled_dot_product_attention(*heads, is_causal=True)
+        return y, *torch.autograd.grad(y.sum(), x)
+
+    graph = trace(attention, [on_cuda(torch.zeros(4, 1024, 2304, dtype=torch.bfloat16))], KEPT)
+    first = next(k for k in lower_to_cuda(graph, TARGETS[80]).kernels if "tl.dot" in k.source)
+    assert resources(compile_kernel(first, 80)).spilled_bytes == 0
+
+
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("capability", TARGETS)
 def test_machine_code_spills_nothing(name, capability):

@@ -503,8 +503,9 @@ def add_relations(cap: Capture) -> None:
         _guard_distinct(cap, [v for v in cap.world.by_id.values() if isinstance(v, kind) and not isinstance(v, InstanceDict)])
     dicts: list[Value] = [v for v in cap.world.by_id.values() if isinstance(v, DictValue) and not isinstance(v, InstanceDict)]
     is_written = {id(v) for v in written}
+    written_dicts = [v for v in dicts if id(v) in is_written]
     for space in [v for v in cap.world.by_id.values() if isinstance(v, InstanceDict)]:
-        _guard_distinct(cap, [space, *(v for v in dicts if id(v) in is_written or id(space.obj) in is_written)])
+        _guard_distinct(cap, [space, *(dicts if id(space.obj) in is_written else written_dicts)])
 
 
 def _guard_distinct(cap: Capture, values: list[Any]) -> None:

@@ -215,7 +215,7 @@ def return_is_visible(frame: Frame, returned: Value) -> bool:
     *callers, innermost = frame.cap.frames.running
     if not callers or innermost is not frame:
         return False
-    dropped = (v for v in frame.locals if v is not None and v is not returned)
+    dropped = (v for v in frame.locals if v is not None and v is not returned and not isinstance(v, Constant | TensorValue))
     return any(not _is_held(v, callers) and value_end_is_visible(v, frame) for v in dropped)
 
 

@@ -192,7 +192,7 @@ class Function:
         self.operations: set[str] = set()
         self.used: set[int] = set()
         self.n_values = self.n_axes = self.n_locals = 0
-        self.has_checks = False
+        self.has_checks = self.is_streamed = False
         self.ranges: Mapping[str, tuple[E.Expr, E.Expr]] = {}
         self.starts: dict[str, Size] = {}  # of locals of unknown size in `near`, the stack memory for all of them
         self.near_bytes: Size = 0
@@ -224,6 +224,8 @@ class Function:
                 self.starts[x.local.name] = self.near_bytes
                 self.near_bytes = plain(self.near_bytes + ceildiv(product((x.local.size, x.local.dtype.itemsize)), 64) * 64)
         self.block(block)
+        if self.is_streamed:
+            root.lines.append("fj_fence();")
         lines = ["char** args = (char**)ctx;"] if "void* ctx" in head else []
         if self.starts:
             root.lines[:0] = self.near()
@@ -328,7 +330,7 @@ class Function:
         self.n_axes += 1
         inner = self.enter(s.body, s.axis)
         is_innermost = not any(isinstance(x, Loop) and x.kind != "unrolled" for x in walk(s.body))
-        if s.kind == "vector" or (s.kind == "parallel" and is_innermost):
+        if s.kind in ("vector", "streamed") or (s.kind == "parallel" and is_innermost):
             self.line("#pragma omp simd")
         elif s.axis in self.backwards:
             # GCC 12 unrolls a short loop of this kind inside of a sum, and then reads wrong elements: it does not reverse a vector
@@ -343,7 +345,9 @@ class Function:
         """Two loops that read along the outer one and store along the inner one, in registers."""
         to, source = self.element(tile.to.name, tile.to.index, {}), self.element(tile.source.buffer, tile.source.index, {})
         steps = [f"(i64){self.index(e)}" for e in (tile.to_step, tile.from_step)]
-        self.line(f"fj_transpose<{tile.rows}, {tile.columns}>(&{to}, {steps[0]}, &{source}, {steps[1]});")
+        shape = f"{tile.rows}, {tile.columns}{', true' if tile.is_streamed else ''}"
+        self.is_streamed = self.is_streamed or tile.is_streamed
+        self.line(f"fj_transpose<{shape}>(&{to}, {steps[0]}, &{source}, {steps[1]});")
         self.forget(tile.to.name)
 
     def guard(self, s: Guard) -> None:

@@ -363,25 +363,74 @@ template <int lanes, class T> FI f64 fj_total(const T* total, const T* carry) {
 """  # fmt: skip
 
 
+# Two rows exchange halves of their columns: in the lanes of 128 bits, then whole lanes. Source: the unpack and shuffle
+# instructions of AVX-512, each of which is one of these patterns for two rows of 16 floats.
+_UNPACKED: Final = tuple(tuple(4 * q + x for q in range(4) for x in lanes) for lanes in ((0, 16, 1, 17), (2, 18, 3, 19)))
+_PAIRED: Final = tuple(tuple(4 * q + x for q in range(4) for x in lanes) for lanes in ((0, 1, 16, 17), (2, 3, 18, 19)))
+_QUARTERS: Final = tuple(tuple(4 * q + x for q in quarters for x in range(4)) for quarters in ((0, 2, 4, 6), (1, 3, 5, 7)))
+
+
 def _transposes() -> str:
-    """`fj_transpose<rows, columns>`: to[r * to_step + c] = from[c * from_step + r], in blocks of n by n in n vector registers."""
-    return "".join(_transpose(n) for n in (2, 4, 8)) + """\
-template <int rows, int columns, class T> FI void fj_transpose(T* to, i64 to_step, const T* from, i64 from_step) {
-#if defined(__AVX__)
-  constexpr int n = 32 / sizeof(T);
+    """`fj_transpose<rows, columns>`: to[r * to_step + c] = from[c * from_step + r], in blocks of n by n in n vector registers.
+
+    is_streamed: the stores go past the caches where they fill whole lines. The function that calls it ends with `fj_fence`, so that
+    threads that wait for it see them.
+    """
+    return "".join(_transpose(n) for n in (2, 4, 8)) + _transpose_16() + """\
+#if defined(__AVX512F__)
+FI void fj_fence() { __builtin_ia32_sfence(); }
 #else
-  constexpr int n = 16 / sizeof(T);
+FI void fj_fence() {}
 #endif
+template <int rows, int columns, bool is_streamed = false, class T> FI void fj_transpose(T* to, i64 to_step, const T* from, i64 from_step) {
+#if defined(__AVX512F__)
+  constexpr int widest = 64 / sizeof(T);
+#elif defined(__AVX__)
+  constexpr int widest = 32 / sizeof(T);
+#else
+  constexpr int widest = 16 / sizeof(T);
+#endif
+  constexpr int n = rows % widest || columns % widest ? widest / 2 : widest;
+  const bool is_aligned = !(((u64)to | (u64)to_step * sizeof(T)) % 64);
   for (int r = 0; r < rows; r += n)
     for (int c = 0; c < columns; c += n) {
       T* a = to + r * to_step + c;
       const T* b = from + c * from_step + r;
-      if constexpr (n == 8) fj_transpose_8(a, to_step, b, from_step);
+      if constexpr (n == 16) {
+        if (is_streamed && is_aligned) fj_transpose_16<true>(a, to_step, b, from_step);
+        else fj_transpose_16<false>(a, to_step, b, from_step);
+      } else if constexpr (n == 8) fj_transpose_8(a, to_step, b, from_step);
       else if constexpr (n == 4) fj_transpose_4(a, to_step, b, from_step);
       else fj_transpose_2(a, to_step, b, from_step);
     }
 }
 """
+
+
+def _transpose_16() -> str:
+    """One block of elements of four bytes in vectors of 64 bytes."""
+    lines = [f"const V r0_{k} = *(const V*)(from + {k} * from_step);" for k in range(16)]
+
+    def stage(number: int, pairs: list[tuple[int, int]], patterns: tuple[tuple[int, ...], ...]) -> None:
+        for low, high in pairs:
+            for row, pattern in zip((low, high), patterns, strict=True):
+                shuffled = f"__builtin_shufflevector(r{number}_{low}, r{number}_{high}, {', '.join(map(str, pattern))})"
+                lines.append(f"const V r{number + 1}_{row} = {shuffled};")
+
+    for number, (distance, patterns) in enumerate(((1, _UNPACKED), (2, _PAIRED), (4, _QUARTERS), (8, _QUARTERS))):
+        stage(number, [(k, k + distance) for k in range(16) if not k & distance], patterns)
+    registers = [(k & 12) | (k & 1) << 1 | (k >> 1) & 1 for k in range(16)]  # the first two stages leave columns in the order 0, 2, 1, 3
+    lines += [f"fj_put<is_streamed>(to + {k} * to_step, r4_{register});" for k, register in enumerate(registers)]
+    return """\
+#if defined(__AVX512F__)
+template <bool is_streamed, class T, class V> FI void fj_put(T* to, V x) {
+  typedef f32 F __attribute__((vector_size(64)));
+  if constexpr (is_streamed) __builtin_ia32_movntps512((f32*)to, (F)x);
+  else *(V*)to = x;
+}
+template <bool is_streamed, class T> FI void fj_transpose_16(T* to, i64 to_step, const T* from, i64 from_step) {
+  typedef T V __attribute__((vector_size(16 * sizeof(T)), aligned(sizeof(T)), may_alias));
+""" + "".join(f"  {line}\n" for line in lines) + "}\n#endif\n"
 
 
 def _transpose(n: int) -> str:

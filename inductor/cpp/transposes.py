@@ -16,7 +16,10 @@ ITEM_BYTES: Final = (4, 8)  # of the elements
 
 
 class Transposition(NamedTuple):
-    """to[r * to_step + c] = source[c * from_step + r] for r < rows and c < columns; `to` and `source` are the first elements."""
+    """to[r * to_step + c] = source[c * from_step + r] for r < rows and c < columns; `to` and `source` are the first elements.
+
+    is_streamed: the stores go past the caches.
+    """
 
     rows: int
     columns: int
@@ -24,6 +27,7 @@ class Transposition(NamedTuple):
     to_step: E.Expr
     source: ir.Load
     from_step: E.Expr
+    is_streamed: bool
 
 
 def transposition(outer: Loop) -> Transposition | None:
@@ -44,7 +48,8 @@ def transposition(outer: Loop) -> Transposition | None:
         return None
     source = ir.load(v.buffer, loads[1], v.dtype)
     assert isinstance(source, ir.Load)
-    return Transposition(rows, columns, Place(s.place.name, stores[1]), stores[0][outer.axis], source, loads[0][inner.axis])
+    steps = stores[0][outer.axis], loads[0][inner.axis]
+    return Transposition(rows, columns, Place(s.place.name, stores[1]), steps[0], source, steps[1], inner.kind == "streamed")
 
 
 def _is_one(e: E.Expr) -> bool:

@@ -310,11 +310,11 @@ def _mark(body: Block, step: Mark) -> Block:
     loop = _loop(body, step.axis)
     if step.kind == "unrolled" and _constant(loop) > MAX_UNROLLED:
         raise Refused(f"{loop.extent} iterations are too many to unroll; allowed: up to {MAX_UNROLLED}")
-    if step.kind == "vector" and any(isinstance(s, Loop) and s.kind != "unrolled" for s in walk(loop.body)):
+    if step.kind in ("vector", "streamed") and any(isinstance(s, Loop) and s.kind != "unrolled" for s in walk(loop.body)):
         raise Refused("a vector loop holds no other loop")
     if step.kind == "parallel" and any(isinstance(s, Loop) and s.kind == "parallel" for s in walk(loop.body)):
         raise Refused("a parallel loop holds no other parallel loop")
-    if step.kind in ("parallel", "vector"):
+    if step.kind in ("parallel", "vector", "streamed"):
         for a, b in carried(loop):
             raise Refused(_depends(a.place, b.place))
     if step.kind in ("grid", "lanes", "scan") and (reason := objection(body, loop, step.kind)):

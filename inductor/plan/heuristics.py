@@ -62,7 +62,9 @@ FEWEST_LANES: Final = 4
 CASCADE: Final = 16  # floats that a running sum adds before it is added to its compensated total
 COLUMN_BYTES: Final = 8192  # most bytes of the running results of a group of columns: with two totals each they stay in the nearest cache
 TILE_ROWS, TILE_COLUMNS = (64, 32, 16), (16, 8)  # iterations of a tile of two loops, the first that divides the loop
-REGISTER_TILE: Final = 8  # iterations of both loops of a tile that is transposed in registers
+REGISTER_TILES: Final = (16, 8)  # iterations of each loop of a tile that is transposed in registers, the first that divides the loop
+TILE_RUN: Final = 16  # most tiles that one thread transposes one after another along the lines that it reads
+STREAMED: Final = 32 << 20  # fewest bytes of a transposed copy whose stores go past the caches: a cache of a machine may hold fewer
 TILED: Final = 1 << 12  # fewest elements of loops that run in tiles
 FAR: Final = 16  # elements between two that are not in one cache line
 PARTS: Final = (128, 96, 64)  # elements of a part of the innermost loop that a scatter gives to one thread, the first that divides it
@@ -352,7 +354,8 @@ def _shape(s: Scheduler, name: str) -> None:
         tiled = _register_tiles(s, outer, chain[-2], chain[-1]) or _tile(s, outer, chain[-2], chain[-1])
         if tiled:
             for loops in tiled:
-                s.attempt(Mark(fuse_axes(s, loops), "parallel"))
+                s.attempt(Mark(loops[0], "parallel"))  # positions of fused loops are quotients and remainders, which prove less
+                fuse_axes(s, loops)
             return
     pieces = [*_pieces(s, inner)]
     for axis in pieces:
@@ -396,23 +399,42 @@ def _register_tiles(s: Scheduler, outer: list[str], row: Loop, column: Loop) -> 
     i, j = row.axis.name, column.axis.name
     loads = _across(row, column)
     assert isinstance(row.extent, int) and isinstance(column.extent, int)
-    if min(row.extent, column.extent) < 2 * REGISTER_TILE or any(x.dtype.itemsize not in (4, 8) for x in loads):
+    if min(row.extent, column.extent) < 2 * REGISTER_TILES[-1] or any(x.dtype.itemsize not in (4, 8) for x in loads):
         return []
-    rest_rows, rest_columns = row.extent % REGISTER_TILE, column.extent % REGISTER_TILE
-    steps: list[Step] = [Split(j, REGISTER_TILE, "peel" if rest_columns else "guard")]
+    rows, columns = (next((n for n in REGISTER_TILES if x.extent % n == 0), REGISTER_TILES[-1]) for x in (row, column))
+    rest_rows, rest_columns = row.extent % rows, column.extent % columns
+    steps: list[Step] = [Split(j, columns, "peel" if rest_columns else "guard")]
     steps += [Distribute(i)] if rest_columns else []
-    steps += [Split(i, REGISTER_TILE, "peel" if rest_rows else "guard"), Reorder(f"{i}_i", f"{j}_o")]
+    steps += [Split(i, rows, "peel" if rest_rows else "guard"), Reorder(f"{i}_i", f"{j}_o")]
     is_copy = any(isinstance(x, Store) and x.value in loads for x in column.body) and len(column.body) == 1
     copied = [] if is_copy else list(dict.fromkeys([x.buffer for x in loads]))
     steps += [CacheRead(buffer, f"{i}_i") for buffer in copied]
-    vectors = [f"{j}_i", *(f"{buffer}_{i}_i_1" for buffer in copied)]
+    vectors = [f"{buffer}_{i}_i_1" for buffer in copied]
     vectors += [f"{j}_t"] if rest_columns > 1 else []
     vectors += [f"{j}_i_t"] if rest_rows else []
-    if not _all(s, [*steps, *(Mark(name, "vector") for name in vectors)]):
+    size = product(find_loop(s.kernel, name).extent for name in (*outer, j))
+    is_streamed = is_copy and isinstance(size, int) and size * loads[0].dtype.itemsize >= STREAMED
+    run, moves = _runs_of_tiles(i, j, row.extent // rows)
+    marks = [Mark(f"{j}_i", "streamed" if is_streamed else "vector"), *(Mark(name, "vector") for name in vectors)]
+    if not _all(s, [*steps, *moves, *marks]):
         return []
     if len(outer) > 1 and (rest_rows or rest_columns):
         return [outer[:-1]]
-    return [[*outer[:-1], f"{i}_o"], *([[f"{i}_t"]] if rest_rows else []), *([[f"{i}_1"]] if rest_columns else [])]
+    return [[*outer[:-1], *run], *([[f"{i}_t"]] if rest_rows else []), *([[f"{i}_1"]] if rest_columns else [])]
+
+
+def _runs_of_tiles(i: str, j: str, count: int) -> tuple[list[str], list[Step]]:
+    """Steps after which tiles follow one another along the lines that they read, in runs: the loads of a run are one stream for each
+    line, and the cache lines that they load are used up. Otherwise each load is in another page of memory.
+
+    i, j: the loops of a tile. count: tiles along i. Result: the loops around a run, and the steps.
+    """
+    length = next(n for n in range(TILE_RUN, 0, -1) if count % n == 0)
+    if length == 1:
+        return [f"{i}_o"], []
+    if length == count:
+        return [f"{j}_o"], [Reorder(f"{i}_o", f"{j}_o")]
+    return [f"{i}_o_o", f"{j}_o"], [Split(f"{i}_o", length), Reorder(f"{i}_o_i", f"{j}_o")]
 
 
 def _all(s: Scheduler, steps: Sequence[Step]) -> bool:

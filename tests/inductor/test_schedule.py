@@ -61,7 +61,7 @@ def test_pointwise_around_a_product_is_two_nests():
     lambda x, g, a, b: ((g * ((x - a) * b)).sum(0),),  # the gradient of a layer norm's weight
     lambda x, g, a, b: ((x * a[:, 0][:, None]).sum(0),),
 ])  # fmt: skip
-def test_sums_over_rows_run_by_columns_whatever_values_a_row_has(fn):
+def test_sums_over_rows_run_by_columns_beside_values_of_a_row(fn):
     made = _schedule(fn, torch.randn(16, 64), torch.randn(16, 64), torch.randn(16, 1), torch.randn(16, 1))
     assert [isinstance(s, Nest) and s.column for s in made.steps] == [True], str(made)
 

@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 import eager as torch
+from eager.base.spec import fake_like
+from fxir.trace.trace import trace
 from inductor.driver import backend
+from inductor.loops.tree import Loop, walk
+from inductor.lowering import lower
+from inductor.plan.heuristics import schedule_step
+from inductor.plan.schedule import Nest, schedule
 
 LENGTHS = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 100, 129, 4097)
 KINDS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
@@ -63,7 +69,7 @@ def test_reductions_of_two_types_in_one_loop() -> None:
     np.testing.assert_array_equal(some.numpy(), (x.numpy() > 1).any(-1))
 
 
-@pytest.mark.parametrize("shape", [(1, 16), (700, 3), (3000, 40), (70_001, 2), (600, 2049), (2, 5000, 7)])
+@pytest.mark.parametrize("shape", [(1, 16), (700, 3), (3000, 40), (70_001, 2), (600, 2049), (41, 300), (9, 7, 700), (2, 5000, 7)])
 @pytest.mark.parametrize("of", ["float32", "float64", "int64"])
 def test_columns_of_any_shape(shape: tuple[int, ...], of: str) -> None:
     """Sums, maxima and means over an outer dim, in blocks of rows if the columns are few."""
@@ -74,10 +80,21 @@ def test_columns_of_any_shape(shape: tuple[int, ...], of: str) -> None:
         np.testing.assert_array_equal(y.numpy(), want)
 
 
-def test_sums_of_long_columns_stay_accurate() -> None:
-    x = torch.full((1 << 19, 3), 0.1)
+@pytest.mark.parametrize("rows, columns", [(1 << 19, 3), (5003, 300)])
+def test_sums_of_long_columns_stay_accurate(rows: int, columns: int) -> None:
+    x = torch.full((rows, columns), 0.1)
     y = torch.compile(lambda x: x.sum(0), fullgraph=True)(x)
-    np.testing.assert_allclose(y.numpy(), (1 << 19) * float(np.float32(0.1)), rtol=1e-6)
+    np.testing.assert_allclose(y.numpy(), rows * float(np.float32(0.1)), rtol=1e-6)
+
+
+def test_rows_are_added_side_by_side_in_registers() -> None:
+    """As many rows at once as have pointers: fewer where each element of the sum reads two arrays."""
+    for fn, unrolled in ((lambda x, y: (x.sum(0),), 8), (lambda x, y: ((x * y).sum(0),), 4)):
+        made = schedule(lower(trace(fn, [fake_like(torch.zeros(64, 512)) for _ in "xy"])))
+        (step,) = made.steps
+        assert isinstance(step, Nest)
+        kernel, _ = schedule_step(step, {n: b.layout.dtype for n, b in made.program.buffers.items()}, {step.members[0].name})
+        assert [x.extent for x in walk(kernel.body) if isinstance(x, Loop) and x.kind == "unrolled"] == [unrolled]
 
 
 def test_limits_of_numbers_keep_nan() -> None:

@@ -382,6 +382,17 @@ FI void fj_fence() { __builtin_ia32_sfence(); }
 #else
 FI void fj_fence() {}
 #endif
+template <class T> FI void fj_stream(T* RESTRICT to, const T* RESTRICT from, int count) {
+#if defined(__AVX512F__)
+  typedef f32 V __attribute__((vector_size(64), aligned(1), may_alias));
+  constexpr int n = 64 / sizeof(T);
+  if (count % n == 0 && (u64)to % 64 == 0) {
+    for (int i = 0; i < count; i += n) __builtin_ia32_movntps512((f32*)(to + i), *(const V*)(from + i));
+    return;
+  }
+#endif
+  __builtin_memcpy(to, from, count * sizeof(T));
+}
 template <int rows, int columns, bool is_streamed = false, class T> FI void fj_transpose(T* to, i64 to_step, const T* from, i64 from_step) {
 #if defined(__AVX512F__)
   constexpr int widest = 64 / sizeof(T);

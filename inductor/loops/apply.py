@@ -19,7 +19,7 @@ from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, ceildiv, plain
 from inductor.loops.blocks import in_blocks
-from inductor.loops.cached_reads import cache_read
+from inductor.loops.cached_reads import cache_read, cache_write
 from inductor.loops.contractions import expand, follow, share
 from inductor.loops.dependence import Access, accesses, carried, conflicts, private_part, separates
 from inductor.loops.narrow import narrow
@@ -30,6 +30,7 @@ from inductor.loops.scans import in_scan_stages
 from inductor.loops.steps import (
     Blocks,
     CacheRead,
+    CacheWrite,
     Columns,
     Cut,
     Distribute,
@@ -103,6 +104,8 @@ def _performed(kernel: Kernel, step: Step) -> Kernel:
             return _localise(kernel, step)
         case CacheRead():
             return kernel._replace(body=cache_read(kernel, step.buffer, step.axis))
+        case CacheWrite():
+            return kernel._replace(body=cache_write(kernel, step.axis))
         case Share():
             return share(kernel, step.product, step.result)
     return kernel._replace(body=_perform(kernel.body, step))

@@ -179,9 +179,15 @@ class CacheRead(NamedTuple):
     axis: str
 
 
+class CacheWrite(NamedTuple):
+    """Stores the elements that a vector loop writes to memory into locals, which streamed loops after it copy to memory."""
+
+    axis: str
+
+
 LoopStep: TypeAlias = (
     Split | Cut | Unmask | Reorder | FuseAxes | Mark | Distribute | Join | Lanes | Partials | Parts | Columns | Stages | ScanStages
-    | Localise | CacheRead
+    | Localise | CacheRead | CacheWrite
 )
 Step: TypeAlias = LoopStep | Follow | Share | Blocks | Expand
 Schedule: TypeAlias = tuple[Step, ...]
@@ -190,7 +196,7 @@ _NAMES: Final[dict[str, Any]] = {
     "split": Split, "cut": Cut, "unmask": Unmask, "reorder": Reorder, "fuse_axes": FuseAxes, "mark": Mark, "distribute": Distribute,
     "join": Join, "lanes": Lanes, "partials": Partials, "parts": Parts, "columns": Columns, "stages": Stages,
     "scan_stages": ScanStages, "localise": Localise, "follow": Follow, "share": Share, "blocks": Blocks, "expand": Expand,
-    "cache_read": CacheRead,
+    "cache_read": CacheRead, "cache_write": CacheWrite,
 }  # fmt: skip
 _WORD_OF: Final = {cls: name for name, cls in _NAMES.items()}
 

@@ -22,6 +22,7 @@ from inductor.loops.narrow import comparison, rewrite
 from inductor.loops.reductions import most
 from inductor.loops.steps import (
     CacheRead,
+    CacheWrite,
     Columns,
     Cut,
     Distribute,
@@ -41,6 +42,7 @@ from inductor.loops.steps import (
 )
 from inductor.loops.tree import (
     Accumulate,
+    Allocate,
     Block,
     Contract,
     Kernel,
@@ -59,12 +61,15 @@ from inductor.plan.schedule import Nest
 
 LANE_BYTES: Final = 64  # bytes of the running results of a reduction, side by side: at least one vector
 FEWEST_LANES: Final = 4
+CHAINED: Final = frozenset({"max", "min"})  # are comparisons and a choice, so that the next element waits long: two vectors side by side
+LONG_CHAIN: Final = 16  # vectors of a row for which that is worth another step of the fold
 CASCADE: Final = 16  # floats that a running sum adds before it is added to its compensated total
 COLUMN_BYTES: Final = 8192  # most bytes of the running results of a group of columns: with two totals each they stay in the nearest cache
 TILE_ROWS, TILE_COLUMNS = (64, 32, 16), (16, 8)  # iterations of a tile of two loops, the first that divides the loop
 REGISTER_TILES: Final = (16, 8)  # iterations of each loop of a tile that is transposed in registers, the first that divides the loop
 TILE_RUN: Final = 16  # most tiles that one thread transposes one after another along the lines that it reads
-STREAMED: Final = 32 << 20  # fewest bytes of a transposed copy whose stores go past the caches: a cache of a machine may hold fewer
+STREAMED: Final = 32 << 20  # fewest bytes of a result whose stores go past the caches: a cache of a machine may hold fewer
+STREAM_BLOCK, STREAM_LINE = 1024, 16  # most elements that are written to a local and from there past the caches, and a divisor of them
 TILED: Final = 1 << 12  # fewest elements of loops that run in tiles
 FAR: Final = 16  # elements between two that are not in one cache line
 PARTS: Final = (128, 96, 64)  # elements of a part of the innermost loop that a scatter gives to one thread, the first that divides it
@@ -207,7 +212,39 @@ def schedule_nest(kernel: Kernel, is_column: bool) -> tuple[Kernel, Schedule]:
             _rows(s, loop.axis.name)
         else:
             _everything(s, loop.axis.name)
+    _stream(s)
     return s.kernel, tuple(s.steps)
+
+
+def _stream(s: Scheduler) -> None:
+    """Store results that are larger than the caches past them: a line that is stored whole is not read from memory before.
+
+    For kernels that read a row, compute and then store it. In a loop that does all three, memory reads the lines meanwhile.
+    """
+    read = {x.buffer for st in walk(s.kernel.body) for v in values_of(st) for x in v.loads}
+    for loop, count in _vector_loops(s.kernel.body, 1):
+        stored = [x for x in loop.body if isinstance(x, Store) and x.place.name in s.kernel.dtypes and x.place.name not in read]
+        if len(stored) < len(loop.body) or not all(count * x.value.dtype.itemsize >= STREAMED for x in stored):
+            continue
+        name, extent = loop.axis.name, loop.extent
+        assert isinstance(extent, int)
+        size = next((n for n in range(min(STREAM_BLOCK, extent), STREAM_LINE - 1, -1) if extent % n == 0 and n % STREAM_LINE == 0), 0)
+        if size == extent:
+            s.attempt(CacheWrite(name))
+        elif size:
+            s.attempt_all(Mark(name, "serial"), Split(name, size), Mark(f"{name}_i", "vector"), CacheWrite(f"{name}_i"))
+
+
+def _vector_loops(block: Block, times: int) -> Iterator[tuple[Loop, int]]:
+    """The vector loops of known extent, and the iterations of each with the loops around it."""
+    for x in block:
+        if isinstance(x, Allocate):
+            yield from _vector_loops(x.body, times)
+        elif isinstance(x, Loop) and isinstance(x.extent, int):
+            if any(isinstance(y, Loop) for y in walk(x.body)):
+                yield from _vector_loops(x.body, times * x.extent)
+            elif x.kind == "vector":
+                yield x, times * x.extent
 
 
 def _rows(s: Scheduler, name: str) -> None:
@@ -255,8 +292,10 @@ def _inner(s: Scheduler, name: str) -> None:
 
 def _lanes(s: Scheduler, loop: Loop, cascade: int = CASCADE) -> None:
     """Running results side by side, as many as fill a vector and the loop. cascade: values that a running sum adds."""
-    sizes = [v.dtype.itemsize for x in walk(loop.body) if isinstance(x, Accumulate) for v in x.values]
-    lanes = LANE_BYTES // min(sizes)
+    found = [x for x in walk(loop.body) if isinstance(x, Accumulate)]
+    lanes = LANE_BYTES // min([v.dtype.itemsize for x in found for v in x.values])
+    if all(x.combine in CHAINED for x in found) and isinstance(loop.extent, int) and loop.extent >= LONG_CHAIN * lanes:
+        lanes *= 2
     if isinstance(loop.extent, int) and loop.extent < lanes:
         lanes = 1 << (loop.extent.bit_length() - 1)
     if lanes >= FEWEST_LANES:

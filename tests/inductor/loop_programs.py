@@ -25,6 +25,7 @@ from inductor.loops.build import build
 from inductor.loops.steps import (
     Blocks,
     CacheRead,
+    CacheWrite,
     Columns,
     Distribute,
     Expand,
@@ -423,7 +424,8 @@ def _steps_of(loop: Loop) -> Iterator[Step]:
     name = loop.axis.name
     yield from (Split(name, 2), Split(name, 3), Split(name, 2, "peel"), Split(name, 3, "peel"))
     yield from (Mark(name, "parallel"), Mark(name, "vector"), Mark(name, "unrolled"))
-    yield from (Mark(name, "grid"), Mark(name, "lanes"), Mark(name, "scan"))
+    yield from (Mark(name, "grid"), Mark(name, "lanes"), Mark(name, "scan"), Mark(name, "streamed"))
+    yield from [CacheWrite(name)] * (4 if loop.kind == "vector" else 0)
     if masks_of(loop):
         yield from [Unmask(name)] * 4
     first = loop.body[0]

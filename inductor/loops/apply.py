@@ -26,7 +26,7 @@ from inductor.loops.narrow import narrow
 from inductor.loops.parts import in_parts
 from inductor.loops.reductions import COMBINES, in_columns, in_lanes, in_stages
 from inductor.loops.refusal import Refusal, Refused
-from inductor.loops.scans import in_scan_stages
+from inductor.loops.scans import in_scan_stages, interleaved
 from inductor.loops.steps import (
     Blocks,
     CacheRead,
@@ -37,6 +37,7 @@ from inductor.loops.steps import (
     Expand,
     Follow,
     FuseAxes,
+    Interleave,
     Join,
     Lanes,
     Localise,
@@ -121,6 +122,8 @@ def _perform(body: Block, step: Step) -> Block:
         case Unmask():
             loop = _loop(body, step.axis)
             return replace_statement(body, loop, unmasked(loop))
+        case Interleave():
+            return interleaved(body, _loop(body, step.axis), step.width)
         case Reorder():
             return _reorder(body, step)
         case FuseAxes():

@@ -28,6 +28,7 @@ from inductor.loops.steps import (
     Distribute,
     Expand,
     Follow,
+    Interleave,
     Lanes,
     Localise,
     Mark,
@@ -82,6 +83,7 @@ LEAST_ROWS: Final = 256  # of such a block
 SCANNED: Final = 1 << 15  # elements of one block of a scan
 UNMASKED: Final = 2  # fewest masks of a loop that a version without masks is printed for
 SAMPLES: Final = (0.113, 0.271, 0.382, 0.539, 0.618, 0.757, 0.887)  # iterations that show whether masks hold, as parts of the extents
+SIDE_BY_SIDE: Final = 2  # scans in one loop: more of them do not fit the ports for conversions, loads and stores
 FEWEST_ROWS: Final = 4  # rows of scans that are enough for all threads
 FEWEST_GROUPS: Final = 8  # groups of columns that are enough for all threads
 
@@ -355,7 +357,8 @@ def schedule_rows(kernel: Kernel, threads: int) -> tuple[Kernel, Schedule]:
             _lanes(s, find_loop(s.kernel, f"{scan.axis.name}_i_s"), cascade=1)  # a state before a block is as exact as a state within it
         elif any(loop is x for x in s.kernel.body):
             row = fuse_axes(s, [x.axis.name for x in chain_of(loop)])
-            s.attempt(Mark(row, "parallel"))
+            paired = most(rows) >= FEWEST_ROWS * SIDE_BY_SIDE and s.attempt(Interleave(row, SIDE_BY_SIDE))
+            s.attempt(Mark(f"{row}_o" if paired else row, "parallel"))
     return s.kernel, tuple(s.steps)
 
 

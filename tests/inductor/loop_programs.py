@@ -31,6 +31,7 @@ from inductor.loops.steps import (
     Expand,
     Follow,
     FuseAxes,
+    Interleave,
     Join,
     Lanes,
     Localise,
@@ -433,6 +434,7 @@ def _steps_of(loop: Loop) -> Iterator[Step]:
     if len(loop.body) > 1 and isinstance(first, Accumulate):
         yield from [ScanStages(name, 2), ScanStages(name, 3)] * 4
     if len(loop.body) > 1 or isinstance(first, Allocate):
+        yield from [Interleave(name, 2)] * 2
         around: list[Step] = [Distribute(name), Columns(name, 2, 1), Columns(name, 3, 100)]
         yield from around * 2
     elif isinstance(inner, Loop):

@@ -16,10 +16,12 @@ from inductor.cpp.loops import print_kernel
 from inductor.cpp.units import Place
 from inductor.driver import backend
 from inductor.ir import definitions as ir
+from inductor.loops.build import build
+from inductor.loops.steps import Interleave, Mark
 from inductor.loops.tree import Kernel, Loop, walk
 from inductor.lowering import lower
 from inductor.plan import heuristics
-from inductor.plan.heuristics import schedule_step
+from inductor.plan.heuristics import schedule_rows, schedule_step
 from inductor.plan.schedule import Nest, schedule
 
 LENGTHS = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 100, 129, 4097)
@@ -125,6 +127,19 @@ def test_scans_of_long_rows(shape: tuple[int, ...], of: str, monkeypatch: pytest
     x = np.random.default_rng(4).integers(-9, 10, shape).astype(of)
     y = torch.compile(lambda x: x.cumsum(-1), fullgraph=True, dynamic=False)(torch.from_numpy(x))
     np.testing.assert_array_equal(y.numpy(), x.cumsum(-1))
+
+
+@pytest.mark.parametrize("shape, dim, pairs", [((40, 100), 1, True), ((41, 100), 1, False), ((3, 14, 9), 1, False), ((2, 100), 1, False)])
+def test_scans_of_many_rows_run_in_pairs(shape: tuple[int, ...], dim: int, pairs: bool) -> None:
+    x = torch.from_numpy(np.random.default_rng(5).integers(-2, 3, shape).astype("float32"))
+    fns = [lambda x: x.cumsum(dim), lambda x: x.cummax(dim)[0], lambda x: x.cummax(dim)[1], lambda x: x.cumprod(dim)]
+    for found, fn in zip(torch.compile(lambda x: [f(x) for f in fns], fullgraph=True, dynamic=False)(x), fns, strict=True):
+        assert torch.equal(found, fn(x))
+    made = schedule(lower(trace(lambda x: (x.cumsum(dim),), [fake_like(x)])))
+    kernel = build(made.steps[0].members, {n: b.layout.dtype for n, b in made.program.buffers.items()})
+    steps = schedule_rows(kernel, 2)[1]
+    assert any(isinstance(s, Interleave) for s in steps) == pairs
+    assert any(isinstance(s, Mark) and s.kind == "parallel" for s in steps)
 
 
 @pytest.mark.parametrize("of, columns", [(torch.float32, 1024), (torch.float32, 2064), (torch.bfloat16, 1040), (torch.float64, 1000)])

@@ -1,6 +1,7 @@
 """The prelude's scalar functions against numpy: special values included, vectorised or not."""
 import ctypes
 import math
+import subprocess
 
 import ml_dtypes
 import numpy as np
@@ -167,3 +168,24 @@ def test_exponentials_have_limits_and_keep_nan_of_either_sign(library, name, low
     x = np.concatenate([far, -far, nan])
     want = [high] * far.size + [low] * far.size + [np.nan, np.nan]
     assert np.array_equal(_call(library, f"{name}_f32", [x], np.empty_like(x)), np.array(want, np.float32), equal_nan=True)
+
+
+def test_a_chain_of_maxima_runs_in_vectors(tmp_path):
+    """A window of a maximum pooling, in which some elements are outside of the image."""
+    tools = toolchain()
+    loop = """extern "C" void pool(const f32* RESTRICT x, f32* RESTRICT y, i64 at, i64 across) {
+  const b8 row = at >= 0, column = across >= 0;
+#pragma omp simd
+  for (i64 i = 0; i < 64; i++) {
+    const f32 a = row ? x[i] : 0.0f, b = row ? a : -__builtin_inff();
+    const f32 c = column ? x[i + 192] : 0.0f, d = column ? c : -__builtin_inff();
+    y[i] = fj_maximum(fj_maximum(fj_maximum(b, x[i + 64]), d), x[i + 128]);
+  }
+}
+"""
+    source = tmp_path / "pool.cpp"
+    source.write_text(prelude(tools.vector_functions) + loop)
+    command = [tools.cxx, *tools.flags, "-fopt-info-vec-optimized", "-c", str(source), "-o", str(tmp_path / "pool.o")]
+    report = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    if "clang" not in tools.version.lower():
+        assert "loop vectorized" in report

@@ -26,8 +26,8 @@ from inductor.cpp.units import CALLED, FLOP_NS, RUN, Code, Cost, Place, declared
 from inductor.cpp.units import Kernel as Printed
 from inductor.cpp.values import STYLE, TYPE, called, literal, operation, size_source
 from inductor.ir import definitions as ir
-from inductor.ir.sizes import Size, ceildiv, plain, product
-from inductor.ir.values import EXPENSIVE
+from inductor.ir.sizes import Size, ceildiv, nominal, plain, product
+from inductor.ir.values import EXPENSIVE, at_point
 from inductor.loops.apply import ROW_BYTES
 from inductor.loops.build import expanded
 from inductor.loops.reductions import COMBINES, folded, state_of
@@ -59,6 +59,7 @@ _FEWEST_FOLDED: Final = 4  # elements that these functions take
 _LONGEST: Final = 1 << 24  # iterations of one loop; a larger bound is the bound of a symbol
 _PLAIN_NS, _EXPENSIVE_NS = 0.12, 0.8  # nanoseconds of one vectorised operation on one element
 _GATHER: Final = 6  # a load at a position that comes from memory, in loads at a known position
+_LOOKED_UP: Final = 4  # lines of a row of a table that are fetched ahead: hardware fetches the others once it has seen these
 _LINE: Final = 64  # bytes of a cache line
 _FETCHED: Final = (1 << 12, 1 << 18)  # bytes of a row that is fetched ahead: longer than hardware fetches, and in the second cache
 _CHECKS: Final = frozenset({"check_index", "wrap_index"})
@@ -342,6 +343,8 @@ class Function:
             self.is_streamed = True
             self.forget(place.name)
             return
+        if self.row is not None and len(self.levels) == 2 and s.kind == "vector":
+            self.fetch_lookups(s, self.row)
         name = self.axes[s.axis.name] = f"x{self.n_axes}"
         self.n_axes += 1
         inner = self.enter(s.body, s.axis)
@@ -360,6 +363,21 @@ class Function:
             self.line(f"#pragma GCC unroll {s.extent}")
         self.line(f"for (i64 {name} = {begin}; {name} < {end}; {name}++) {{")
         self.leave(inner)
+
+    def fetch_lookups(self, s: Loop, row: E.Sym) -> None:
+        """Fetch the first lines of the rows of a table that the next iteration of `row` looks up: hardware cannot foresee them."""
+        _, end = self.ranges[row.name]
+        following: dict[E.Expr, E.IntLike] = {row: E.minimum(row + 1, end - 1)}
+        for v in dict.fromkeys([x for st in s.body for value in values_of(st) for x in value.loads if x.indirect and x.mask is None]):
+            steps, size = E.strides_of(v.index, [row, s.axis]), nominal(s.extent) * v.dtype.itemsize
+            looked_up = [x.buffer for _, value in v.indirect for x in value.loads]
+            if steps is None or steps[0][row] is not E.as_expr(0) or steps[0][s.axis] is not E.as_expr(1) or size < _LOOKED_UP * _LINE:
+                continue
+            if not looked_up or not self.pointers.written.isdisjoint([v.buffer, *looked_up]) or v.buffer in self.locals:
+                continue
+            bound = {symbol.name: self.value(at_point(value, following)) for symbol, value in v.indirect}
+            first = self.element(v.buffer, E.substitute(v.index, {s.axis: 0}), bound)
+            self.line(f"for (int k = 0; k < {_LOOKED_UP}; k++) __builtin_prefetch((const char*)&{first} + {_LINE} * k);")
 
     def next_row(self, s: Loop) -> list[ir.Load]:
         """The elements of the next row that a short loop over one cache line fetches while it computes.

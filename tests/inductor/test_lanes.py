@@ -44,6 +44,11 @@ def _kernel(fn: Callable[..., Any], *inputs: torch.Tensor) -> Kernel:
     return schedule_step(step, {n: b.layout.dtype for n, b in made.program.buffers.items()}, results)[0]
 
 
+def _text(kernel: Kernel) -> str:
+    places = {n: Place(k, 0, of) for k, (n, of) in enumerate(kernel.dtypes.items())}
+    return print_kernel(kernel, places, 0, "").code.text
+
+
 def _inputs(of: Any) -> list[np.ndarray[Any, Any]]:
     rng = np.random.default_rng(1)
     if np.dtype(of).kind == "i":
@@ -162,9 +167,18 @@ def test_rows_larger_than_the_caches_are_stored_past_them(of: torch.dtype, colum
 ])  # fmt: skip
 def test_the_next_row_is_fetched_while_a_row_is_computed(fn: Callable[[Any], Any], columns: int, fetches: int) -> None:
     """Where it is long and stays in the second cache, and where the loops after the first take long enough."""
-    kernel = _kernel(fn, torch.zeros(64, columns))
-    places = {n: Place(k, 0, of) for k, (n, of) in enumerate(kernel.dtypes.items())}
-    assert print_kernel(kernel, places, 0, "").code.text.count("__builtin_prefetch") == fetches
+    assert _text(_kernel(fn, torch.zeros(64, columns))).count("__builtin_prefetch") == fetches
+
+
+@pytest.mark.parametrize("columns, fetches", [(64, 1), (63, 0)])
+def test_the_next_row_of_a_table_is_fetched_while_a_row_is_copied(columns: int, fetches: int) -> None:
+    """Its first lines, where it has as many. The row after the last is the last, which is in range."""
+    at, table = torch.tensor([5, -1, 0, 8, 3] * 9), torch.randn(9, columns)
+    fn: Callable[[Any, Any], Any] = lambda i, x: (x[i] + 1,)
+    assert _text(_kernel(fn, at, table)).count("__builtin_prefetch") == fetches
+    assert torch.equal(torch.compile(fn, fullgraph=True)(at, table)[0], table[at] + 1)
+    with pytest.raises(IndexError, match="index 9 is out of bounds"):
+        torch.compile(fn, fullgraph=True)(torch.tensor([5, 8, 9]), table)
 
 
 def test_maxima_of_long_rows_have_two_chains() -> None:

@@ -59,6 +59,7 @@ _FEWEST_FOLDED: Final = 4  # elements that these functions take
 _LONGEST: Final = 1 << 24  # iterations of one loop; a larger bound is the bound of a symbol
 _PLAIN_NS, _EXPENSIVE_NS = 0.12, 0.8  # nanoseconds of one vectorised operation on one element
 _GATHER: Final = 6  # a load at a position that comes from memory, in loads at a known position
+_MANY: Final = 4  # operations on an element that take longer than to read it from the nearest caches
 _LOOKED_UP: Final = 4  # lines of a row of a table that are fetched ahead: hardware fetches the others once it has seen these
 _LINE: Final = 64  # bytes of a cache line
 _FETCHED: Final = (1 << 12, 1 << 18)  # bytes of a row that is fetched ahead: longer than hardware fetches, and in the second cache
@@ -571,7 +572,8 @@ def _read_twice(row: Loop) -> set[str]:
     counts: dict[str, int] = {}
     for loop in loops_in(row.body):
         values = [v for x in walk(loop.body) for v in values_of(x)]
-        is_long = any(isinstance(v, ir.Op) and v.name in EXPENSIVE for v in ir.walk(values))
+        operations = [v.name for v in ir.walk(values) if isinstance(v, ir.Op)]
+        is_long = len(operations) >= _MANY or not EXPENSIVE.isdisjoint(operations)
         for buffer in {x.buffer for v in values for x in v.loads}:
             counts[buffer] = counts.get(buffer, 0) + (2 if is_long else 1)
     return {buffer for buffer, count in counts.items() if count < 3}

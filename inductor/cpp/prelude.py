@@ -435,15 +435,16 @@ def _transpose_16() -> str:
     registers = [(k & 12) | (k & 1) << 1 | (k >> 1) & 1 for k in range(16)]  # the first two stages leave columns in the order 0, 2, 1, 3
     lines += [f"fj_put<is_streamed>(to + {k} * to_step, r4_{register});" for k, register in enumerate(registers)]
     return """\
-#if defined(__AVX512F__)
 template <bool is_streamed, class T, class V> FI void fj_put(T* to, V x) {
+#if defined(__AVX512F__)
   typedef f32 F __attribute__((vector_size(64)));
-  if constexpr (is_streamed) __builtin_ia32_movntps512((f32*)to, (F)x);
-  else *(V*)to = x;
+  if constexpr (is_streamed) { __builtin_ia32_movntps512((f32*)to, (F)x); return; }
+#endif
+  *(V*)to = x;
 }
 template <bool is_streamed, class T> FI void fj_transpose_16(T* to, i64 to_step, const T* from, i64 from_step) {
   typedef T V __attribute__((vector_size(16 * sizeof(T)), aligned(sizeof(T)), may_alias));
-""" + "".join(f"  {line}\n" for line in lines) + "}\n#endif\n"
+""" + "".join(f"  {line}\n" for line in lines) + "}\n"
 
 
 def _transpose(n: int) -> str:

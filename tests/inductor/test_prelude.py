@@ -1,6 +1,7 @@
 """The prelude's scalar functions against numpy: special values included, vectorised or not."""
 import ctypes
 import math
+import platform
 import subprocess
 
 import ml_dtypes
@@ -189,3 +190,18 @@ def test_a_chain_of_maxima_runs_in_vectors(tmp_path):
     report = subprocess.run(command, capture_output=True, text=True, check=True).stderr
     if "clang" not in tools.version.lower():
         assert "loop vectorized" in report
+
+
+@pytest.mark.parametrize("march", ["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"])
+def test_the_prelude_compiles_for_older_processors(tmp_path, march):
+    """With copies and transposes, whose forms depend on the widest vector."""
+    tools = toolchain()
+    if platform.machine() != "x86_64":
+        pytest.skip("the architecture is another")
+    calls = "  fj_stream(to, from, 64);\n  fj_fence();\n"
+    for t, n in (("f32", 8), ("f32", 16), ("i64", 8), ("i64", 16)):
+        calls += f"  fj_transpose<16, {n}, true>(({t}*)to, (i64)64, (const {t}*)from, (i64)64);\n"
+    source = tmp_path / "older.cpp"
+    source.write_text(prelude(()) + 'extern "C" void copy(f32* to, const f32* from) {\n' + calls + "}\n")
+    flags = [f"-march={march}" if f.startswith("-march=") else f for f in tools.flags if not f.startswith("-mprefer")]
+    subprocess.run([tools.cxx, *flags, "-c", str(source), "-o", str(tmp_path / "older.o")], check=True, capture_output=True)

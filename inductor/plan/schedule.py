@@ -126,13 +126,13 @@ def schedule(program: ir.Program, weights: Collection[str] = ()) -> Schedule:
     for b in program.buffers.values():
         if b.definition is None:
             continue
-        at = _place(b, steps, home, readers, refusals, fixed)
+        at = _place(b, steps, home, readers, refusals, fixed, program.early_checks)
         home[b.name] = at
         if b.name in program.early_checks:  # nothing may join it: the kernels after it may write to inputs
             continue
         for n in b.reads:
             readers[n] = at
-    made = Schedule(program, tuple(steps), tuple(refusals), fixed)
+    made = Schedule(program, tuple([s for s in steps if s.members]), tuple(refusals), fixed)
     if SCHEDULE.enabled:
         SCHEDULE.log(str(made))
     if FUSION.enabled:
@@ -159,7 +159,7 @@ def _drop_unread(program: ir.Program) -> ir.Program:
 
 
 def _place(b: ir.Buffer, steps: list[Step], home: dict[str, int], readers: dict[str, int], refusals: list[Refusal],
-           fixed: Collection[str]) -> int:  # fmt: skip
+           fixed: Collection[str], early: Collection[str]) -> int:  # fmt: skip
     """Put `b` into an existing step, or into a new step if no nest accepts it; returns the step's position."""
     d = b.definition
     assert d is not None
@@ -185,9 +185,39 @@ def _place(b: ir.Buffer, steps: list[Step], home: dict[str, int], readers: dict[
             refusals.append(joined)
             continue
         steps[at] = joined
+        if b.name not in early:
+            _take_in(steps, at, [k for k in related if k < at], home, readers, fixed)
         return at
     steps.append(Nest(_rows(d), [b], column))
     return len(steps) - 1
+
+
+def _take_in(steps: list[Step], at: int, earlier: Sequence[int], home: dict[str, int], readers: dict[str, int],
+             fixed: Collection[str]) -> None:  # fmt: skip
+    """Move the members of earlier nests that reduce the same rows and read the same inputs to the beginning of nest `at`.
+
+    That nest began with a member that shares nothing with them.
+    """
+    for k in earlier:
+        nest, before = steps[at], steps[k]
+        if not isinstance(nest, Nest) or not isinstance(before, Nest) or before.rows != nest.rows or nest.column or before.column:
+            continue
+        if not all(any(isinstance(m.definition, ir.Reduction) for m in x.members) or _is_one_a_row(x) for x in (nest, before)):
+            continue
+        between = {n for step in steps[k + 1 : at] for m in step.members for n in m.reads}
+        made = {m.name: m for m in before.members}
+        reads = [x for m in nest.members if m.definition is not None for x in m.definition.loads if x.buffer in made]
+        if between.isdisjoint(made) and all(same_row(x, made[x.buffer], nest.rows) == len(nest.rows) for x in reads) and (
+            (before.members[0].name in fixed) == (nest.members[0].name in fixed)
+        ):  # fmt: skip
+            steps[at], steps[k] = Nest(nest.rows, [*before.members, *nest.members]), Nest(before.rows, [])
+            home.update(dict.fromkeys(made, at))
+            readers.update({n: at for n, last in readers.items() if last == k})
+
+
+def _is_one_a_row(nest: Nest) -> bool:
+    """Whether each member of a nest is one value for each row."""
+    return all(isinstance(m.definition, ir.Pointwise) and product(m.definition.ranges) == product(nest.rows) for m in nest.members)
 
 
 def _is_of_call(b: ir.Buffer, call: str) -> bool:
@@ -199,22 +229,22 @@ def _rows(d: ir.Pointwise | ir.Reduction) -> tuple[Size, ...]:
 
 
 def _is_column(d: ir.Reduction) -> bool:
-    """Whether the innermost kept axis is contiguous in the inputs and the innermost reduced one is not."""
+    """Whether the innermost kept axis is contiguous in the inputs and the innermost reduced one is not.
+
+    Only loads that move along both axes count. A load that one of the axes does not move is read from the nearest cache in any order.
+    """
     if not d.ranges or d.ranges[-1] == 1 or product(d.reduced) == 1:
         return False
     kept = ir.axis(len(d.ranges) - 1, d.ranges[-1])
     inner = next((ir.reduced_axis(k, n) for k, n in reversed(list(enumerate(d.reduced))) if n != 1), None)
+    if inner is None:
+        return False
     votes = 0
     for v in d.loads:
-        if not v.indirect:
-            steps = E.strides_of(v.index, [kept, *([inner] if inner is not None else [])])
-            if steps is None:
-                continue
-            by = {s: nominal(e) for s, e in steps[0].items()}
-            if inner is not None and by.get(inner) == 1:
-                votes -= 1
-            elif by.get(kept) == 1 and inner is not None and by.get(inner, 0) != 0:
-                votes += 1
+        steps = None if v.indirect else E.strides_of(v.index, [kept, inner])
+        if steps is not None:
+            along, across = (nominal(steps[0][s]) for s in (inner, kept))
+            votes += 0 if 0 in (along, across) else (across == 1) - (along == 1)
     return votes > 0
 
 

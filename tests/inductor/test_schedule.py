@@ -57,6 +57,46 @@ def test_pointwise_around_a_product_is_two_nests():
     assert kinds == ["Nest", "Single", "Nest"]
 
 
+@pytest.mark.parametrize("fn", [
+    lambda x, g, a, b: ((g * ((x - a) * b)).sum(0),),  # the gradient of a layer norm's weight
+    lambda x, g, a, b: ((x * a[:, 0][:, None]).sum(0),),
+])  # fmt: skip
+def test_sums_over_rows_run_by_columns_beside_values_of_a_row(fn):
+    made = _schedule(fn, torch.randn(16, 64), torch.randn(16, 64), torch.randn(16, 1), torch.randn(16, 1))
+    assert [isinstance(s, Nest) and s.column for s in made.steps] == [True], str(made)
+
+
+def test_reductions_of_one_array_run_in_one_nest_where_one_of_them_reads_a_value_of_its_row():
+    """The two means of the gradient of a layer norm; not where a kernel between them reads the first."""
+
+    def fn(x, g, v):
+        r = (v + 1e-5).rsqrt()
+        mean = g.mean(1, keepdim=True)
+        return ((g - mean - (g * x * r).mean(1, keepdim=True)) * r,)
+
+    x, g, v = torch.randn(16, 64), torch.randn(16, 64), torch.rand(16, 1)
+    assert len(_schedule(fn, x, g, v).steps) == 1
+    assert torch.allclose(torch.compile(fn)(x, g, v)[0], fn(x, g, v)[0], atol=1e-6)
+
+    def apart(x, g, v):
+        mean = g.mean(1, keepdim=True)
+        y = (x @ x.t()) * mean
+        return y, ((g * y[:, :1]).sum(1, keepdim=True) + (g * v.rsqrt()).sum(1, keepdim=True)) * g
+
+    made = _schedule(apart, x, g, v)
+    known = set()
+    for step in made.steps:
+        for m in step.members:
+            assert {n for n in m.reads if made.program.buffers[n].definition is not None} <= known
+            known.add(m.name)
+
+
+@pytest.mark.parametrize("fn", [lambda x, a: ((x * a).sum(1),), lambda x, a: ((x + a[:16, None]).sum(1),)])
+def test_sums_of_contiguous_rows_run_by_rows(fn):
+    made = _schedule(fn, torch.randn(16, 64), torch.randn(64))
+    assert [isinstance(s, Nest) and s.column for s in made.steps] == [False], str(made)
+
+
 def test_expensive_values_read_twice_are_kept_and_say_why():
     made = _schedule(lambda x, w: (x.exp() @ w + x.exp().sum(),), torch.randn(8, 8), torch.randn(8, 8))
     assert all(isinstance(r, Refusal) and str(r) for r in made.refusals)

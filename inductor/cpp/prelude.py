@@ -352,8 +352,8 @@ template <int rows, int columns, class T> FI void fj_transpose(T* to, i64 to_ste
 #else
   constexpr int n = 16 / sizeof(T);
 #endif
-  for (int r = 0; r < rows; r += n)
-    for (int c = 0; c < columns; c += n) {
+  for (int c = 0; c < columns; c += n) /* a row of `from` is read whole before the next one, which may share its cache sets */
+    for (int r = 0; r < rows; r += n) {
       T* a = to + r * to_step + c;
       const T* b = from + c * from_step + r;
       if constexpr (n == 8) fj_transpose_8(a, to_step, b, from_step);

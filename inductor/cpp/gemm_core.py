@@ -32,6 +32,7 @@ typedef struct {
   long mc, nc, kc;                      /* block sizes: rows, columns, depth */
   long a_direct;                        /* read a in place, without packing */
   long direct;                          /* read rows of b in place, without packing (b_col is 1) */
+  long by_block;                        /* pack a panel of b where a block of rows uses it, not all panels before */
   /* or null. Element (i, j) of the block is at c[batch * c_step + i * ldc + j]. */
   void (*epilogue)(char **args, void *c, long batch, long i0, long i1, long j0, long j1);
   char **args;
@@ -259,8 +260,10 @@ static void pack_panel(const T *b, long k, long columns, long b_row, long b_col,
   if (columns < NR)
     for (long r = 0; r < k * NR; r++) panel[r] = 0;
   long blocked_k = b_row == 1 ? k - k % L : 0, blocked_columns = columns - columns % L;
-  for (long r = 0; r < blocked_k; r += L)
-    for (long j = 0; j < blocked_columns; j += L) transpose(b + r + j * b_col, b_col, L, panel + r * NR + j, NR);
+  /* two blocks along k: they share cache lines of b */
+  for (long r = 0; r < blocked_k; r += 2 * L)
+    for (long j = 0; j < blocked_columns; j += L)
+      for (long q = r; q < blocked_k && q < r + 2 * L; q += L) transpose(b + q + j * b_col, b_col, L, panel + q * NR + j, NR);
   for (long r = 0; r < k; r++)
     for (long j = r < blocked_k ? blocked_columns : 0; j < columns; j++) panel[r * NR + j] = b[r * b_row + j * b_col];
 }
@@ -340,9 +343,10 @@ static void pack_rows(const T *a, long rows, long k, long a_row, long a_col, T *
     for (long i = 0; i < rows; i++) out[c * rows + i] = a[i * a_row + c * a_col];
 }
 
-/* Block [i0,i1) x [j0,j1) of one product; j0 is a multiple of NR. `edge` holds the last panel of a direct b. */
-static void block(const GemmTask *g, const T *a, const T *b, T *c, const T *panels, const T *edge, T *wa, long i0,
-                  long i1, long j0, long j1) {
+/* Block [i0,i1) x [j0,j1) of one product; j0 is a multiple of NR. `wb` holds the last panel of a direct b, or has room for
+   the panel in use. */
+static void block(const GemmTask *g, const T *a, const T *b, T *c, const T *panels, T *wb, T *wa, long i0, long i1,
+                  long j0, long j1) {
   Rows rows = split_rows(i1 - i0);
   if (g->k == 0)
     for (long i = i0; i < i1; i++)
@@ -357,9 +361,10 @@ static void block(const GemmTask *g, const T *a, const T *b, T *c, const T *pane
     }
     for (long j = j0; j < j1; j += NR) {
       long columns = j1 - j < NR ? j1 - j : NR;
-      int whole = columns == NR;
-      const T *bp = panels ? panels + j * g->k + p * NR : whole ? b + p * g->b_row + j : edge + p * NR;
-      long step = panels || !whole ? NR : g->b_row;
+      int whole = columns == NR, in_place = !panels && g->direct && whole;
+      const T *bp = panels ? panels + j * g->k + p * NR : in_place ? b + p * g->b_row + j : g->direct ? wb + p * NR : wb;
+      long step = in_place ? g->b_row : NR;
+      if (!panels && !g->direct) pack_panel(b + p * g->b_row + j * g->b_col, k, columns, g->b_row, g->b_col, wb);
       i = i0;
       for (long t = 0; t < rows.tiles; t++) {
         long r = rows.base + (t < rows.longer);
@@ -390,8 +395,8 @@ static T *before(T *p, long n) { return (T *)((unsigned long)p - (unsigned long)
 static void run_tasks(void *ctx, long begin, long end) {
   Job *job = (Job *)ctx;
   const GemmTask *g = job->g;
-  long a_size = g->a_direct ? 0 : job->rows * g->kc + L, n_panels = (g->n + NR - 1) / NR;
-  long b_size = job->panels ? 0 : g->direct ? (g->n % NR ? g->k * NR : 0) : n_panels * g->k * NR;
+  long a_size = g->a_direct ? 0 : job->rows * g->kc + L;
+  long b_size = job->panels ? 0 : g->direct ? (g->n % NR ? g->k * NR : 0) : g->kc * NR;
   long c_size = g->c ? 0 : (job->rows - 1) * g->ldc + (job->columns < g->n ? job->columns : g->n);
   T *wa = (T *)job->rt->scratch(job->rt, 0, (a_size + round_up(b_size, 64) + c_size + 128) * (long)sizeof(T));
   if (!wa) { __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED); return; }
@@ -401,18 +406,14 @@ static void run_tasks(void *ctx, long begin, long end) {
     long jb = t % job->column_blocks, ib = t / job->column_blocks % job->row_blocks;
     long s = t / (job->column_blocks * job->row_blocks);
     const T *a = (const T *)g->a + s * g->a_step, *b = (const T *)g->b + s * g->b_step;
-    const T *panels = job->panels, *edge = 0;
-    if (!panels && packed_for != s) {
-      if (!g->direct) pack_panels(b, g->k, g->n, g->b_row, g->b_col, wb, 0, n_panels);
-      else if (g->n % NR) pack_panel(b + g->n / NR * NR, g->k, g->n % NR, g->b_row, 1, wb);
+    if (!job->panels && g->direct && g->n % NR && packed_for != s) {
+      pack_panel(b + g->n / NR * NR, g->k, g->n % NR, g->b_row, 1, wb);
       packed_for = s;
     }
-    if (!panels && g->direct) edge = wb;
-    else if (!panels) panels = wb;
     long i0 = ib * job->rows, i1 = i0 + job->rows < g->m ? i0 + job->rows : g->m;
     long j0 = jb * job->columns, j1 = j0 + job->columns < g->n ? j0 + job->columns : g->n;
     T *c = g->c ? (T *)g->c : before(wc, s * g->c_step + i0 * g->ldc + j0);
-    block(g, a, b, c + s * g->c_step, panels, edge, wa, i0, i1, j0, j1);
+    block(g, a, b, c + s * g->c_step, job->panels, wb, wa, i0, i1, j0, j1);
     if (g->epilogue) g->epilogue(g->args, c, s, i0, i1, j0, j1);
   }
 }
@@ -445,7 +446,7 @@ static void product(const GemmTask *g, const Runtime *rt) {
   int parallel = rt->threads > 1 && 2.0 * g->batch * g->m * g->n * g->k > 2e6;
   int shared = g->batch == 1 || g->b_step == 0;
   Job job = {g, rt, (const T *)g->packed, g->mc, round_up(g->nc, NR), 0, 0, 0};
-  if (!job.panels && shared && !g->direct) {
+  if (!job.panels && shared && !g->direct && !g->by_block) {
     long n_panels = (g->n + NR - 1) / NR;
     T *panels = (T *)rt->scratch(rt, 1, n_panels * g->k * NR * (long)sizeof(T));
     if (!panels) { plainly(g); return; }
@@ -454,10 +455,9 @@ static void product(const GemmTask *g, const Runtime *rt) {
     job.panels = panels;
   }
   job.row_blocks = (g->m + job.rows - 1) / job.rows;
-  if (!job.panels && !g->direct) job.columns = round_up(g->n, NR); /* packed once per product, by one task */
   /* At least two blocks a thread, as long as a block keeps a few panels. */
   long wanted = parallel ? 2 * rt->threads : 1;
-  while ((job.panels || g->direct) && job.columns > 2 * NR &&
+  while (job.columns > 2 * NR &&
          g->batch * job.row_blocks * ((g->n + job.columns - 1) / job.columns) < wanted)
     job.columns = round_up(job.columns / 2, NR);
   job.column_blocks = (g->n + job.columns - 1) / job.columns;

@@ -119,12 +119,13 @@ def test_every_tile_computes_every_remainder(folder: Path, rows: int, vectors: i
 
 @pytest.mark.parametrize("ta", [False, True])
 @pytest.mark.parametrize("tb", [False, True])
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("of_b", ["packed before", "packed", "packed by block"])
 @pytest.mark.parametrize("a_direct", [False, True])
-def test_transposed_operands_and_row_padding(folder: Path, ta: bool, tb: bool, packed: bool, a_direct: bool) -> None:
-    for pad in (0, 3):
+def test_transposed_operands_and_row_padding(folder: Path, ta: bool, tb: bool, of_b: str, a_direct: bool) -> None:
+    for pad, kc in ((0, 512), (3, 19)):
         p = problem(33, 70, 45, ta=ta, tb=tb, pad=pad)
-        assert close(run(folder, p, template(p, *TILES[0], a_direct=a_direct), packed))
+        choice = template(p, *TILES[0], a_direct=a_direct, by_block=of_b == "packed by block", kc=kc)
+        assert close(run(folder, p, choice, of_b == "packed before"))
 
 
 @pytest.mark.parametrize("blocks", [(14, 64, 16), (28, 32, 7), (1000, 1000, 1000), (14, 96, 100), (9, 50, 33)])
@@ -211,11 +212,11 @@ def test_core_is_the_same_text_for_every_problem_so_it_is_compiled_once() -> Non
 
 def test_emit_declines_where_blas_is_better_and_never_without_one() -> None:
     tools = toolchain.toolchain()
-    big = problem(2048, 2048, 2048)
-    assert gemm.emit(big, False, tools) is None
-    assert gemm.emit(big, False, tools, has_blas=False) is not None
-    assert gemm.emit(big, False, tools, packed=True) is not None
-    odd = GemmProblem("float32", 1, 2048, 2048, 2048, (4096, 2), (2048, 1), 2048)
+    few = problem(8, 2048, 2048, tb=True)
+    assert gemm.emit(few, False, tools) is None
+    assert gemm.emit(few, False, tools, has_blas=False) is not None
+    assert gemm.emit(few, False, tools, packed=True) is not None
+    odd = GemmProblem("float32", 1, 8, 2048, 2048, (4096, 2), (1, 2048), 2048)
     assert gemm.emit(odd, False, tools) is not None  # CBLAS cannot express a with a column stride of 2
 
 

@@ -76,7 +76,7 @@ def core(tile: Tile) -> SourceUnit:
     kernels = "".join(_kernel(tile, rows, tile.vectors) for rows in range(1, tile.rows + 1))
     select = switch(tile, _KERNEL_PARAMETERS, "k, a, r, q, b, step, c, ldc, add")
     entries = f"""
-extern "C" void {symbol}(const GemmTask *g, const Runtime *rt) {{ product(g, rt); }}
+extern "C" void {symbol}(const GemmTask *g, const Runtime *rt) {{ product(g, rt, rt->threads); }}
 extern "C" void {symbol}_pack(const void *b, long k, long n, long b_row, long b_col, void *panels) {{
   pack_panels((const T *)b, k, n, b_row, b_col, (T *)panels, 0, (n + NR - 1) / NR);
 }}
@@ -312,6 +312,9 @@ static inline void block(long m, long n, long k, const T *a, long a_row, long a_
 """
 
 _BODY = r"""
+static const long SMALL = 1 << 14; /* most elements of a result whose depth is shared */
+static const long DEEP = 4;        /* fewest blocks of depth in a part */
+
 static void pack_panels(const T *b, long k, long n, long b_row, long b_col, T *panels, long begin, long end) {
   for (long p = begin; p < end; p++) {
     long columns = n - p * NR < NR ? n - p * NR : NR;
@@ -441,10 +444,50 @@ static void plainly(const GemmTask *g) {
   }
 }
 
-static void product(const GemmTask *g, const Runtime *rt) {
+static void product(const GemmTask *g, const Runtime *rt, long threads);
+
+/* Parts of a long depth: each is a product into sums[part][m][n]. */
+typedef struct { const GemmTask *g; const Runtime *rt; T *sums; long depth; } DeepJob;
+static void run_depths(void *ctx, long begin, long end) {
+  DeepJob *d = (DeepJob *)ctx;
+  for (long part = begin; part < end; part++) {
+    GemmTask g = *d->g;
+    long first = part * d->depth;
+    g.a = (const T *)g.a + first * g.a_col;
+    g.b = (const T *)g.b + first * g.b_row;
+    g.c = d->sums + part * g.m * g.n;
+    g.k = g.k - first < d->depth ? g.k - first : d->depth;
+    g.ldc = g.n;
+    g.epilogue = 0;
+    product(&g, d->rt, 1);
+  }
+}
+
+/* A small result of a long depth: threads share the depth. Returns 0 if the product has another form, or without memory. */
+static int deep_product(const GemmTask *g, const Runtime *rt) {
+  long parts = 2 * rt->threads, depth = round_up((g->k + parts - 1) / parts, g->kc);
+  if (g->batch != 1 || !(g->direct || g->by_block) || !g->c || g->m * g->n > SMALL || depth < DEEP * g->kc) return 0;
+  T *sums = (T *)rt->scratch(rt, 1, parts * g->m * g->n * (long)sizeof(T));
+  if (!sums) return 0;
+  DeepJob job = {g, rt, sums, depth};
+  parts = (g->k + depth - 1) / depth;
+  rt->parallel_for(rt, run_depths, &job, parts, 1);
+  T *c = (T *)g->c;
+  for (long i = 0; i < g->m; i++)
+    for (long j = 0; j < g->n; j++) {
+      T sum = 0;
+      for (long part = 0; part < parts; part++) sum += sums[(part * g->m + i) * g->n + j];
+      c[i * g->ldc + j] = sum;
+    }
+  if (g->epilogue) g->epilogue(g->args, c, 0, 0, g->m, 0, g->n);
+  return 1;
+}
+
+static void product(const GemmTask *g, const Runtime *rt, long threads) {
   if (g->m <= 0 || g->n <= 0 || g->batch <= 0) return;
-  int parallel = rt->threads > 1 && 2.0 * g->batch * g->m * g->n * g->k > 2e6;
+  int parallel = threads > 1 && 2.0 * g->batch * g->m * g->n * g->k > 2e6;
   int shared = g->batch == 1 || g->b_step == 0;
+  if (parallel && deep_product(g, rt)) return;
   Job job = {g, rt, (const T *)g->packed, g->mc, round_up(g->nc, NR), 0, 0, 0};
   if (!job.panels && shared && !g->direct && !g->by_block) {
     long n_panels = (g->n + NR - 1) / NR;
@@ -456,14 +499,14 @@ static void product(const GemmTask *g, const Runtime *rt) {
   }
   job.row_blocks = (g->m + job.rows - 1) / job.rows;
   /* At least two blocks a thread, as long as a block keeps a few panels. */
-  long wanted = parallel ? 2 * rt->threads : 1;
+  long wanted = parallel ? 2 * threads : 1;
   while (job.columns > 2 * NR &&
          g->batch * job.row_blocks * ((g->n + job.columns - 1) / job.columns) < wanted)
     job.columns = round_up(job.columns / 2, NR);
   job.column_blocks = (g->n + job.columns - 1) / job.columns;
   /* A small number of blocks must divide evenly: five on two threads take as long as six. */
-  while (parallel && g->batch * job.row_blocks * job.column_blocks < 8 * rt->threads &&
-         g->batch * job.row_blocks * job.column_blocks % rt->threads && job.row_blocks * MR < g->m)
+  while (parallel && g->batch * job.row_blocks * job.column_blocks < 8 * threads &&
+         g->batch * job.row_blocks * job.column_blocks % threads && job.row_blocks * MR < g->m)
     job.row_blocks++;
   job.rows = (g->m + job.row_blocks - 1) / job.row_blocks;
   long tasks = g->batch * job.row_blocks * job.column_blocks;

@@ -178,6 +178,21 @@ def test_epilogue_sees_every_element_once_after_it_is_complete(
     assert np.allclose(y, want, atol=1e-2)
 
 
+@pytest.fixture
+def three_threads() -> Iterator[None]:
+    with settings.scope(cpu_threads=3):
+        yield
+    host.configure()
+
+
+@pytest.mark.parametrize("by_block", [False, True])
+def test_threads_share_a_long_depth(folder: Path, by_block: bool, three_threads: None) -> None:
+    p = problem(11, 40, 9000, tb=by_block, pad=4)
+    source = EPILOGUE % {"step": p.batch_strides[2], "ldc": p.ldc}
+    y, want = run(folder, p, template(p, *TILES[0], kc=64, direct=not by_block, by_block=by_block), epilogue=source)
+    assert np.allclose(y, want + 1000, atol=1e-2)
+
+
 @pytest.mark.parametrize("packed", [False, True])
 def test_nan_stays_in_its_row_and_padding_adds_none(folder: Path, packed: bool) -> None:
     p = problem(5, 20, 9)  # 20 columns: the panel is padded with zeros, and 0 * nan is nan

@@ -6,6 +6,7 @@ Owns no behaviour. The backend makes one `Request` per compilation and passes it
 from __future__ import annotations
 
 from dataclasses import field
+from typing import Literal, TypeAlias
 
 from eager.base.records import dataclass
 from fxir.base.options import CompileOptions
@@ -26,18 +27,22 @@ class Knobs:
     parallel_ns: int = 30_000
 
 
+Packing: TypeAlias = Literal["none", "repeated", "all"]
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """One compilation: `inductor.driver.compile.compile_graph(graph, kind, request) -> artifact.Compiled`.
 
     tools: the C++ compiler and its capabilities. options: the user's options. threads: of the pool that will run the code.
-    has_blas: whether `rt->gemm` is fast. packing: whether weights may be kept packed between calls (inference).
-    `GraphSignature.parameters` and lifted constants are the candidates.
+    has_blas: whether `rt->gemm` is fast. packing: which weights may be kept packed between calls: all (inference), those that one
+    call multiplies repeatedly, in a loop over time (training: they change in each step), or none. `GraphSignature.parameters` and
+    lifted constants are the candidates.
     """
 
     tools: Toolchain
     options: CompileOptions = field(default_factory=CompileOptions)
     threads: int = 1
     has_blas: bool = True
-    packing: bool = False
+    packing: Packing = "none"
     knobs: Knobs = field(default_factory=Knobs)

@@ -174,7 +174,7 @@ def _template(request: Request, tools: Toolchain, rows: int, vectors: int, depth
     is_shared = p.batch == 1 or p.batch_strides[1] == 0
     direct = not request.packed and p.b_strides[1] == 1 and p.b_strides[0] >= p.n and p.m <= _FEW_ROWS
     by_block = not request.packed and not direct and (p.m <= _FEW_ROWS or not is_shared)
-    mc = _FEW_ROWS if by_block else _height(p, rows, nc)
+    mc = _FEW_ROWS if direct or by_block else _height(p, rows, nc)
     return GemmChoice("template", rows, vectors, mc, nc, kc, direct, _reads_a_directly(p, rows), by_block)
 
 

@@ -35,9 +35,9 @@ class Request:
     """One compilation: `inductor.driver.compile.compile_graph(graph, kind, request) -> artifact.Compiled`.
 
     tools: the C++ compiler and its capabilities. options: the user's options. threads: of the pool that will run the code.
-    has_blas: whether `rt->gemm` is fast. packing: which weights may be kept packed between calls: all (inference), those that one
-    call multiplies repeatedly, in a loop over time (training: they change in each step), or none. `GraphSignature.parameters` and
-    lifted constants are the candidates.
+    has_blas: whether `rt->gemm` is fast. packing: which weights may be kept packed between calls: "all" (inference), "repeated"
+    (training, where weights change in each step): weights that one call multiplies in a loop over time, or "none".
+    `GraphSignature.parameters` and lifted constants are the candidates.
     """
 
     tools: Toolchain

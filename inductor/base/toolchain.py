@@ -60,7 +60,8 @@ _BASE_FLAGS = (
 )
 # GCC 12 merges two equal functions, such as two running sums of one shape, and then omits the calls of both, as if they wrote
 # nothing. Equal kernels are written once anyway.
-_GCC_FLAGS = ("-fno-ipa-icf",)
+# Without -ftree-pre a test for nan stays a value: GCC would split a chain of maxima into branches, which do not vectorise.
+_GCC_FLAGS = ("-fno-ipa-icf", "-fno-tree-pre")
 # The first access outside of memory, or the first undefined operation, ends the process with a report. The program must load
 # libasan before all other libraries.
 _SANITIZE_FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g1")

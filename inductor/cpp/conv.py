@@ -10,13 +10,15 @@ from dataclasses import replace
 from typing import Final
 
 from inductor.base.toolchain import Toolchain
-from inductor.cpp.conv_core import CONV_TASK, conv_core
+from inductor.cpp.conv_core import conv_core
+from inductor.cpp.conv_parts import CONV_TASK
 from inductor.cpp.conv_weight_core import CONV_WEIGHT_TASK, conv_weight_core
 from inductor.cpp.gemm_core import Tile
 from inductor.cpp.gemm_problem import REAL, CoreCode, initialiser, pack_code
 from inductor.cpp.units import declared
 from inductor.cpp.values import size_source
 from inductor.cpp.windows import Convolution
+from inductor.cpp.winograd_core import POINTS, STRIDES, packed_taps, winograd_core
 
 __all__ = ["emit", "emit_weight_gradient"]
 
@@ -29,16 +31,27 @@ _BYTES: Final = {"float32": 4, "float64": 8}
 _LATENCY: Final = 8  # a tile of fewer accumulators waits for the results of its additions
 _SETS: Final = 2048  # bytes: rows of a tile this far apart, or a multiple of it, evict each other from the first-level cache
 _FEW_ROWS: Final = 8  # ways of that cache
+# Times in multiplications of a vector, of an element of a transformed tile: of its patch, of its sums, of the weight of a pair of
+# channels beyond the time that a direct convolution takes for it, and of reading that if it is packed.
+_PATCH: Final = 8.0
+_SUMS: Final = 7.0
+_WEIGHTS: Final = 12.0
+_PACKED_WEIGHTS: Final = 3.0
+_GAIN: Final = 0.95  # of the time of windows: the transformed weight takes more memory
 
 
 def emit(v: Convolution, packed: bool, tools: Toolchain) -> CoreCode:
     """The code of a convolution of images a with a weight b. packed: b is the weight in panels."""
-    tile = _tile(v, tools)
-    unit = conv_core(tile)
+    if _has_minimal_filter(v, packed):
+        tile, taps = _product_tile(v, tools), packed_taps(v["sh"])
+        unit, how = winograd_core(tile, v["sh"]), ", minimal filtering"
+    else:
+        tile, taps = _tile(v, tools), v["kh"] * v["kw"]
+        unit, how = conv_core(tile), ""
     sizes, lines = _sizes(v)
     fields = {"x": "a", **({} if packed else {"w": "b"}), "y": "c", **({"packed": "b"} if packed else {}), **sizes}
     outside = (CONV_TASK, f'extern "C" void {unit.name}(const ConvTask *, const Runtime *);')
-    made = CoreCode(unit, v.dtype, "ConvTask", outside, fields, _note(v, tile, ", packed" if packed else ""), lines)
+    made = CoreCode(unit, v.dtype, "ConvTask", outside, fields, _note(v, tile, how + ", packed" * packed), lines)
     if not packed:
         return made
     weight = f"(const {REAL[v.dtype]} *)source + {v.starts[1]}"
@@ -46,7 +59,7 @@ def emit(v: Convolution, packed: bool, tools: Toolchain) -> CoreCode:
     declared = f'extern "C" void {unit.name}_pack(const ConvTask *, void *);'
     pack = pack_code(f"const ConvTask task = {fixed}; {unit.name}_pack(&task, target);", (CONV_TASK, declared))
     panels = -(-v["columns"] // tile.columns)
-    nbytes = v["groups"] * panels * tile.columns * v["kh"] * v["kw"] * v["channels"] * _BYTES[v.dtype]
+    nbytes = v["groups"] * panels * tile.columns * taps * v["channels"] * _BYTES[v.dtype]
     return replace(made, pack=pack, packed_bytes=nbytes)
 
 
@@ -88,6 +101,30 @@ def _tile(v: Convolution, tools: Toolchain) -> Tile:
         used = v["ow"] / tiles
         each = max(used * vectors, _LATENCY, (used + vectors) * 0.75)
         return panels * tiles * each * (1.3 if crowded and used > _FEW_ROWS else 1.0)
+
+    return _made(v, tools, *min(_TILES[tools.simd_bits], key=time))
+
+
+def _has_minimal_filter(v: Convolution, packed: bool) -> bool:
+    """Whether products of transformed tiles take less time than windows of 3x3 taps. Times are of a pair of channels, in
+    multiplications."""
+    if any(v[n] != 3 for n in ("kh", "kw")) or any(v[n] != 1 for n in ("dh", "dw")) or v["sh"] != v["sw"] or v["sh"] not in STRIDES:
+        return False
+    given, points = v.fields["images"], POINTS[v["sh"]]
+    images = given if isinstance(given, int) else 1
+    tiles = images * -(-v["oh"] // 2) * -(-v["ow"] // 2)
+    transforms = points * (_PATCH / v["columns"] + _SUMS / v["channels"])
+    weights = points * (_WEIGHTS if not packed else _PACKED_WEIGHTS)
+    return tiles * (points + transforms) + weights < _GAIN * images * v["oh"] * v["ow"] * 9
+
+
+def _product_tile(v: Convolution, tools: Toolchain) -> Tile:
+    """The tile with the least time for all output channels, of products with many rows."""
+
+    def time(shape: tuple[int, int]) -> float:
+        rows, vectors = shape
+        panels = -(-v["columns"] // _made(v, tools, rows, vectors).columns)
+        return panels / rows * max(rows * vectors, _LATENCY, (rows + vectors) * 0.75)
 
     return _made(v, tools, *min(_TILES[tools.simd_bits], key=time))
 

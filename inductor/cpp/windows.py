@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from eager.base import dtypes
 from eager.base.dtypes import dtype
 from eager.base.records import dataclass
 from fxir.expr import rules as E
-from inductor.ir.sizes import Size, plain
+from inductor.ir.sizes import Size, plain, product
 from inductor.ir.values import Const, Index, Load, Op, Value
 from inductor.loops.tree import Contract, Role
 
@@ -107,7 +108,7 @@ class _Strides(NamedTuple):
 
 
 class _Parts(NamedTuple):
-    """The image, the strides of image, second operand and result, and the axes of columns and of groups."""
+    """The image, the strides of image, second operand and result, the innermost axis of columns, and the axis of groups."""
 
     image: _Image
     strides: tuple[_Strides, _Strides, _Strides]
@@ -117,7 +118,7 @@ class _Parts(NamedTuple):
 
 def _parts(s: Contract, of: dtype, outputs: Role, taps: Role) -> _Parts | None:
     axes = s.axes
-    if of not in (dtypes.float32, dtypes.float64) or len(axes.columns) > 1 or len(axes.batch) > 1 or s.place.indirect:
+    if of not in (dtypes.float32, dtypes.float64) or len(axes.batch) > 1 or s.place.indirect:
         return None
     if not all(isinstance(v, Load) and not v.indirect and v.dtype is of for v in (s.a, s.b)):
         return None
@@ -133,8 +134,15 @@ def _parts(s: Contract, of: dtype, outputs: Role, taps: Role) -> _Parts | None:
     image = _image(s.a, x, outputs, taps)
     if image is None:
         return None
-    column, group = (role[0][0] if role else None for role in (axes.columns, axes.batch))
+    if not all(_count_as_one(axes.columns, z.by) for z in strides if z is not None):
+        return None
+    column, group = (role[-1][0] if role else None for role in (axes.columns, axes.batch))
     return _Parts(image, (x, second, result), column, group)
+
+
+def _count_as_one(role: Role, by: Mapping[E.Expr, int]) -> bool:
+    """Whether the axes count through equal steps."""
+    return all(by[outer] == by[inner] * n for (outer, _), (inner, n) in pairwise(role))
 
 
 def _strides(index: E.Expr, axes: Sequence[E.Expr]) -> _Strides | None:
@@ -151,7 +159,7 @@ def _sizes(s: Contract, image: _Image) -> dict[str, Size]:
     (h, w), columns, groups = image.windows, s.axes.columns, s.axes.batch
     return {
         "images": extents[image.images], "groups": groups[0][1] if groups else 1, "channels": extents[image.channel],
-        "columns": columns[0][1] if columns else 1, "ih": h.size, "iw": w.size, "oh": extents[h.output], "ow": extents[w.output],
+        "columns": product(n for _, n in columns), "ih": h.size, "iw": w.size, "oh": extents[h.output], "ow": extents[w.output],
         "kh": extents[h.tap], "kw": extents[w.tap], "sh": h.stride, "sw": w.stride, "ph": h.padding, "pw": w.padding,
         "dh": h.dilation, "dw": w.dilation,
     }  # fmt: skip

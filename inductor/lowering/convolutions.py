@@ -69,7 +69,11 @@ def _convolution(b: Builder, spec: TensorSpec, x: ir.Ref, weight: ir.Ref, bias: 
     if transposed:
         images = _Images(x, lambda g, o, c, r, s: _element(b, weight, (g * channels + c, o, r, s)), (second, first), groups,
                          channels, results)  # fmt: skip
-        made = _transposed(b, images, size, kernel, outputs, stride, padding, dilation)
+        apart = groups == 1 and list(kernel) == list(stride) and not any((*padding, *output_padding)) and kernel[1] > 1
+        if apart and not _in_tiles(b, x):
+            made = _apart(b, images, size, kernel)
+        else:
+            made = _transposed(b, images, size, kernel, outputs, stride, padding, dilation)
     else:
         images = _Images(x, lambda g, o, c, r, s: _element(b, weight, (g * results + o, c, r, s)), (first, second), groups,
                          channels, results)  # fmt: skip
@@ -278,6 +282,26 @@ def _transposed(b: Builder, images: _Images, size: Sequence[int], kernel: Sequen
         return found
 
     return b.pointwise(_last(shape, of), at)
+
+
+def _apart(b: Builder, images: _Images, size: Sequence[int], kernel: Sequence[int]) -> ir.Ref:
+    """A transposed convolution whose windows do not overlap: a product for each line of the kernel.
+
+    An output position meets one tap. A pixel times the weight of a line of taps is a run of `kernel[1]` positions of the result.
+    """
+    (h, w), (rows, columns), n, of = size, kernel, images.x.shape[0], wide(images.x.dtype)
+    run = columns * images.outputs
+
+    def of_run(p: Point) -> ir.Value:
+        return images.weight(0, E.mod(p[2], images.outputs), p[1], p[0], E.floordiv(p[2], images.outputs))
+
+    weight = b.pointwise(ir.row_major((rows, images.channels, run), of), of_run)
+    line = w * run
+    layout = ir.Layout((rows, n, h, w, run), (line, h * rows * line, rows * line, run, 1), of)
+    made = contraction(b, layout, ("batch", "row", "row", "row", "column"), (images.channels,),
+                       lambda p, r: _element(b, images.x, (p[1], r[0], p[2], p[3])),
+                       lambda p, r: b.load(weight, (p[0], r[0], p[4])))  # fmt: skip
+    return ir.Ref(made.buffer, _last((n, images.outputs, h * rows, w * columns), of), made.offset)
 
 
 def _on_phase(i: E.IntLike, phase: int, stride: int, outputs: int) -> ir.Value | None:

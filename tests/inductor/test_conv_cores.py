@@ -48,10 +48,11 @@ def _convolution(dtype: str, images: int, groups: int, channels: int, columns: i
     }, (0, 0, 0))  # fmt: skip
 
 
-def _run(folder: Path, v: Convolution, bits: int, packed: bool, call: str) -> tuple[Any, Any]:
-    """The core's result and eager's, both (n, c, h, w)."""
+def _run(folder: Path, v: Convolution, bits: int, packed: bool, call: str, core: str = "conv", image: Any = None) -> tuple[Any, Any]:
+    """The results of a core and of eager, both (n, c, h, w). image: (n, c, h, w); None: random numbers."""
     tools = replace(toolchain.toolchain(), simd_bits=bits)
     code, real = conv.emit(v, packed, tools), REAL[v.dtype]
+    assert f"fj_{core}_" in code.unit.name
     source = f"""{PRELUDE}{text_of(code)}
 {pack_function("pack", "core", "bufs[1]", 3) if packed else ""}
 static void *no_memory(const Runtime *, int, long) {{ return 0; }}
@@ -61,7 +62,8 @@ EXPORT void segment(char **bufs, const Runtime *rt) {{
     build([SourceUnit("unit", source), code.unit], folder / "core.so", tools, folder / "objects")
     of = getattr(torch, v.dtype)
     n, c, o = v["images"], v["groups"] * v["channels"], v["groups"] * v["columns"]
-    x = torch.randn(n, c, v["ih"], v["iw"], dtype=of).contiguous(memory_format=torch.channels_last)
+    x = torch.randn(n, c, v["ih"], v["iw"], dtype=of) if image is None else image
+    x = x.contiguous(memory_format=torch.channels_last)
     w = torch.randn(o, v["channels"], v["kh"], v["kw"], dtype=of)
     expected = torch.nn.functional.conv2d(x, w, stride=v["sh"], padding=1, groups=v["groups"])
     out = Spec(tuple(expected.shape), expected.stride(), v.dtype)
@@ -88,6 +90,38 @@ def test_a_core_without_scratch_memory_computes_one_element_after_another(tmp_pa
     assert torch.allclose(found, expected, atol=1e-4)
 
 
+@pytest.mark.parametrize("bits", WIDTHS)
+@pytest.mark.parametrize(("dtype", "packed", "stride"), list(itertools.product(REAL, (False, True), (1, 2))))
+def test_a_core_with_transformed_tiles_agrees_with_eager(tmp_path: Path, dtype: str, bits: int, packed: bool, stride: int) -> None:
+    v = _convolution(dtype, 3, 2, 61, 77, 12 * stride, 3, stride)
+    found, expected = _run(tmp_path, v, bits, packed, "rt", f"winograd{stride}")
+    assert torch.allclose(found, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_transformed_tiles_without_scratch_memory(tmp_path: Path, packed: bool) -> None:
+    found, expected = _run(tmp_path, _convolution("float32", 3, 2, 48, 40, 8, 3, 1), WIDTHS[-1], packed, "&poor", "winograd1")
+    assert torch.allclose(found, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize(("packed", "stride"), list(itertools.product((False, True), (1, 2))))
+def test_results_that_are_not_finite_are_computed_from_windows(tmp_path: Path, packed: bool, stride: int) -> None:
+    x = torch.randn(4, 60, 19, 19)
+    x[0, 3, 4, 4], x[1, 7, 0, 8], x[1, 30, 8, 2], x[0, 5, 1, 1] = float("inf"), float("-inf"), float("nan"), 3e38
+    v = _convolution("float32", 4, 1, 60, 70, 19, 3, stride)
+    found, expected = _run(tmp_path, v, WIDTHS[-1], packed, "rt", f"winograd{stride}", x)
+    assert torch.isinf(expected).sum() > 0 and torch.isfinite(expected).sum() > 0
+    assert torch.allclose(found, expected, rtol=1e-4, atol=1e-3, equal_nan=True)
+
+
+def test_transformed_tiles_round_less_than_windows() -> None:
+    x, layer = torch.randn(1, 128, 32, 32), torch.nn.Conv2d(128, 64, 3, bias=False)
+    with torch.no_grad():
+        exact = torch.nn.functional.conv2d(x.double(), layer.weight.double())
+        compiled, eager = (((fn(x) - exact) ** 2).mean() for fn in (torch.compile(layer), layer))
+    assert compiled < eager
+
+
 def test_many_channels_are_added_in_several_passes(tmp_path: Path) -> None:
-    found, expected = _run(tmp_path, _convolution("float32", 1, 1, 700, 70, 5, 3, 1), WIDTHS[-1], True, "rt")
+    found, expected = _run(tmp_path, _convolution("float32", 1, 1, 700, 70, 5, 3, 2), WIDTHS[-1], True, "rt")
     assert torch.allclose(found, expected, atol=1e-2)

@@ -80,9 +80,17 @@ def _is_valid(c: Case) -> bool:
 
 
 CASES = [c for c in map(_case, range(60)) if _is_valid(c)]
+# Windows that do not overlap, and transformed tiles.
+_PLAIN: Any = {"dims": 2, "batch": 2, "padding": (0, 0), "dilation": (1, 1), "bias": True, "dtype": torch.float32}
+OTHERS = [
+    *(Case(size=(7, 5), groups=1, inputs=12, outputs=outputs, kernel=apart, stride=apart, transposed=True, last=last, **_PLAIN)
+      for apart, outputs, last in (((2, 2), 8, True), ((2, 2), 19, False), ((3, 2), 16, False), ((1, 3), 5, True))),
+    *(Case(size=(15, 22), groups=groups, inputs=32, outputs=40, kernel=(3, 3), stride=(1, 1), transposed=transposed, last=last, **_PLAIN)
+      for groups, transposed, last in ((1, False, True), (2, False, False), (1, True, False))),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES[:30], ids=str)
+@pytest.mark.parametrize("case", [*CASES[:30], *OTHERS], ids=str)
 def test_values_agree_with_eager(case: Case) -> None:
     x, w, b = _operands(case)
     f = _function(case)
@@ -91,7 +99,7 @@ def test_values_agree_with_eager(case: Case) -> None:
     _agrees(found, f(x, w, b), f(x.double(), w.double(), None if b is None else b.double()))
 
 
-@pytest.mark.parametrize("case", CASES[30:48], ids=str)
+@pytest.mark.parametrize("case", [*CASES[30:48], *OTHERS], ids=str)
 def test_gradients_agree_with_eager(case: Case) -> None:
     f = _function(case)
 
@@ -154,3 +162,14 @@ def test_the_loops_after_a_convolution_run_on_its_blocks(last: bool) -> None:
     assert found.stride() == model[:3](x).stride()
     steps = [r.message.split(": ")[1] for r in records if "follow(" in r.message]
     assert len(steps) == 1, "bias and relu are in the body of the contraction"
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_a_transposed_convolution_without_overlaps_is_one_contraction(last: bool) -> None:
+    layer, x = nn.ConvTranspose2d(24, 16, 2, 2), torch.randn(2, 24, 9, 16)
+    if last:
+        x = x.contiguous(memory_format=torch.channels_last)
+    with torch.no_grad(), capture("schedule") as records:
+        torch.compile(layer, dynamic=False)(x)
+    steps = [r.message.split(": ")[1] for r in records if "contraction" in r.message or "follow(" in r.message]
+    assert len(steps) == 2 and not any("expand(" in s for s in steps), "bias is added in the body of one product by a core"

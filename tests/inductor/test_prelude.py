@@ -1,5 +1,6 @@
 """The prelude's scalar functions against numpy: special values included, vectorised or not."""
 import ctypes
+import subprocess
 
 import ml_dtypes
 import numpy as np
@@ -153,3 +154,24 @@ def test_exp_is_good_to_one_ulp_over_its_whole_range(library, t, dtype, low, hig
     got = _call(library, f"exp_{t}", [x], np.empty_like(x)).astype(np.longdouble)
     want = np.exp(x.astype(np.longdouble))
     assert np.max(np.abs(got - want) / np.spacing(want.astype(dtype))) < 1.05
+
+
+def test_a_chain_of_maxima_runs_in_vectors(tmp_path):
+    """A window of a maximum pooling, in which some elements are outside of the image."""
+    tools = toolchain()
+    loop = """extern "C" void pool(const f32* RESTRICT x, f32* RESTRICT y, i64 at, i64 across) {
+  const b8 row = at >= 0, column = across >= 0;
+#pragma omp simd
+  for (i64 i = 0; i < 64; i++) {
+    const f32 a = row ? x[i] : 0.0f, b = row ? a : -__builtin_inff();
+    const f32 c = column ? x[i + 192] : 0.0f, d = column ? c : -__builtin_inff();
+    y[i] = fj_maximum(fj_maximum(fj_maximum(b, x[i + 64]), d), x[i + 128]);
+  }
+}
+"""
+    source = tmp_path / "pool.cpp"
+    source.write_text(prelude(tools.vector_functions) + loop)
+    command = [tools.cxx, *tools.flags, "-fopt-info-vec-optimized", "-c", str(source), "-o", str(tmp_path / "pool.o")]
+    report = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    if "clang" not in tools.version.lower():
+        assert "loop vectorized" in report

@@ -21,7 +21,7 @@ from fxir.expr.printing import to_source
 from inductor.cpp.division import split_inverse
 from inductor.cpp.gemm_core import block_symbol
 from inductor.cpp.products import problem_of
-from inductor.cpp.transposes import Transposition, transposition
+from inductor.cpp.transposes import Transposition, streamed_copy, transposition
 from inductor.cpp.units import CALLED, FLOP_NS, RUN, Code, Cost, Place, declared, joined, launch
 from inductor.cpp.units import Kernel as Printed
 from inductor.cpp.values import STYLE, TYPE, called, literal, operation, size_source
@@ -44,6 +44,7 @@ from inductor.loops.tree import (
     Loop,
     Statement,
     Store,
+    loops_in,
     places_of,
     roots_of,
     values_of,
@@ -58,6 +59,8 @@ _FEWEST_FOLDED: Final = 4  # elements that these functions take
 _LONGEST: Final = 1 << 24  # iterations of one loop; a larger bound is the bound of a symbol
 _PLAIN_NS, _EXPENSIVE_NS = 0.12, 0.8  # nanoseconds of one vectorised operation on one element
 _GATHER: Final = 6  # a load at a position that comes from memory, in loads at a known position
+_LINE: Final = 64  # bytes of a cache line
+_FETCHED: Final = (1 << 12, 1 << 18)  # bytes of a row that is fetched ahead: longer than hardware fetches, and in the second cache
 _CHECKS: Final = frozenset({"check_index", "wrap_index"})
 
 
@@ -192,8 +195,11 @@ class Function:
         self.operations: set[str] = set()
         self.used: set[int] = set()
         self.n_values = self.n_axes = self.n_locals = 0
-        self.has_checks = False
+        self.has_checks = self.is_streamed = False
         self.ranges: Mapping[str, tuple[E.Expr, E.Expr]] = {}
+        self.row: E.Sym | None = None  # the axis of the parallel loop at the root
+        self.read: set[str] = set()  # buffers that loops of a row have read
+        self.fetched: set[str] = set()  # buffers of which the code fetches the next row, or need not
         self.starts: dict[str, Size] = {}  # of locals of unknown size in `near`, the stack memory for all of them
         self.near_bytes: Size = 0
         self.style = STYLE.with_names(self.axes)  # which grow while the function is printed
@@ -203,6 +209,8 @@ class Function:
         head = f"void {name}(void* ctx, long begin, long end)"
         if isinstance(s, Loop) and s.kind == "parallel":
             begin, end = E.sym("begin"), E.sym("end")
+            self.row = s.axis
+            self.fetched = _read_twice(s)
             text = self.function(f"FJ_LOCAL {head}", (s,), {s.axis.name: (begin, end)}, ("begin", "end"))
         else:
             text = self.function(f"FJ_LOCAL {head}", (s,))
@@ -224,6 +232,8 @@ class Function:
                 self.starts[x.local.name] = self.near_bytes
                 self.near_bytes = plain(self.near_bytes + ceildiv(product((x.local.size, x.local.dtype.itemsize)), 64) * 64)
         self.block(block)
+        if self.is_streamed:
+            root.lines.append("fj_fence();")
         lines = ["char** args = (char**)ctx;"] if "void* ctx" in head else []
         if self.starts:
             root.lines[:0] = self.near()
@@ -324,11 +334,23 @@ class Function:
         if tile is not None:
             self.transpose(tile)
             return
+        copy = streamed_copy(s)
+        if copy is not None:
+            place, source, count = copy
+            to, start = self.element(place.name, place.index, {}), self.element(source.buffer, source.index, {})
+            self.line(f"fj_stream(&{to}, &{start}, {count});")
+            self.is_streamed = True
+            self.forget(place.name)
+            return
         name = self.axes[s.axis.name] = f"x{self.n_axes}"
         self.n_axes += 1
         inner = self.enter(s.body, s.axis)
         is_innermost = not any(isinstance(x, Loop) and x.kind != "unrolled" for x in walk(s.body))
-        if s.kind == "vector" or (s.kind == "parallel" and is_innermost):
+        for load in self.next_row(s):
+            self.line(f"__builtin_prefetch(&{self.element(load.buffer, load.index, {})}, 0, 2);")
+        if len(self.levels) == 2:
+            self.read |= {x.buffer for st in walk(s.body) for v in values_of(st) for x in v.loads}
+        if s.kind in ("vector", "streamed") or (s.kind == "parallel" and is_innermost):
             self.line("#pragma omp simd")
         elif s.axis in self.backwards:
             # GCC 12 unrolls a short loop of this kind inside of a sum, and then reads wrong elements: it does not reverse a vector
@@ -339,11 +361,32 @@ class Function:
         self.line(f"for (i64 {name} = {begin}; {name} < {end}; {name}++) {{")
         self.leave(inner)
 
+    def next_row(self, s: Loop) -> list[ir.Load]:
+        """The elements of the next row that a short loop over one cache line fetches while it computes.
+
+        The first loop of a row reads it from memory, and the other loops find it in a cache: memory would rest while they run.
+        """
+        if self.row is None or s.kind != "vector" or not isinstance(s.extent, int) or len(self.levels) < 3:
+            return []
+        found = []
+        for v in dict.fromkeys([x for st in s.body for value in values_of(st) for x in value.loads]):
+            if v.buffer not in self.read - self.fetched or v.buffer in self.pointers.written or v.indirect or v.mask is not None:
+                continue
+            steps, size = E.strides_of(v.index, [self.row, s.axis]), v.dtype.itemsize
+            if steps is None or s.extent * size != _LINE or steps[0][s.axis] is not E.as_expr(1):
+                continue
+            if isinstance(step := steps[0][self.row], E.Int) and _FETCHED[0] <= step.value * size <= _FETCHED[1]:
+                self.fetched.add(v.buffer)
+                found.append(ir.load(v.buffer, E.substitute(v.index, {self.row: self.row + 1, s.axis: 0}), v.dtype))
+        return [x for x in found if isinstance(x, ir.Load)]
+
     def transpose(self, tile: Transposition) -> None:
         """Two loops that read along the outer one and store along the inner one, in registers."""
         to, source = self.element(tile.to.name, tile.to.index, {}), self.element(tile.source.buffer, tile.source.index, {})
         steps = [f"(i64){self.index(e)}" for e in (tile.to_step, tile.from_step)]
-        self.line(f"fj_transpose<{tile.rows}, {tile.columns}>(&{to}, {steps[0]}, &{source}, {steps[1]});")
+        shape = f"{tile.rows}, {tile.columns}{', true' if tile.is_streamed else ''}"
+        self.is_streamed = self.is_streamed or tile.is_streamed
+        self.line(f"fj_transpose<{shape}>(&{to}, {steps[0]}, &{source}, {steps[1]});")
         self.forget(tile.to.name)
 
     def guard(self, s: Guard) -> None:
@@ -503,6 +546,17 @@ class Function:
 
     def line(self, text: str) -> None:
         self.levels[-1].lines.append(text)
+
+
+def _read_twice(row: Loop) -> set[str]:
+    """The buffers that a row reads in two short loops: memory does not rest long enough between the loops to fetch another row."""
+    counts: dict[str, int] = {}
+    for loop in loops_in(row.body):
+        values = [v for x in walk(loop.body) for v in values_of(x)]
+        is_long = any(isinstance(v, ir.Op) and v.name in EXPENSIVE for v in ir.walk(values))
+        for buffer in {x.buffer for v in values for x in v.loads}:
+            counts[buffer] = counts.get(buffer, 0) + (2 if is_long else 1)
+    return {buffer for buffer, count in counts.items() if count < 3}
 
 
 def _target(s: Contract) -> Element | None:

@@ -61,7 +61,8 @@ FI f16 fj_to_f16(f32 x) {
 
 # libmvec's exp takes a slow path for every vector with an element outside the normal range, and masked softmax has many such
 # elements. Here only subnormal results cost more. exp(x) = 2^k exp(r), |r| <= ln(2)/2, exp(r) = 1 + r + r^2 q(r); q by Lawson's
-# reweighted least squares: relative error 3.1e-9 and 3.6e-18 before rounding.
+# reweighted least squares: relative error 3.1e-9 and 3.6e-18 before rounding. The lower bound of x is a comparison and the upper
+# bound of k a minimum of integers: GCC joins two comparisons of one value into a chain of masked ones, which takes twice the time.
 _EXP: Final = """\
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 FI f32 fj_fma(f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); }
@@ -72,30 +73,48 @@ FI f64 fj_fma(f64 a, f64 b, f64 c) { return a * b + c; }
 #endif
 FI u64 fj_bits(f64 x) { u64 b; __builtin_memcpy(&b, &x, 8); return b; }
 FI f64 fj_double(u64 b) { f64 x; __builtin_memcpy(&x, &b, 8); return x; }
-FI f32 fj_exp(f32 x) {
-  f32 c = 89.0f < x ? 89.0f : x; /* results overflow and vanish at these bounds; a nan passes through both */
-  c = -104.0f > c ? -104.0f : c; /* adding 1.5 * 2^23 rounds to an integer, which the low bits hold */
-  f32 shifted = fj_fma(c, 1.44269504f, 12582912.0f), n = shifted - 12582912.0f;
-  i32 k = (i32)(fj_bits(shifted) - 0x4b400000u), half = k >> 1;
-  f32 r = fj_fma(n, 2.12194440e-4f, fj_fma(n, -0.693359375f, c));
+/* exp(r) - 1 */
+FI f32 fj_exp_rest(f32 n, f32 x) {
+  f32 r = fj_fma(n, 2.12194440e-4f, fj_fma(n, -0.693359375f, x));
   f32 q = fj_fma(fj_fma(1.381453517141824e-3f, r, 8.368745580669393e-3f), r, 4.1668390888259584e-2f);
   q = fj_fma(fj_fma(q, r, 1.6666520393966203e-1f), r, 4.999999343160758e-1f);
-  f32 y = fj_fma(q, r * r, r) + 1.0f;
-  return y * fj_float((u32)(half + 127) << 23) * fj_float((u32)(k - half + 127) << 23);
+  return fj_fma(q, r * r, r);
 }
-FI f64 fj_exp(f64 x) {
-  f64 c = 710.0 < x ? 710.0 : x;
-  c = -745.2 > c ? -745.2 : c;
-  f64 shifted = fj_fma(c, 1.4426950408889634, 6755399441055744.0), n = shifted - 6755399441055744.0;
-  i64 k = (i64)(fj_bits(shifted) - 0x4338000000000000ull), half = k >> 1;
-  f64 r = fj_fma(n, -1.90821492927058770002e-10, fj_fma(n, -6.93147180369123816490e-01, c));
+FI f64 fj_exp_rest(f64 n, f64 x) {
+  f64 r = fj_fma(n, -1.90821492927058770002e-10, fj_fma(n, -6.93147180369123816490e-01, x));
   f64 q = fj_fma(fj_fma(2.500003601884289e-8, r, 2.7630308460697616e-7), r, 2.7557586761798467e-6);
   q = fj_fma(fj_fma(q, r, 2.4801492943021588e-5), r, 1.984126950580184e-4);
   q = fj_fma(fj_fma(q, r, 1.3888888943766802e-3), r, 8.333333333494976e-3);
   q = fj_fma(fj_fma(q, r, 4.16666666665297e-2), r, 1.666666666666641e-1);
-  q = fj_fma(q, r, 5.000000000000011e-1);
-  f64 y = fj_fma(q, r * r, r) + 1.0;
-  return y * fj_double((u64)(half + 1023) << 52) * fj_double((u64)(k - half + 1023) << 52);
+  return fj_fma(fj_fma(q, r, 5.000000000000011e-1), r * r, r);
+}
+/* Results vanish below the lower bound. Above the upper bound of k the rest overflows. A nan stays one: it reaches the rest. Adding
+   1.5 * 2^23 rounds to an integer, which the low bits hold. The power of two is two factors, so that subnormal results round once. */
+FI f32 fj_exp(f32 x) {
+  f32 c = x < -104.0f ? -104.0f : x;
+  i32 shifted = (i32)fj_bits(fj_fma(c, 1.44269504f, 12582912.0f));
+  shifted = shifted < 0x4b400080 ? shifted : 0x4b400080;
+  u32 k = (u32)shifted << 23, half = (u32)((i32)k >> 1) & 0xff800000u;
+  f32 rest = fj_exp_rest(fj_float((u32)shifted) - 12582912.0f, c), scale = fj_float(half + 0x3f800000u);
+  return fj_fma(rest, scale, scale) * fj_float(k - half + 0x3f800000u);
+}
+FI f64 fj_exp(f64 x) {
+  f64 c = x < -745.2 ? -745.2 : x;
+  i64 shifted = (i64)fj_bits(fj_fma(c, 1.4426950408889634, 6755399441055744.0));
+  shifted = shifted < 0x4338000000000400ll ? shifted : 0x4338000000000400ll;
+  u64 k = (u64)shifted << 52, half = (u64)((i64)k >> 1) & 0xfff0000000000000ull;
+  f64 rest = fj_exp_rest(fj_double((u64)shifted) - 6755399441055744.0, c), scale = fj_double(half + 0x3ff0000000000000ull);
+  return fj_fma(rest, scale, scale) * fj_double(k - half + 0x3ff0000000000000ull);
+}
+/* for arguments in [-87, 88], where results are normal numbers */
+FI f32 fj_exp_normal(f32 x) {
+  f32 shifted = fj_fma(x, 1.44269504f, 12582912.0f);
+  return fj_float(fj_bits(fj_exp_rest(shifted - 12582912.0f, x) + 1.0f) + (fj_bits(shifted) << 23));
+}
+/* the smaller of x >= 0 and a bound; the bound for nan */
+FI f32 fj_bounded(f32 x, f32 bound) {
+  i32 a = (i32)fj_bits(x), b = (i32)fj_bits(bound);
+  return fj_float((u32)(a < b ? a : b));
 }
 """
 
@@ -136,16 +155,17 @@ FI f32 fj_log1p(f32 x) { /* 1 + x = 2^e (1 + f), f rounded once; s = 4 * 2^-e */
 FI f32 fj_tanh(f32 x) {
   f32 a = __builtin_fabsf(x), z = x * x, p = fj_fma(fj_fma(-0.00035845183f, z, 0.002301364f), z, -0.007946106f);
   p = fj_fma(fj_fma(fj_fma(fj_fma(p, z, 0.021486657f), z, -0.0538798f), z, 0.13332345f), z, -0.33333296f);
-  f32 far = 1.0f - 2.0f / (fj_exp(a + a) + 1.0f);
-  return x != x ? x : __builtin_copysignf(a < 1.0f ? fj_fma(p, z * a, a) : far, x);
+  f32 b = fj_bounded(a, 16.0f), far = 1.0f - 2.0f / (fj_exp_normal(b + b) + 1.0f);
+  far = x != x ? x : far;
+  return __builtin_copysignf(a < 1.0f ? fj_fma(p, z * a, a) : far, x);
 }
 FI f32 fj_erf(f32 x) { /* x + x P(x^2) near zero, 1 - exp(P(|x|)) farther out (coefficients: N. Juffa, 2015) */
-  f32 t = __builtin_fabsf(x), s = x * x;
-  f32 r = fj_fma(fj_fma(-1.72853470e-5f, t, 3.83197126e-4f), s, fj_fma(-3.88396438e-3f, t, 2.42546219e-2f));
+  f32 a = __builtin_fabsf(x), s = x * x, t = fj_bounded(a, 4.0f), u = t * t;
+  f32 r = fj_fma(fj_fma(-1.72853470e-5f, t, 3.83197126e-4f), u, fj_fma(-3.88396438e-3f, t, 2.42546219e-2f));
   r = fj_fma(fj_fma(fj_fma(fj_fma(r, t, -1.06777877e-1f), t, -6.34846687e-1f), t, -1.28717512e-1f), t, -t);
   f32 p = fj_fma(fj_fma(fj_fma(-5.96761703e-4f, s, 4.99119423e-3f), s, -2.67681349e-2f), s, 1.12819925e-1f);
   p = fj_fma(fj_fma(p, s, -3.76125336e-1f), s, 1.28379166e-1f);
-  return t > 0.921875f ? __builtin_copysignf(1.0f - fj_exp(r), x) : fj_fma(p, x, x);
+  return a > 0.921875f ? __builtin_copysignf(1.0f - fj_exp_normal(r), x) : fj_fma(p, x, x);
 }
 """
 
@@ -345,25 +365,85 @@ template <int lanes, class T> FI f64 fj_total(const T* total, const T* carry) {
 """  # fmt: skip
 
 
+# Two rows exchange halves of their columns: in the lanes of 128 bits, then whole lanes. Source: the unpack and shuffle
+# instructions of AVX-512, each of which is one of these patterns for two rows of 16 floats.
+_UNPACKED: Final = tuple(tuple(4 * q + x for q in range(4) for x in lanes) for lanes in ((0, 16, 1, 17), (2, 18, 3, 19)))
+_PAIRED: Final = tuple(tuple(4 * q + x for q in range(4) for x in lanes) for lanes in ((0, 1, 16, 17), (2, 3, 18, 19)))
+_QUARTERS: Final = tuple(tuple(4 * q + x for q in quarters for x in range(4)) for quarters in ((0, 2, 4, 6), (1, 3, 5, 7)))
+
+
 def _transposes() -> str:
-    """`fj_transpose<rows, columns>`: to[r * to_step + c] = from[c * from_step + r], in blocks of n by n in n vector registers."""
-    return "".join(_transpose(n) for n in (2, 4, 8)) + """\
-template <int rows, int columns, class T> FI void fj_transpose(T* to, i64 to_step, const T* from, i64 from_step) {
-#if defined(__AVX__)
-  constexpr int n = 32 / sizeof(T);
+    """`fj_transpose<rows, columns>`: to[r * to_step + c] = from[c * from_step + r], in blocks of n by n in n vector registers.
+
+    is_streamed: the stores go past the caches where they fill whole lines. The function that calls it ends with `fj_fence`, so that
+    threads that wait for it see them.
+    """
+    return "".join(_transpose(n) for n in (2, 4, 8)) + _transpose_16() + """\
+#if defined(__AVX512F__)
+FI void fj_fence() { __builtin_ia32_sfence(); }
 #else
-  constexpr int n = 16 / sizeof(T);
+FI void fj_fence() {}
 #endif
+template <class T> FI void fj_stream(T* RESTRICT to, const T* RESTRICT from, int count) {
+#if defined(__AVX512F__)
+  typedef f32 V __attribute__((vector_size(64), aligned(1), may_alias));
+  constexpr int n = 64 / sizeof(T);
+  if (count % n == 0 && (u64)to % 64 == 0) {
+    for (int i = 0; i < count; i += n) __builtin_ia32_movntps512((f32*)(to + i), *(const V*)(from + i));
+    return;
+  }
+#endif
+  __builtin_memcpy(to, from, count * sizeof(T));
+}
+template <int rows, int columns, bool is_streamed = false, class T> FI void fj_transpose(T* to, i64 to_step, const T* from, i64 from_step) {
+#if defined(__AVX512F__)
+  constexpr int widest = 64 / sizeof(T);
+#elif defined(__AVX__)
+  constexpr int widest = 32 / sizeof(T);
+#else
+  constexpr int widest = 16 / sizeof(T);
+#endif
+  constexpr int n = rows % widest || columns % widest ? widest / 2 : widest;
+  const bool is_aligned = !(((u64)to | (u64)to_step * sizeof(T)) % 64);
   for (int c = 0; c < columns; c += n) /* a row of `from` is read whole before the next one, which may share its cache sets */
     for (int r = 0; r < rows; r += n) {
       T* a = to + r * to_step + c;
       const T* b = from + c * from_step + r;
-      if constexpr (n == 8) fj_transpose_8(a, to_step, b, from_step);
+      if constexpr (n == 16) {
+        if (is_streamed && is_aligned) fj_transpose_16<true>(a, to_step, b, from_step);
+        else fj_transpose_16<false>(a, to_step, b, from_step);
+      } else if constexpr (n == 8) fj_transpose_8(a, to_step, b, from_step);
       else if constexpr (n == 4) fj_transpose_4(a, to_step, b, from_step);
       else fj_transpose_2(a, to_step, b, from_step);
     }
 }
 """
+
+
+def _transpose_16() -> str:
+    """One block of elements of four bytes in vectors of 64 bytes."""
+    lines = [f"const V r0_{k} = *(const V*)(from + {k} * from_step);" for k in range(16)]
+
+    def stage(number: int, pairs: list[tuple[int, int]], patterns: tuple[tuple[int, ...], ...]) -> None:
+        for low, high in pairs:
+            for row, pattern in zip((low, high), patterns, strict=True):
+                shuffled = f"__builtin_shufflevector(r{number}_{low}, r{number}_{high}, {', '.join(map(str, pattern))})"
+                lines.append(f"const V r{number + 1}_{row} = {shuffled};")
+
+    for number, (distance, patterns) in enumerate(((1, _UNPACKED), (2, _PAIRED), (4, _QUARTERS), (8, _QUARTERS))):
+        stage(number, [(k, k + distance) for k in range(16) if not k & distance], patterns)
+    registers = [(k & 12) | (k & 1) << 1 | (k >> 1) & 1 for k in range(16)]  # the first two stages leave columns in the order 0, 2, 1, 3
+    lines += [f"fj_put<is_streamed>(to + {k} * to_step, r4_{register});" for k, register in enumerate(registers)]
+    return """\
+#if defined(__AVX512F__)
+template <bool is_streamed, class T, class V> FI void fj_put(T* to, V x) {
+  typedef f32 F __attribute__((vector_size(64)));
+  if constexpr (is_streamed) __builtin_ia32_movntps512((f32*)to, (F)x);
+  else *(V*)to = x;
+}
+template <bool is_streamed, class T> FI void fj_transpose_16(T* to, i64 to_step, const T* from, i64 from_step) {
+  typedef T V __attribute__((vector_size(16 * sizeof(T)), aligned(sizeof(T)), may_alias));
+""" + "".join(f"  {line}\n" for line in lines) + "}\n#endif\n"
 
 
 def _transpose(n: int) -> str:

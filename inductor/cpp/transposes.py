@@ -1,6 +1,7 @@
-"""Two loops that transpose a tile: they read along the outer loop and store along the inner one.
+"""Loops that copy elements with functions of the prelude. Owns the form of these loops.
 
-The prelude's `fj_transpose` does it in vector registers. Owns the form of these loops.
+`fj_transpose` transposes a tile in vector registers: two loops that read along the outer one and store along the inner one.
+`fj_stream` copies to memory past the caches: one loop.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ ITEM_BYTES: Final = (4, 8)  # of the elements
 
 
 class Transposition(NamedTuple):
-    """to[r * to_step + c] = source[c * from_step + r] for r < rows and c < columns; `to` and `source` are the first elements."""
+    """to[r * to_step + c] = source[c * from_step + r] for r < rows and c < columns; `to` and `source` are the first elements.
+
+    is_streamed: the stores go past the caches.
+    """
 
     rows: int
     columns: int
@@ -24,6 +28,7 @@ class Transposition(NamedTuple):
     to_step: E.Expr
     source: ir.Load
     from_step: E.Expr
+    is_streamed: bool
 
 
 def transposition(outer: Loop) -> Transposition | None:
@@ -44,7 +49,24 @@ def transposition(outer: Loop) -> Transposition | None:
         return None
     source = ir.load(v.buffer, loads[1], v.dtype)
     assert isinstance(source, ir.Load)
-    return Transposition(rows, columns, Place(s.place.name, stores[1]), stores[0][outer.axis], source, loads[0][inner.axis])
+    steps = stores[0][outer.axis], loads[0][inner.axis]
+    return Transposition(rows, columns, Place(s.place.name, stores[1]), steps[0], source, steps[1], inner.kind == "streamed")
+
+
+def streamed_copy(loop: Loop) -> tuple[Place, ir.Load, int] | None:
+    """Where a streamed loop that copies contiguous elements begins to store and to load, and their number; None for other loops."""
+    s = loop.body[0]
+    if loop.kind != "streamed" or len(loop.body) != 1 or not isinstance(s, Store) or not isinstance(v := s.value, ir.Load):
+        return None
+    if s.place.indirect or v.indirect or v.mask is not None or v.buffer == s.place.name or not isinstance(loop.extent, int):
+        return None
+    steps = [E.strides_of(e, [loop.axis]) for e in (s.place.index, v.index)]
+    if any(x is None or not _is_one(x[0][loop.axis]) for x in steps):
+        return None
+    first: dict[E.Expr, E.IntLike] = {loop.axis: 0}
+    source = ir.load(v.buffer, E.substitute(v.index, first), v.dtype)
+    assert isinstance(source, ir.Load)
+    return Place(s.place.name, E.substitute(s.place.index, first)), source, loop.extent
 
 
 def _is_one(e: E.Expr) -> bool:

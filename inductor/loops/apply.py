@@ -19,23 +19,25 @@ from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, ceildiv, plain
 from inductor.loops.blocks import in_blocks
-from inductor.loops.cached_reads import cache_read
+from inductor.loops.cached_reads import cache_read, cache_write
 from inductor.loops.contractions import expand, follow, share
 from inductor.loops.dependence import Access, accesses, carried, conflicts, private_part, separates
 from inductor.loops.narrow import narrow
 from inductor.loops.parts import in_parts
 from inductor.loops.reductions import COMBINES, in_columns, in_lanes, in_stages
 from inductor.loops.refusal import Refusal, Refused
-from inductor.loops.scans import in_scan_stages
+from inductor.loops.scans import in_scan_stages, interleaved
 from inductor.loops.steps import (
     Blocks,
     CacheRead,
+    CacheWrite,
     Columns,
     Cut,
     Distribute,
     Expand,
     Follow,
     FuseAxes,
+    Interleave,
     Join,
     Lanes,
     Localise,
@@ -103,6 +105,8 @@ def _performed(kernel: Kernel, step: Step) -> Kernel:
             return _localise(kernel, step)
         case CacheRead():
             return kernel._replace(body=cache_read(kernel, step.buffer, step.axis))
+        case CacheWrite():
+            return kernel._replace(body=cache_write(kernel, step.axis))
         case Share():
             return share(kernel, step.product, step.result)
     return kernel._replace(body=_perform(kernel.body, step))
@@ -118,6 +122,8 @@ def _perform(body: Block, step: Step) -> Block:
         case Unmask():
             loop = _loop(body, step.axis)
             return replace_statement(body, loop, unmasked(loop))
+        case Interleave():
+            return interleaved(body, _loop(body, step.axis), step.width)
         case Reorder():
             return _reorder(body, step)
         case FuseAxes():
@@ -310,11 +316,11 @@ def _mark(body: Block, step: Mark) -> Block:
     loop = _loop(body, step.axis)
     if step.kind == "unrolled" and _constant(loop) > MAX_UNROLLED:
         raise Refused(f"{loop.extent} iterations are too many to unroll; allowed: up to {MAX_UNROLLED}")
-    if step.kind == "vector" and any(isinstance(s, Loop) and s.kind != "unrolled" for s in walk(loop.body)):
+    if step.kind in ("vector", "streamed") and any(isinstance(s, Loop) and s.kind != "unrolled" for s in walk(loop.body)):
         raise Refused("a vector loop holds no other loop")
     if step.kind == "parallel" and any(isinstance(s, Loop) and s.kind == "parallel" for s in walk(loop.body)):
         raise Refused("a parallel loop holds no other parallel loop")
-    if step.kind in ("parallel", "vector"):
+    if step.kind in ("parallel", "vector", "streamed"):
         for a, b in carried(loop):
             raise Refused(_depends(a.place, b.place))
     if step.kind in ("grid", "lanes", "scan") and (reason := objection(body, loop, step.kind)):

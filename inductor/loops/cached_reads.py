@@ -1,12 +1,14 @@
-"""The step that copies the elements which a loop reads to a local before the loop.
+"""The steps that copy the elements which a loop reads to a local before the loop, and the elements which it writes to memory after it.
 
-A target can make such a copy of two loops in registers: it reads along one loop and stores along the other.
+A target can make a copy of two loops in registers: it reads along one loop and stores along the other. It can make a copy of one
+loop to memory with stores past the caches.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import product
 from inductor.ir.values import at_point, replace_loads
@@ -60,6 +62,38 @@ def cache_read(kernel: Kernel, buffer: str, axis: str) -> Block:
     for x in reversed(chain):
         body = (with_body(x, body),)
     return replace_statement(kernel.body, chain[0], allocated([Local(name, size, read.dtype, "stack")], (*copied, *body)))
+
+
+def cache_write(kernel: Kernel, axis: str) -> Block:
+    """The loops of a kernel in which the vector loop `axis` writes to locals, and loops after it copy them. Raises: Refused."""
+    loop = _chain(kernel.body, axis)[0]
+    if loop.kind != "vector" or not isinstance(loop.extent, int) or loop.extent > MOST_CACHED:
+        raise Refused(f"{axis} is {loop.kind} and has {loop.extent} iterations; allowed: a vector loop of up to {MOST_CACHED}")
+    if not all(isinstance(s, Store) for s in loop.body):
+        raise Refused(f"the body of {axis} is not stores")
+    reached = [a.place.name for a in accesses(loop.body)]
+    stored: list[Statement] = []
+    copies: list[Statement] = []
+    locals_: list[Local] = []
+    for k, s in enumerate(loop.body):
+        assert isinstance(s, Store)
+        place = s.place
+        if place.name in kernel.dtypes and reached.count(place.name) == 1 and not place.indirect and _is_contiguous(place.index, loop.axis):
+            local = Local(f"{axis}_w{k}", loop.extent, s.value.dtype, "stack")
+            at = ir.counter(f"{axis}_c{k}", loop.extent)
+            target = Place(place.name, E.substitute(place.index, {loop.axis: at}))
+            copies += repeat(at, loop.extent, "streamed", (Store(target, ir.load(local.name, at, local.dtype)),))
+            locals_.append(local)
+            place = Place(local.name, loop.axis)
+        stored.append(Store(place, s.value))
+    if not copies:
+        raise Refused(f"{axis} writes no contiguous memory of which it reads and writes nothing else")
+    return replace_statement(kernel.body, loop, allocated(locals_, (with_body(loop, tuple(stored)), *copies)))
+
+
+def _is_contiguous(index: E.Expr, axis: E.Sym) -> bool:
+    found = E.strides_of(index, [axis])
+    return found is not None and found[0][axis] is E.as_expr(1)
 
 
 def _chain(body: Block, axis: str) -> list[Loop]:

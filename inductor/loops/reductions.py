@@ -405,6 +405,10 @@ def _outer_loops(outer: Sequence[Loop], inside: Block, steps: int, block: int, a
     return inside
 
 
+REGISTERS: Final = 1024  # bytes of running results that stay in vector registers
+STREAMS: Final = 8  # rows, of all operands together, that are read side by side: each needs a pointer
+
+
 def in_columns(body: Block, loop: Loop, width: int, block: int) -> Block:
     """A loop over columns, each of which reduces, as a loop over groups of columns: the reduced loops run inside of a group.
 
@@ -431,22 +435,63 @@ def in_columns(body: Block, loop: Loop, width: int, block: int) -> Block:
     (r,) = _running(body, found, name, width, total > block)
     groups = ceildiv(loop.extent, width)
     group = ir.counter(f"{name}_o", groups)
-    here = plain(E.minimum(width, loop.extent - group * width))
-
-    def columns(word: str, n: Size, inside: Callable[[E.Expr], Block]) -> Block:
-        c = ir.counter(f"{name}_{word}", n)
-        return repeat(c, n, "vector", inside(c))
-
-    sweep = columns("i", here, lambda c: _into(reduced[-1].body, [r], c, {loop.axis: group * width + c}))
-    away = columns("p", width, r.put_away) if r.total is not None else ()
-    inner = _outer_loops(reduced, sweep, 1, block, away, is_cut=False)
+    columns = _Columns(loop.axis, group * width, plain(E.minimum(width, loop.extent - group * width)), reduced[-1], r)
+    away = columns.each("p", width, r.put_away) if r.total is not None else ()
+    last = reduced[-1].extent
+    if isinstance(last, int) and width * r.run.dtype.itemsize > REGISTERS:
+        is_cut = bool(away) and last > block
+        inner = _outer_loops(reduced[:-1], columns.side_by_side(last, min(block, last), away if is_cut else ()), last, block, away, is_cut)
+    else:
+        inner = _outer_loops(reduced, columns.sweep("i", reduced[-1].axis, 1), 1, block, away, is_cut=False)
 
     def finish(c: E.Expr) -> Block:
         end = (Store(r.of.places[0], r.result(c)), *statements[at[0] + 1 :])
         return allocated(locals_, substitute(end, {loop.axis: group * width + c}))
 
-    parts = (*columns("z", width, r.begin), *inner, *columns("f", here, finish))
+    parts = (*columns.each("z", width, r.begin), *inner, *columns.each("f", columns.width, finish))
     return repeat(group, groups, loop.kind, allocated(r.locals, parts))
+
+
+class _Columns(NamedTuple):
+    """A group of columns: `width` values of `axis`, from `first` on. The loop `rows` reduces them into the running results `to`."""
+
+    axis: E.Sym
+    first: E.Expr
+    width: Size
+    rows: Loop
+    to: _Running
+
+    def each(self, word: str, count: Size, inside: Callable[[E.Expr], Block]) -> Block:
+        """A loop over columns of the group. word: of the name of its axis."""
+        c = ir.counter(f"{self.axis.name}_{word}", count)
+        return repeat(c, count, "vector", inside(c))
+
+    def sweep(self, word: str, first: E.Expr, rows: int) -> Block:
+        """Adds `rows` rows, from `first` on, to all columns. The running result of a column is in a register meanwhile."""
+        row = ir.counter(f"{self.rows.axis.name}_{word}", rows)
+        run = self.to.run
+        local = Local(f"{self.axis.name}_{word}_rows", 1, run.dtype, "register")
+        place, here = Place(local.name, E.as_expr(0)), self.to._replace(run=local)
+
+        def column(c: E.Expr) -> Block:
+            at: dict[E.Expr, E.IntLike] = {self.rows.axis: first + row, self.axis: self.first + c}
+            if rows == 1:
+                return _into(self.rows.body, [self.to], c, at)
+            added = repeat(row, rows, "unrolled", _into(self.rows.body, [here], place.index, at))
+            begin, end = Store(place, ir.load(run.name, c, run.dtype)), Store(Place(run.name, c), ir.load(local.name, 0, run.dtype))
+            return allocated([local], (begin, *added, end))
+
+        return self.each(word, self.width, column)
+
+    def side_by_side(self, count: int, block: int, after: Block) -> Block:
+        """Adds `count` rows in blocks, with the statements `after` behind each block. Sweeps read as many rows as have pointers."""
+        streams = len({x for v in self.to.of.values for x in v.loads if self.axis in x.index.symbols})
+        rows = next(n for n in range(max(1, min(block, STREAMS // max(1, streams))), 0, -1) if block % n == 0)
+        (whole, rest), name = divmod(count, block), self.rows.axis.name
+        chunk, part = ir.counter(f"{name}_c", whole), ir.counter(f"{name}_p", block // rows)
+        sweeps = repeat(part, block // rows, "serial", self.sweep("i", chunk * block + part * rows, rows))
+        tail = (*self.sweep("t", E.as_expr(whole * block), rest), *rename(after, "_e")) if rest else ()
+        return (*repeat(chunk, whole, "serial", (*sweeps, *after)), *tail)
 
 
 def opened(block: Block) -> tuple[list[Local], list[Store | Loop]]:

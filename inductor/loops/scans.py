@@ -1,4 +1,4 @@
-"""The step that runs a scan in blocks: the state of each block, the state before each block, then the results of each block.
+"""The steps of scans: in blocks, with the state of each block, the state before each block, then the results; and several side by side.
 
 Source: Blelloch, "Prefix sums and their applications", 1990. The states before the blocks are computed in order and do not depend on
 the number of threads.
@@ -12,8 +12,8 @@ from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, ceildiv, plain, product
-from inductor.loops.dependence import accesses, conflicts, separates
-from inductor.loops.reductions import COMBINES, inside, nest_around
+from inductor.loops.dependence import accesses, carried, conflicts, separates
+from inductor.loops.reductions import COMBINES, inside, nest_around, opened
 from inductor.loops.refusal import Refused
 from inductor.loops.tree import (
     Accumulate,
@@ -21,11 +21,13 @@ from inductor.loops.tree import (
     Local,
     Loop,
     Place,
+    Statement,
     Store,
     allocated,
     places_of,
     rename,
     repeat,
+    replace_statement,
     substitute,
     values_of,
     walk,
@@ -72,6 +74,34 @@ def in_scan_stages(body: Block, loop: Loop, size: int) -> Block:
     second = rename(inside(outer, carried), "_m")
     third = nest(after, "_e", (*_moved(step.places, part(after), dtypes), *one(after, (step, *stores))))
     return tuple(y for s in body for y in (allocated(parts, (*first, *second, *third)) if s is root else (s,)))
+
+
+def interleaved(body: Block, loop: Loop, count: int) -> Block:
+    """The loop with `count` iterations side by side in the loop inside of it. Raises: Refused."""
+    name, n = loop.axis.name, loop.extent
+    if not isinstance(n, int) or count < 2 or n <= count or n % count:
+        raise Refused(f"{name} has {n} iterations; allowed: several times {count}")
+    for a, b in carried(loop):
+        raise Refused(f"iterations depend on each other through {a.place} and {b.place}")
+    outer = ir.counter(f"{name}_o", n // count)
+    locals_: list[Local] = []
+    before: list[Store] = []
+    together: list[Statement] = []
+    _, statements = opened(loop.body)
+    scan = statements[-1]
+    if not isinstance(scan, Loop) or scan.kind != "serial" or any(isinstance(x, Loop) for x in walk(scan.body)):
+        raise Refused(f"the body of {name} does not end with one serial loop")
+    if isinstance(scan.extent, E.Expr) and loop.axis in scan.extent.symbols:
+        raise Refused(f"the extent of {scan.axis.name} depends on {name}")
+    for k in range(count):
+        found, (*stores, last) = opened(rename(substitute(loop.body, {loop.axis: outer * count + k}), f"_{k}"))
+        if not isinstance(last, Loop) or not all(isinstance(s, Store) for s in stores):
+            raise Refused(f"the body of {name} is not stores and one loop")
+        locals_ += found
+        before += [s for s in stores if isinstance(s, Store)]
+        together += substitute(last.body, {last.axis: scan.axis})
+    inner = Loop(scan.axis, scan.extent, "serial", tuple(together))
+    return replace_statement(body, loop, repeat(outer, n // count, loop.kind, allocated(locals_, (*before, inner))))
 
 
 def _moved(to: Sequence[Place], source: Sequence[Place], dtypes: Sequence[dtype]) -> Block:

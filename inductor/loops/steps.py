@@ -52,6 +52,16 @@ class Mark(NamedTuple):
     kind: Kind
 
 
+class Interleave(NamedTuple):
+    """Runs `width` iterations of a loop side by side: each iteration of the loop inside of it computes one step of all of them.
+
+    A chain of dependent operations, such as a running sum, leaves arithmetic units idle.
+    """
+
+    axis: str
+    width: int
+
+
 class Unmask(NamedTuple):
     """Gives a loop a second version without masks, for the iterations of the loops around it in which all its masks hold.
 
@@ -179,18 +189,24 @@ class CacheRead(NamedTuple):
     axis: str
 
 
+class CacheWrite(NamedTuple):
+    """Stores the elements that a vector loop writes to memory into locals, which streamed loops after it copy to memory."""
+
+    axis: str
+
+
 LoopStep: TypeAlias = (
-    Split | Cut | Unmask | Reorder | FuseAxes | Mark | Distribute | Join | Lanes | Partials | Parts | Columns | Stages | ScanStages
-    | Localise | CacheRead
+    Split | Cut | Unmask | Interleave | Reorder | FuseAxes | Mark | Distribute | Join | Lanes | Partials | Parts | Columns | Stages
+    | ScanStages | Localise | CacheRead | CacheWrite
 )
 Step: TypeAlias = LoopStep | Follow | Share | Blocks | Expand
 Schedule: TypeAlias = tuple[Step, ...]
 
 _NAMES: Final[dict[str, Any]] = {
-    "split": Split, "cut": Cut, "unmask": Unmask, "reorder": Reorder, "fuse_axes": FuseAxes, "mark": Mark, "distribute": Distribute,
-    "join": Join, "lanes": Lanes, "partials": Partials, "parts": Parts, "columns": Columns, "stages": Stages,
+    "split": Split, "cut": Cut, "unmask": Unmask, "interleave": Interleave, "reorder": Reorder, "fuse_axes": FuseAxes, "mark": Mark,
+    "distribute": Distribute, "join": Join, "lanes": Lanes, "partials": Partials, "parts": Parts, "columns": Columns, "stages": Stages,
     "scan_stages": ScanStages, "localise": Localise, "follow": Follow, "share": Share, "blocks": Blocks, "expand": Expand,
-    "cache_read": CacheRead,
+    "cache_read": CacheRead, "cache_write": CacheWrite,
 }  # fmt: skip
 _WORD_OF: Final = {cls: name for name, cls in _NAMES.items()}
 

@@ -22,11 +22,13 @@ from inductor.loops.narrow import comparison, rewrite
 from inductor.loops.reductions import most
 from inductor.loops.steps import (
     CacheRead,
+    CacheWrite,
     Columns,
     Cut,
     Distribute,
     Expand,
     Follow,
+    Interleave,
     Lanes,
     Localise,
     Mark,
@@ -41,6 +43,7 @@ from inductor.loops.steps import (
 )
 from inductor.loops.tree import (
     Accumulate,
+    Allocate,
     Block,
     Contract,
     Kernel,
@@ -59,10 +62,15 @@ from inductor.plan.schedule import Nest
 
 LANE_BYTES: Final = 64  # bytes of the running results of a reduction, side by side: at least one vector
 FEWEST_LANES: Final = 4
+CHAINED: Final = frozenset({"max", "min"})  # are comparisons and a choice, so that the next element waits long: two vectors side by side
+LONG_CHAIN: Final = 16  # vectors of a row for which that is worth another step of the fold
 CASCADE: Final = 16  # floats that a running sum adds before it is added to its compensated total
 COLUMN_BYTES: Final = 8192  # most bytes of the running results of a group of columns: with two totals each they stay in the nearest cache
 TILE_ROWS, TILE_COLUMNS = (64, 32, 16), (16, 8)  # iterations of a tile of two loops, the first that divides the loop
-REGISTER_TILE: Final = 8  # iterations of both loops of a tile that is transposed in registers
+REGISTER_TILES: Final = (16, 8)  # iterations of each loop of a tile that is transposed in registers, the first that divides the loop
+TILE_RUN: Final = 16  # most tiles that one thread transposes one after another along the lines that it reads
+STREAMED: Final = 32 << 20  # fewest bytes of a result whose stores go past the caches: a cache of a machine may hold fewer
+STREAM_BLOCK, STREAM_LINE = 1024, 16  # most elements that are written to a local and from there past the caches, and a divisor of them
 TILED: Final = 1 << 12  # fewest elements of loops that run in tiles
 FAR: Final = 16  # elements between two that are not in one cache line
 PARTS: Final = (128, 96, 64)  # elements of a part of the innermost loop that a scatter gives to one thread, the first that divides it
@@ -75,6 +83,7 @@ LEAST_ROWS: Final = 256  # of such a block
 SCANNED: Final = 1 << 15  # elements of one block of a scan
 UNMASKED: Final = 2  # fewest masks of a loop that a version without masks is printed for
 SAMPLES: Final = (0.113, 0.271, 0.382, 0.539, 0.618, 0.757, 0.887)  # iterations that show whether masks hold, as parts of the extents
+SIDE_BY_SIDE: Final = 2  # scans in one loop: more of them do not fit the ports for conversions, loads and stores
 FEWEST_ROWS: Final = 4  # rows of scans that are enough for all threads
 FEWEST_GROUPS: Final = 8  # groups of columns that are enough for all threads
 
@@ -205,7 +214,39 @@ def schedule_nest(kernel: Kernel, is_column: bool) -> tuple[Kernel, Schedule]:
             _rows(s, loop.axis.name)
         else:
             _everything(s, loop.axis.name)
+    _stream(s)
     return s.kernel, tuple(s.steps)
+
+
+def _stream(s: Scheduler) -> None:
+    """Store results that are larger than the caches past them: a line that is stored whole is not read from memory before.
+
+    For kernels that read a row, compute and then store it. In a loop that does all three, memory reads the lines meanwhile.
+    """
+    read = {x.buffer for st in walk(s.kernel.body) for v in values_of(st) for x in v.loads}
+    for loop, count in _vector_loops(s.kernel.body, 1):
+        stored = [x for x in loop.body if isinstance(x, Store) and x.place.name in s.kernel.dtypes and x.place.name not in read]
+        if len(stored) < len(loop.body) or not all(count * x.value.dtype.itemsize >= STREAMED for x in stored):
+            continue
+        name, extent = loop.axis.name, loop.extent
+        assert isinstance(extent, int)
+        size = next((n for n in range(min(STREAM_BLOCK, extent), STREAM_LINE - 1, -1) if extent % n == 0 and n % STREAM_LINE == 0), 0)
+        if size == extent:
+            s.attempt(CacheWrite(name))
+        elif size:
+            s.attempt_all(Mark(name, "serial"), Split(name, size), Mark(f"{name}_i", "vector"), CacheWrite(f"{name}_i"))
+
+
+def _vector_loops(block: Block, times: int) -> Iterator[tuple[Loop, int]]:
+    """The vector loops of known extent, and the iterations of each with the loops around it."""
+    for x in block:
+        if isinstance(x, Allocate):
+            yield from _vector_loops(x.body, times)
+        elif isinstance(x, Loop) and isinstance(x.extent, int):
+            if any(isinstance(y, Loop) for y in walk(x.body)):
+                yield from _vector_loops(x.body, times * x.extent)
+            elif x.kind == "vector":
+                yield x, times * x.extent
 
 
 def _rows(s: Scheduler, name: str) -> None:
@@ -253,8 +294,10 @@ def _inner(s: Scheduler, name: str) -> None:
 
 def _lanes(s: Scheduler, loop: Loop, cascade: int = CASCADE) -> None:
     """Running results side by side, as many as fill a vector and the loop. cascade: values that a running sum adds."""
-    sizes = [v.dtype.itemsize for x in walk(loop.body) if isinstance(x, Accumulate) for v in x.values]
-    lanes = LANE_BYTES // min(sizes)
+    found = [x for x in walk(loop.body) if isinstance(x, Accumulate)]
+    lanes = LANE_BYTES // min([v.dtype.itemsize for x in found for v in x.values])
+    if all(x.combine in CHAINED for x in found) and isinstance(loop.extent, int) and loop.extent >= LONG_CHAIN * lanes:
+        lanes *= 2
     if isinstance(loop.extent, int) and loop.extent < lanes:
         lanes = 1 << (loop.extent.bit_length() - 1)
     if lanes >= FEWEST_LANES:
@@ -314,7 +357,8 @@ def schedule_rows(kernel: Kernel, threads: int) -> tuple[Kernel, Schedule]:
             _lanes(s, find_loop(s.kernel, f"{scan.axis.name}_i_s"), cascade=1)  # a state before a block is as exact as a state within it
         elif any(loop is x for x in s.kernel.body):
             row = fuse_axes(s, [x.axis.name for x in chain_of(loop)])
-            s.attempt(Mark(row, "parallel"))
+            paired = most(rows) >= FEWEST_ROWS * SIDE_BY_SIDE and s.attempt(Interleave(row, SIDE_BY_SIDE))
+            s.attempt(Mark(f"{row}_o" if paired else row, "parallel"))
     return s.kernel, tuple(s.steps)
 
 
@@ -352,7 +396,8 @@ def _shape(s: Scheduler, name: str) -> None:
         tiled = _register_tiles(s, outer, chain[-2], chain[-1]) or _tile(s, outer, chain[-2], chain[-1])
         if tiled:
             for loops in tiled:
-                s.attempt(Mark(fuse_axes(s, loops), "parallel"))
+                s.attempt(Mark(loops[0], "parallel"))  # positions of fused loops are quotients and remainders, which prove less
+                fuse_axes(s, loops)
             return
     pieces = [*_pieces(s, inner)]
     for axis in pieces:
@@ -396,23 +441,42 @@ def _register_tiles(s: Scheduler, outer: list[str], row: Loop, column: Loop) -> 
     i, j = row.axis.name, column.axis.name
     loads = _across(row, column)
     assert isinstance(row.extent, int) and isinstance(column.extent, int)
-    if min(row.extent, column.extent) < 2 * REGISTER_TILE or any(x.dtype.itemsize not in (4, 8) for x in loads):
+    if min(row.extent, column.extent) < 2 * REGISTER_TILES[-1] or any(x.dtype.itemsize not in (4, 8) for x in loads):
         return []
-    rest_rows, rest_columns = row.extent % REGISTER_TILE, column.extent % REGISTER_TILE
-    steps: list[Step] = [Split(j, REGISTER_TILE, "peel" if rest_columns else "guard")]
+    rows, columns = (next((n for n in REGISTER_TILES if x.extent % n == 0), REGISTER_TILES[-1]) for x in (row, column))
+    rest_rows, rest_columns = row.extent % rows, column.extent % columns
+    steps: list[Step] = [Split(j, columns, "peel" if rest_columns else "guard")]
     steps += [Distribute(i)] if rest_columns else []
-    steps += [Split(i, REGISTER_TILE, "peel" if rest_rows else "guard"), Reorder(f"{i}_i", f"{j}_o")]
+    steps += [Split(i, rows, "peel" if rest_rows else "guard"), Reorder(f"{i}_i", f"{j}_o")]
     is_copy = any(isinstance(x, Store) and x.value in loads for x in column.body) and len(column.body) == 1
     copied = [] if is_copy else list(dict.fromkeys([x.buffer for x in loads]))
     steps += [CacheRead(buffer, f"{i}_i") for buffer in copied]
-    vectors = [f"{j}_i", *(f"{buffer}_{i}_i_1" for buffer in copied)]
+    vectors = [f"{buffer}_{i}_i_1" for buffer in copied]
     vectors += [f"{j}_t"] if rest_columns > 1 else []
     vectors += [f"{j}_i_t"] if rest_rows else []
-    if not _all(s, [*steps, *(Mark(name, "vector") for name in vectors)]):
+    size = product(find_loop(s.kernel, name).extent for name in (*outer, j))
+    is_streamed = is_copy and isinstance(size, int) and size * loads[0].dtype.itemsize >= STREAMED
+    run, moves = _runs_of_tiles(i, j, row.extent // rows)
+    marks = [Mark(f"{j}_i", "streamed" if is_streamed else "vector"), *(Mark(name, "vector") for name in vectors)]
+    if not _all(s, [*steps, *moves, *marks]):
         return []
     if len(outer) > 1 and (rest_rows or rest_columns):
         return [outer[:-1]]
-    return [[*outer[:-1], f"{i}_o"], *([[f"{i}_t"]] if rest_rows else []), *([[f"{i}_1"]] if rest_columns else [])]
+    return [[*outer[:-1], *run], *([[f"{i}_t"]] if rest_rows else []), *([[f"{i}_1"]] if rest_columns else [])]
+
+
+def _runs_of_tiles(i: str, j: str, count: int) -> tuple[list[str], list[Step]]:
+    """Steps after which tiles follow one another along the lines that they read, in runs: the loads of a run are one stream for each
+    line, and the cache lines that they load are used up. Otherwise each load is in another page of memory.
+
+    i, j: the loops of a tile. count: tiles along i. Result: the loops around a run, and the steps.
+    """
+    length = next(n for n in range(TILE_RUN, 0, -1) if count % n == 0)
+    if length == 1:
+        return [f"{i}_o"], []
+    if length == count:
+        return [f"{j}_o"], [Reorder(f"{i}_o", f"{j}_o")]
+    return [f"{i}_o_o", f"{j}_o"], [Split(f"{i}_o", length), Reorder(f"{i}_o_i", f"{j}_o")]
 
 
 def _all(s: Scheduler, steps: Sequence[Step]) -> bool:

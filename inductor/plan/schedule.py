@@ -199,22 +199,22 @@ def _rows(d: ir.Pointwise | ir.Reduction) -> tuple[Size, ...]:
 
 
 def _is_column(d: ir.Reduction) -> bool:
-    """Whether the innermost kept axis is contiguous in the inputs and the innermost reduced one is not."""
+    """Whether the innermost kept axis is contiguous in the inputs and the innermost reduced one is not.
+
+    Only loads that move along both axes count. A load that one of the axes does not move is read from the nearest cache in any order.
+    """
     if not d.ranges or d.ranges[-1] == 1 or product(d.reduced) == 1:
         return False
     kept = ir.axis(len(d.ranges) - 1, d.ranges[-1])
     inner = next((ir.reduced_axis(k, n) for k, n in reversed(list(enumerate(d.reduced))) if n != 1), None)
+    if inner is None:
+        return False
     votes = 0
     for v in d.loads:
-        if not v.indirect:
-            steps = E.strides_of(v.index, [kept, *([inner] if inner is not None else [])])
-            if steps is None:
-                continue
-            by = {s: nominal(e) for s, e in steps[0].items()}
-            if inner is not None and by.get(inner) == 1:
-                votes -= 1
-            elif by.get(kept) == 1 and inner is not None and by.get(inner, 0) != 0:
-                votes += 1
+        steps = None if v.indirect else E.strides_of(v.index, [kept, inner])
+        if steps is not None:
+            along, across = (nominal(steps[0][s]) for s in (inner, kept))
+            votes += 0 if 0 in (along, across) else (across == 1) - (along == 1)
     return votes > 0
 
 

@@ -25,11 +25,13 @@ from inductor.loops.build import build
 from inductor.loops.steps import (
     Blocks,
     CacheRead,
+    CacheWrite,
     Columns,
     Distribute,
     Expand,
     Follow,
     FuseAxes,
+    Interleave,
     Join,
     Lanes,
     Localise,
@@ -423,7 +425,8 @@ def _steps_of(loop: Loop) -> Iterator[Step]:
     name = loop.axis.name
     yield from (Split(name, 2), Split(name, 3), Split(name, 2, "peel"), Split(name, 3, "peel"))
     yield from (Mark(name, "parallel"), Mark(name, "vector"), Mark(name, "unrolled"))
-    yield from (Mark(name, "grid"), Mark(name, "lanes"), Mark(name, "scan"))
+    yield from (Mark(name, "grid"), Mark(name, "lanes"), Mark(name, "scan"), Mark(name, "streamed"))
+    yield from [CacheWrite(name)] * (4 if loop.kind == "vector" else 0)
     if masks_of(loop):
         yield from [Unmask(name)] * 4
     first = loop.body[0]
@@ -431,6 +434,7 @@ def _steps_of(loop: Loop) -> Iterator[Step]:
     if len(loop.body) > 1 and isinstance(first, Accumulate):
         yield from [ScanStages(name, 2), ScanStages(name, 3)] * 4
     if len(loop.body) > 1 or isinstance(first, Allocate):
+        yield from [Interleave(name, 2)] * 2
         around: list[Step] = [Distribute(name), Columns(name, 2, 1), Columns(name, 3, 100)]
         yield from around * 2
     elif isinstance(inner, Loop):

@@ -9,7 +9,20 @@ import numpy as np
 import pytest
 
 import eager as torch
+from eager.base.spec import fake_like
+from eager.nn import functional as F
+from fxir.trace.trace import trace
+from inductor.cpp.loops import print_kernel
+from inductor.cpp.units import Place
 from inductor.driver import backend
+from inductor.ir import definitions as ir
+from inductor.loops.build import build
+from inductor.loops.steps import Interleave, Mark
+from inductor.loops.tree import Kernel, Loop, walk
+from inductor.lowering import lower
+from inductor.plan import heuristics
+from inductor.plan.heuristics import schedule_rows, schedule_step
+from inductor.plan.schedule import Nest, schedule
 
 LENGTHS = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 100, 129, 4097)
 KINDS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
@@ -20,6 +33,15 @@ KINDS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "any": (lambda x: (x == 1).any(-1), lambda x: (x == 1).any(-1)),
     "all": (lambda x: (x != 2).all(-1), lambda x: (x != 2).all(-1)),
 }
+
+
+def _kernel(fn: Callable[..., Any], *inputs: torch.Tensor) -> Kernel:
+    """The scheduled loops of a graph that is one kernel."""
+    made = schedule(lower(trace(fn, [fake_like(x) for x in inputs])))
+    (step,) = made.steps
+    assert isinstance(step, Nest)
+    results = {r.buffer for r in made.program.outputs if isinstance(r, ir.Ref)}
+    return schedule_step(step, {n: b.layout.dtype for n, b in made.program.buffers.items()}, results)[0]
 
 
 def _inputs(of: Any) -> list[np.ndarray[Any, Any]]:
@@ -63,7 +85,7 @@ def test_reductions_of_two_types_in_one_loop() -> None:
     np.testing.assert_array_equal(some.numpy(), (x.numpy() > 1).any(-1))
 
 
-@pytest.mark.parametrize("shape", [(1, 16), (700, 3), (3000, 40), (70_001, 2), (600, 2049), (2, 5000, 7)])
+@pytest.mark.parametrize("shape", [(1, 16), (700, 3), (3000, 40), (70_001, 2), (600, 2049), (41, 300), (9, 7, 700), (2, 5000, 7)])
 @pytest.mark.parametrize("of", ["float32", "float64", "int64"])
 def test_columns_of_any_shape(shape: tuple[int, ...], of: str) -> None:
     """Sums, maxima and means over an outer dim, in blocks of rows if the columns are few."""
@@ -74,10 +96,18 @@ def test_columns_of_any_shape(shape: tuple[int, ...], of: str) -> None:
         np.testing.assert_array_equal(y.numpy(), want)
 
 
-def test_sums_of_long_columns_stay_accurate() -> None:
-    x = torch.full((1 << 19, 3), 0.1)
+@pytest.mark.parametrize("rows, columns", [(1 << 19, 3), (5003, 300)])
+def test_sums_of_long_columns_stay_accurate(rows: int, columns: int) -> None:
+    x = torch.full((rows, columns), 0.1)
     y = torch.compile(lambda x: x.sum(0), fullgraph=True)(x)
-    np.testing.assert_allclose(y.numpy(), (1 << 19) * float(np.float32(0.1)), rtol=1e-6)
+    np.testing.assert_allclose(y.numpy(), rows * float(np.float32(0.1)), rtol=1e-6)
+
+
+def test_rows_are_added_side_by_side_in_registers() -> None:
+    """As many rows at once as have pointers: fewer where each element of the sum reads two arrays."""
+    for fn, unrolled in ((lambda x, y: (x.sum(0),), 8), (lambda x, y: ((x * y).sum(0),), 4)):
+        kernel = _kernel(fn, torch.zeros(64, 512), torch.zeros(64, 512))
+        assert [x.extent for x in walk(kernel.body) if isinstance(x, Loop) and x.kind == "unrolled"] == [unrolled]
 
 
 def test_limits_of_numbers_keep_nan() -> None:
@@ -97,3 +127,47 @@ def test_scans_of_long_rows(shape: tuple[int, ...], of: str, monkeypatch: pytest
     x = np.random.default_rng(4).integers(-9, 10, shape).astype(of)
     y = torch.compile(lambda x: x.cumsum(-1), fullgraph=True, dynamic=False)(torch.from_numpy(x))
     np.testing.assert_array_equal(y.numpy(), x.cumsum(-1))
+
+
+@pytest.mark.parametrize("shape, dim, pairs", [((40, 100), 1, True), ((41, 100), 1, False), ((3, 14, 9), 1, False), ((2, 100), 1, False)])
+def test_scans_of_many_rows_run_in_pairs(shape: tuple[int, ...], dim: int, pairs: bool) -> None:
+    x = torch.from_numpy(np.random.default_rng(5).integers(-2, 3, shape).astype("float32"))
+    fns = [lambda x: x.cumsum(dim), lambda x: x.cummax(dim)[0], lambda x: x.cummax(dim)[1], lambda x: x.cumprod(dim)]
+    for found, fn in zip(torch.compile(lambda x: [f(x) for f in fns], fullgraph=True, dynamic=False)(x), fns, strict=True):
+        assert torch.equal(found, fn(x))
+    made = schedule(lower(trace(lambda x: (x.cumsum(dim),), [fake_like(x)])))
+    kernel = build(made.steps[0].members, {n: b.layout.dtype for n, b in made.program.buffers.items()})
+    steps = schedule_rows(kernel, 2)[1]
+    assert any(isinstance(s, Interleave) for s in steps) == pairs
+    assert any(isinstance(s, Mark) and s.kind == "parallel" for s in steps)
+
+
+@pytest.mark.parametrize("of, columns", [(torch.float32, 1024), (torch.float32, 2064), (torch.bfloat16, 1040), (torch.float64, 1000)])
+def test_rows_larger_than_the_caches_are_stored_past_them(of: torch.dtype, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In blocks, also where the rows of the result begin between two cache lines; not where no block ends with a line."""
+    monkeypatch.setattr(heuristics, "STREAMED", 9 * columns * of.itemsize)
+    x = torch.randn(9, columns, dtype=of)
+    wanted = [F.softmax(x, -1), F.layer_norm(x, (columns,))]
+    found = torch.compile(lambda x: (F.softmax(x, -1), F.layer_norm(x, (columns,))), fullgraph=True, dynamic=False)(x)
+    for y, want in zip(found, wanted, strict=True):
+        torch.testing.assert_close(y, want)
+    for rows, is_streamed in ((9, columns % 16 == 0), (8, False)):
+        kernel = _kernel(lambda x: (F.softmax(x, -1),), torch.zeros(rows, columns, dtype=of))
+        assert any(isinstance(loop, Loop) and loop.kind == "streamed" for loop in walk(kernel.body)) == is_streamed
+
+
+@pytest.mark.parametrize("fn, columns, fetches", [
+    (lambda x: (F.softmax(x, -1),), 4096, 1), (lambda x: (F.layer_norm(x, (4096,)),), 4096, 1), (lambda x: (x.var(1),), 4096, 0),
+    (lambda x: (F.softmax(x, -1),), 64, 0), (lambda x: (F.softmax(x, -1),), 1 << 17, 0),
+])  # fmt: skip
+def test_the_next_row_is_fetched_while_a_row_is_computed(fn: Callable[[Any], Any], columns: int, fetches: int) -> None:
+    """Where it is long and stays in the second cache, and where the loops after the first take long enough."""
+    kernel = _kernel(fn, torch.zeros(64, columns))
+    places = {n: Place(k, 0, of) for k, (n, of) in enumerate(kernel.dtypes.items())}
+    assert print_kernel(kernel, places, 0, "").code.text.count("__builtin_prefetch") == fetches
+
+
+def test_maxima_of_long_rows_have_two_chains() -> None:
+    for columns, lanes in ((4096, 32), (128, 16)):
+        kernel = _kernel(lambda x: (x.amax(-1),), torch.zeros(4, columns))
+        assert {x.extent for x in walk(kernel.body) if isinstance(x, Loop) and x.kind == "vector"} == {lanes}

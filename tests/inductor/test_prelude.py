@@ -1,5 +1,6 @@
 """The prelude's scalar functions against numpy: special values included, vectorised or not."""
 import ctypes
+import math
 import subprocess
 
 import ml_dtypes
@@ -148,12 +149,25 @@ def test_libmvec_forms_are_declared_where_they_exist(library):
     assert 'simd("notinbranch"))) f32 fjv_exp2f(f32)' in text and 'simd("notinbranch"))) f32 fmodf' not in text
 
 
-@pytest.mark.parametrize("t, dtype, low, high", [("f32", np.float32, -103.0, 88.7), ("f64", np.float64, -744.0, 709.7)])
-def test_exp_is_good_to_one_ulp_over_its_whole_range(library, t, dtype, low, high):
+@pytest.mark.parametrize("name, t, low, high", [
+    ("exp", "f32", -103.0, 88.7), ("exp", "f64", -744.0, 709.7), ("tanh", "f32", -18.0, 18.0), ("erf", "f32", -5.0, 5.0),
+])  # fmt: skip
+def test_exponentials_are_good_to_one_ulp_over_their_whole_range(library, name, t, low, high):
+    dtype = np.float32 if t == "f32" else np.float64
     x = np.concatenate([np.linspace(low, high, 200_001), np.linspace(-1, 1, 50_001)]).astype(dtype)
-    got = _call(library, f"exp_{t}", [x], np.empty_like(x)).astype(np.longdouble)
-    want = np.exp(x.astype(np.longdouble))
-    assert np.max(np.abs(got - want) / np.spacing(want.astype(dtype))) < 1.05
+    got = _call(library, f"{name}_{t}", [x], np.empty_like(x)).astype(np.longdouble)
+    wide = x.astype(np.longdouble)
+    want = np.vectorize(math.erf, otypes=[np.float64])(x) if name == "erf" else getattr(np, name)(wide)
+    assert np.max(np.abs(got - want) / np.spacing(np.abs(want).astype(dtype))) < 1.05
+
+
+@pytest.mark.parametrize("name, low, high", [("exp", 0, np.inf), ("tanh", -1, 1), ("erf", -1, 1)])
+def test_exponentials_have_limits_and_keep_nan_of_either_sign(library, name, low, high):
+    far = np.array([*(10.0**k for k in range(3, 39)), np.inf], np.float32)
+    nan = np.array([np.nan, -np.nan], np.float32)
+    x = np.concatenate([far, -far, nan])
+    want = [high] * far.size + [low] * far.size + [np.nan, np.nan]
+    assert np.array_equal(_call(library, f"{name}_f32", [x], np.empty_like(x)), np.array(want, np.float32), equal_nan=True)
 
 
 def test_a_chain_of_maxima_runs_in_vectors(tmp_path):

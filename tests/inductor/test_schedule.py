@@ -57,6 +57,21 @@ def test_pointwise_around_a_product_is_two_nests():
     assert kinds == ["Nest", "Single", "Nest"]
 
 
+@pytest.mark.parametrize("fn", [
+    lambda x, g, a, b: ((g * ((x - a) * b)).sum(0),),  # the gradient of a layer norm's weight
+    lambda x, g, a, b: ((x * a[:, 0][:, None]).sum(0),),
+])  # fmt: skip
+def test_sums_over_rows_run_by_columns_beside_values_of_a_row(fn):
+    made = _schedule(fn, torch.randn(16, 64), torch.randn(16, 64), torch.randn(16, 1), torch.randn(16, 1))
+    assert [isinstance(s, Nest) and s.column for s in made.steps] == [True], str(made)
+
+
+@pytest.mark.parametrize("fn", [lambda x, a: ((x * a).sum(1),), lambda x, a: ((x + a[:16, None]).sum(1),)])
+def test_sums_of_contiguous_rows_run_by_rows(fn):
+    made = _schedule(fn, torch.randn(16, 64), torch.randn(64))
+    assert [isinstance(s, Nest) and s.column for s in made.steps] == [False], str(made)
+
+
 def test_expensive_values_read_twice_are_kept_and_say_why():
     made = _schedule(lambda x, w: (x.exp() @ w + x.exp().sum(),), torch.randn(8, 8), torch.randn(8, 8))
     assert all(isinstance(r, Refusal) and str(r) for r in made.refusals)

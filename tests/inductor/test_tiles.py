@@ -11,9 +11,10 @@ from eager.base.dtypes import dtype
 from eager.base.spec import fake_like
 from fxir.trace.trace import trace
 from inductor.cpp.transposes import transposition
-from inductor.loops.steps import CacheRead, Reorder
+from inductor.loops.steps import CacheRead, Mark, Reorder
 from inductor.loops.tree import Loop, walk
 from inductor.lowering import lower
+from inductor.plan import heuristics
 from inductor.plan.heuristics import schedule_step
 from inductor.plan.schedule import Nest, schedule
 
@@ -30,6 +31,31 @@ def test_tiles_that_are_transposed_in_registers(shape: tuple[int, int], of: torc
     found = torch.compile(fn, fullgraph=True, dynamic=False)(x, y, b)
     for a, e in zip(found, fn(x, y, b), strict=True):
         assert torch.equal(a, e)
+
+
+@pytest.mark.parametrize("of", [torch.float32, torch.float64])
+def test_copies_larger_than_the_caches_go_past_them(of: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the rows of the result begin between two cache lines."""
+    monkeypatch.setattr(heuristics, "STREAMED", 48 * 96 * 4)
+
+    def fn(x: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x.t().contiguous(), b.transpose(1, 2).contiguous(), x[:, :32].t().contiguous()
+
+    x, b = torch.randn(96, 48, dtype=of), torch.randn(2, 80, 72, dtype=of)
+    for a, e in zip(torch.compile(fn, fullgraph=True, dynamic=False)(x, b), fn(x, b), strict=True):
+        assert torch.equal(a, e)
+    steps, dtypes = _steps(lambda x, y: (x.t().contiguous(), x[:, :32].t().contiguous()), 96, 48)
+    kinds = [[s.kind for s in schedule_step(step, dtypes, {step.members[0].name})[1] if isinstance(s, Mark)] for step in steps]
+    assert sorted(kinds, key=lambda marks: "streamed" in marks) == [["vector", "parallel"], ["streamed", "parallel"]]
+
+
+@pytest.mark.parametrize("rows, length", [(512, 16), (208, 13), (336, 7)])
+def test_tiles_run_along_the_lines_that_they_read(rows: int, length: int) -> None:
+    (step,), dtypes = _steps(lambda x, y: (x.t().contiguous(),), 96, rows)
+    kernel, _ = schedule_step(step, dtypes, {step.members[0].name})
+    outer, run, *tile = [x for x in walk(kernel.body) if isinstance(x, Loop)]
+    assert (outer.kind, run.extent, [x.extent for x in tile]) == ("parallel", length, [16, 16])
+    assert outer.extent * run.extent == 6 * rows // 16
 
 
 def test_the_reads_of_a_tile_are_cached() -> None:

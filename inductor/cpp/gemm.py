@@ -64,7 +64,10 @@ _BYTES = {"float32": 4, "float64": 8}
 _TINY_FLOPS = 2 * 24**3
 _NEAR_BYTES = 768 << 10  # most bytes of b that stay in the second-level cache while blocks of rows are computed
 _ENOUGH_BLOCKS = 10
-_FEW_ROWS = 512  # most rows for which packing all of b before costs more than it saves
+_ROWS = 512  # of a block; also the most rows for which packing all of b before costs more than it saves
+_COLUMNS = 256  # of a block
+_LOW_ROWS = 16  # tiles of a block of a, and
+_LOW_DEPTH = 384  # its depth, if it stays in the second-level cache
 _FEW_SETS = 8  # most rows of a that may map to the same sets of a first-level cache with 8 ways or more
 
 
@@ -120,7 +123,7 @@ def candidates(request: Request, tools: Toolchain, has_blas: bool) -> list[GemmC
     if has_blas and blas_strides(request.problem) and found[0].kernel != "blas":
         found.append(GemmChoice("blas"))
     for rows, vectors in _TILES[tools.simd_bits]:
-        for depth in (192, 384):
+        for depth in (256, 1024):
             choice = _template(request, tools, rows, vectors, depth)
             panel = _panel(request.problem, tools, vectors)
             taller = replace(choice, mc=choice.mc * 2, nc=max(panel, choice.nc // 2 // panel * panel))
@@ -165,17 +168,27 @@ def _tile_for(problem: GemmProblem, tools: Toolchain) -> tuple[int, int]:
     return tiles[0]
 
 
-def _template(request: Request, tools: Toolchain, rows: int, vectors: int, depth: int = 384) -> GemmChoice:
+def _template(request: Request, tools: Toolchain, rows: int, vectors: int, depth: int = 1024) -> GemmChoice:
+    """The template's choice for a tile. depth: most of a block of depth.
+
+    A panel of b of this depth is in the second-level cache while all rows of a block use it. The code that follows finds the block of c
+    in this cache too. c is read and written once for each block of depth. A transposed a has another cache line for each step of the
+    depth: a low block of it stays in the second-level cache while all columns use it. A packed a is blocked in the same way.
+    """
     p = request.problem
     panel = _panel(p, tools, vectors)
+    a_direct = _reads_a_directly(p, rows)
+    is_shared = p.batch == 1 or p.batch_strides[1] == 0
+    direct = not request.packed and p.b_strides[1] == 1 and p.b_strides[0] >= p.n and p.m <= _ROWS
+    by_block = not request.packed and not direct and (p.m <= _ROWS or not is_shared)
+    if a_direct and p.a_strides[1] == 1:
+        mc, nc = _ROWS, _COLUMNS
+    else:
+        mc, nc, depth = _LOW_ROWS * rows, 4 * _COLUMNS, min(depth, _LOW_DEPTH)
+        mc = _ROWS if direct or by_block else mc if a_direct else _height(p, rows, nc // 2)
     steps = max(1, -(-p.k // depth))
     kc = max(1, -(-p.k // steps))
-    nc = max(panel, 512 // panel * panel)
-    is_shared = p.batch == 1 or p.batch_strides[1] == 0
-    direct = not request.packed and p.b_strides[1] == 1 and p.b_strides[0] >= p.n and p.m <= _FEW_ROWS
-    by_block = not request.packed and not direct and (p.m <= _FEW_ROWS or not is_shared)
-    mc = _FEW_ROWS if direct or by_block else _height(p, rows, nc)
-    return GemmChoice("template", rows, vectors, mc, nc, kc, direct, _reads_a_directly(p, rows), by_block)
+    return GemmChoice("template", rows, vectors, mc, max(panel, nc // panel * panel), kc, direct, a_direct, by_block)
 
 
 def _height(problem: GemmProblem, rows: int, columns: int) -> int:

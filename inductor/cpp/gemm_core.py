@@ -313,7 +313,7 @@ static inline void block(long m, long n, long k, const T *a, long a_row, long a_
 
 _BODY = r"""
 static const long SMALL = 1 << 14; /* most elements of a result whose depth is shared */
-static const long DEEP = 4;        /* fewest blocks of depth in a part */
+static const long DEEP = 2;        /* fewest blocks of depth in a part */
 
 static void pack_panels(const T *b, long k, long n, long b_row, long b_col, T *panels, long begin, long end) {
   for (long p = begin; p < end; p++) {
@@ -346,14 +346,13 @@ static void pack_rows(const T *a, long rows, long k, long a_row, long a_col, T *
     for (long i = 0; i < rows; i++) out[c * rows + i] = a[i * a_row + c * a_col];
 }
 
-/* Prefetches the part t of n of a panel of b that is packed next: k x NR numbers in whole cache lines. GCC removes calls of a
-   function that does nothing else, unless it is inlined first. */
+/* Prefetches the part t of n of a panel of b that is packed next: k x NR numbers. GCC removes calls of a function that does
+   nothing else, unless it is inlined first. */
 static inline __attribute__((always_inline)) void fetch(const T *panel, long k, long b_row, long b_col, long t, long n) {
   int is_turned = b_row == 1 && b_col != 1;
-  long apart = is_turned ? b_col : b_row, lines = ((is_turned ? k : NR) * (long)sizeof(T) + 63) / 64;
-  long all = (is_turned ? NR : k) * lines;
-  for (long x = t * all / n; x < (t + 1) * all / n; x++)
-    __builtin_prefetch((const char *)(panel + x / lines * apart) + x % lines * 64, 0, 2);
+  long count = is_turned ? NR : k, apart = is_turned ? b_col : b_row, bytes = (is_turned ? k : NR) * (long)sizeof(T);
+  for (long x = t * count / n; x < (t + 1) * count / n; x++)
+    for (long at = 0; at < bytes; at += 64) __builtin_prefetch((const char *)(panel + x * apart) + at, 0, 2);
 }
 
 /* Block [i0,i1) x [j0,j1) of one product; j0 is a multiple of NR. `wb` holds the last panel of a direct b, or has room for

@@ -6,6 +6,7 @@ Owns no behaviour. The backend makes one `Request` per compilation and passes it
 from __future__ import annotations
 
 from dataclasses import field
+from typing import Literal, TypeAlias
 
 from eager.base.records import dataclass
 from fxir.base.options import CompileOptions
@@ -26,12 +27,16 @@ class Knobs:
     parallel_ns: int = 30_000
 
 
+Packing: TypeAlias = Literal["none", "repeated", "all"]
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """One compilation: `inductor.driver.compile.compile_graph(graph, kind, request) -> artifact.Compiled`.
 
     tools: the C++ compiler and its capabilities. options: the user's options. threads: of the pool that will run the code.
-    has_blas: whether `rt->gemm` is fast. packing: whether weights may be kept packed between calls (inference).
+    has_blas: whether `rt->gemm` is fast. packing: which weights may be kept packed between calls: "all" (inference), "repeated"
+    (training, where weights change in each step): weights that one call multiplies in a loop over time, or "none".
     `GraphSignature.parameters` and lifted constants are the candidates.
     """
 
@@ -39,5 +44,5 @@ class Request:
     options: CompileOptions = field(default_factory=CompileOptions)
     threads: int = 1
     has_blas: bool = True
-    packing: bool = False
+    packing: Packing = "none"
     knobs: Knobs = field(default_factory=Knobs)

@@ -24,7 +24,7 @@ class GemmChoice:
     """A way to compute one product. kernel: "blas" or "template"; the other fields are the template's.
 
     rows, vectors: the tile. mc, nc, kc: block sizes; the core rounds nc up to whole panels. direct, a_direct: b and a are read
-    in place, without packing.
+    in place, without packing. by_block: each block of rows packs the panels of b that it uses.
     """
 
     kernel: str
@@ -35,14 +35,14 @@ class GemmChoice:
     kc: int = 0
     direct: bool = False
     a_direct: bool = False
+    by_block: bool = False
 
     def __str__(self) -> str:
         if self.kernel == "blas":
             return "blas"
         unpacked = f"{' a' if self.a_direct else ''}{' b' if self.direct else ''}"
-        return f"template {self.rows}x{self.vectors}v mc={self.mc} nc={self.nc} kc={self.kc}" + (
-            f" unpacked{unpacked}" if unpacked else ""
-        )
+        packed = f"{f' unpacked{unpacked}' if unpacked else ''}{' packed by block' if self.by_block else ''}"
+        return f"template {self.rows}x{self.vectors}v mc={self.mc} nc={self.nc} kc={self.kc}{packed}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,10 @@ _BYTES = {"float32": 4, "float64": 8}
 _TINY_FLOPS = 2 * 24**3
 _NEAR_BYTES = 768 << 10  # most bytes of b that stay in the second-level cache while blocks of rows are computed
 _ENOUGH_BLOCKS = 10
+_ROWS = 512  # of a block; also the most rows for which packing all of b before costs more than it saves
+_COLUMNS = 256  # of a block
+_LOW_ROWS = 16  # tiles of a block of a, and
+_LOW_DEPTH = 384  # its depth, if it stays in the second-level cache
 _FEW_SETS = 8  # most rows of a that may map to the same sets of a first-level cache with 8 ways or more
 
 
@@ -119,7 +123,7 @@ def candidates(request: Request, tools: Toolchain, has_blas: bool) -> list[GemmC
     if has_blas and blas_strides(request.problem) and found[0].kernel != "blas":
         found.append(GemmChoice("blas"))
     for rows, vectors in _TILES[tools.simd_bits]:
-        for depth in (192, 384):
+        for depth in (256, 1024):
             choice = _template(request, tools, rows, vectors, depth)
             panel = _panel(request.problem, tools, vectors)
             taller = replace(choice, mc=choice.mc * 2, nc=max(panel, choice.nc // 2 // panel * panel))
@@ -144,8 +148,6 @@ def _blas_is_better(request: Request) -> bool:
         return False
     if 2 * p.m * p.n * p.k <= _TINY_FLOPS:
         return p.batch * p.m * p.n * p.k <= 16 * _TINY_FLOPS  # a core costs 0.5 s to compile, once a machine
-    if min(p.m, p.n, p.k) >= 1024:
-        return True  # OpenBLAS blocks for the last-level cache, the cores do not: this costs 5 to 15 % at 2048^3
     # With few rows and a b that must be transposed first, packing costs more than the product.
     return p.m < 16 and p.b_strides[1] != 1
 
@@ -166,14 +168,27 @@ def _tile_for(problem: GemmProblem, tools: Toolchain) -> tuple[int, int]:
     return tiles[0]
 
 
-def _template(request: Request, tools: Toolchain, rows: int, vectors: int, depth: int = 384) -> GemmChoice:
+def _template(request: Request, tools: Toolchain, rows: int, vectors: int, depth: int = 1024) -> GemmChoice:
+    """The template's choice for a tile. depth: most of a block of depth.
+
+    A panel of b of this depth is in the second-level cache while all rows of a block use it. The code that follows finds the block of c
+    in this cache too. c is read and written once for each block of depth. A transposed a has another cache line for each step of the
+    depth: a low block of it stays in the second-level cache while all columns use it. A packed a is blocked in the same way.
+    """
     p = request.problem
     panel = _panel(p, tools, vectors)
+    a_direct = _reads_a_directly(p, rows)
+    is_shared = p.batch == 1 or p.batch_strides[1] == 0
+    direct = not request.packed and p.b_strides[1] == 1 and p.b_strides[0] >= p.n and p.m <= _ROWS
+    by_block = not request.packed and not direct and (p.m <= _ROWS or not is_shared)
+    if a_direct and p.a_strides[1] == 1:
+        mc, nc = _ROWS, _COLUMNS
+    else:
+        mc, nc, depth = _LOW_ROWS * rows, 4 * _COLUMNS, min(depth, _LOW_DEPTH)
+        mc = _ROWS if direct or by_block else mc if a_direct else _height(p, rows, nc // 2)
     steps = max(1, -(-p.k // depth))
     kc = max(1, -(-p.k // steps))
-    nc = max(panel, 512 // panel * panel)
-    direct = not request.packed and p.b_strides[1] == 1 and p.b_strides[0] >= p.n
-    return GemmChoice("template", rows, vectors, _height(p, rows, nc), nc, kc, direct, _reads_a_directly(p, rows))
+    return GemmChoice("template", rows, vectors, mc, max(panel, nc // panel * panel), kc, direct, a_direct, by_block)
 
 
 def _height(problem: GemmProblem, rows: int, columns: int) -> int:
@@ -199,7 +214,7 @@ def _reads_a_directly(problem: GemmProblem, rows: int) -> bool:
     row, column = problem.a_strides
     size = max(row, column) * _BYTES[problem.dtype]
     if column != 1:
-        return row == 1 and size <= 512  # each step along the depth is in another cache line, which few tiles share
+        return row == 1  # the rows of a tile are in one or two cache lines
     return rows <= _FEW_SETS or size < 1024 or min(size % 2048, -size % 2048) >= 128 or problem.m <= 4
 
 
@@ -263,7 +278,7 @@ def render(
         "a_row": a_row, "a_col": a_col, "b_row": b_row, "b_col": b_col, "ldc": problem.ldc,
         "a_step": a_step, "b_step": b_step, "c_step": c_step, **(run_time.fields if run_time is not None else {}),
         "mc": choice.mc, "nc": choice.nc, "kc": choice.kc,
-        "a_direct": int(choice.a_direct), "direct": int(choice.direct and not packed),
+        "a_direct": int(choice.a_direct), "direct": int(choice.direct and not packed), "by_block": int(choice.by_block),
     }  # fmt: skip
     lines = () if run_time is None else ("char **bufs = (char **)args[0];", *run_time.lines)
     outside = (TASK, f'extern "C" void {unit.name}(const GemmTask *, const Runtime *);')

@@ -32,6 +32,7 @@ typedef struct {
   long mc, nc, kc;                      /* block sizes: rows, columns, depth */
   long a_direct;                        /* read a in place, without packing */
   long direct;                          /* read rows of b in place, without packing (b_col is 1) */
+  long by_block;                        /* pack a panel of b where a block of rows uses it, not all panels before */
   /* or null. Element (i, j) of the block is at c[batch * c_step + i * ldc + j]. */
   void (*epilogue)(char **args, void *c, long batch, long i0, long i1, long j0, long j1);
   char **args;
@@ -75,7 +76,7 @@ def core(tile: Tile) -> SourceUnit:
     kernels = "".join(_kernel(tile, rows, tile.vectors) for rows in range(1, tile.rows + 1))
     select = switch(tile, _KERNEL_PARAMETERS, "k, a, r, q, b, step, c, ldc, add")
     entries = f"""
-extern "C" void {symbol}(const GemmTask *g, const Runtime *rt) {{ product(g, rt); }}
+extern "C" void {symbol}(const GemmTask *g, const Runtime *rt) {{ product(g, rt, rt->threads); }}
 extern "C" void {symbol}_pack(const void *b, long k, long n, long b_row, long b_col, void *panels) {{
   pack_panels((const T *)b, k, n, b_row, b_col, (T *)panels, 0, (n + NR - 1) / NR);
 }}
@@ -259,8 +260,10 @@ static void pack_panel(const T *b, long k, long columns, long b_row, long b_col,
   if (columns < NR)
     for (long r = 0; r < k * NR; r++) panel[r] = 0;
   long blocked_k = b_row == 1 ? k - k % L : 0, blocked_columns = columns - columns % L;
-  for (long r = 0; r < blocked_k; r += L)
-    for (long j = 0; j < blocked_columns; j += L) transpose(b + r + j * b_col, b_col, L, panel + r * NR + j, NR);
+  /* two blocks along k: they share cache lines of b */
+  for (long r = 0; r < blocked_k; r += 2 * L)
+    for (long j = 0; j < blocked_columns; j += L)
+      for (long q = r; q < blocked_k && q < r + 2 * L; q += L) transpose(b + q + j * b_col, b_col, L, panel + q * NR + j, NR);
   for (long r = 0; r < k; r++)
     for (long j = r < blocked_k ? blocked_columns : 0; j < columns; j++) panel[r * NR + j] = b[r * b_row + j * b_col];
 }
@@ -309,6 +312,9 @@ static inline void block(long m, long n, long k, const T *a, long a_row, long a_
 """
 
 _BODY = r"""
+static const long SMALL = 1 << 14; /* most elements of a result whose depth is shared */
+static const long DEEP = 2;        /* fewest blocks of depth in a part */
+
 static void pack_panels(const T *b, long k, long n, long b_row, long b_col, T *panels, long begin, long end) {
   for (long p = begin; p < end; p++) {
     long columns = n - p * NR < NR ? n - p * NR : NR;
@@ -340,9 +346,19 @@ static void pack_rows(const T *a, long rows, long k, long a_row, long a_col, T *
     for (long i = 0; i < rows; i++) out[c * rows + i] = a[i * a_row + c * a_col];
 }
 
-/* Block [i0,i1) x [j0,j1) of one product; j0 is a multiple of NR. `edge` holds the last panel of a direct b. */
-static void block(const GemmTask *g, const T *a, const T *b, T *c, const T *panels, const T *edge, T *wa, long i0,
-                  long i1, long j0, long j1) {
+/* Prefetches the part t of n of a panel of b that is packed next: k x NR numbers. GCC removes calls of a function that does
+   nothing else, unless it is inlined first. */
+static inline __attribute__((always_inline)) void fetch(const T *panel, long k, long b_row, long b_col, long t, long n) {
+  int is_turned = b_row == 1 && b_col != 1;
+  long count = is_turned ? NR : k, apart = is_turned ? b_col : b_row, bytes = (is_turned ? k : NR) * (long)sizeof(T);
+  for (long x = t * count / n; x < (t + 1) * count / n; x++)
+    for (long at = 0; at < bytes; at += 64) __builtin_prefetch((const char *)(panel + x * apart) + at, 0, 2);
+}
+
+/* Block [i0,i1) x [j0,j1) of one product; j0 is a multiple of NR. `wb` holds the last panel of a direct b, or has room for
+   the panel in use. */
+static void block(const GemmTask *g, const T *a, const T *b, T *c, const T *panels, T *wb, T *wa, long i0, long i1,
+                  long j0, long j1) {
   Rows rows = split_rows(i1 - i0);
   if (g->k == 0)
     for (long i = i0; i < i1; i++)
@@ -357,12 +373,18 @@ static void block(const GemmTask *g, const T *a, const T *b, T *c, const T *pane
     }
     for (long j = j0; j < j1; j += NR) {
       long columns = j1 - j < NR ? j1 - j : NR;
-      int whole = columns == NR;
-      const T *bp = panels ? panels + j * g->k + p * NR : whole ? b + p * g->b_row + j : edge + p * NR;
-      long step = panels || !whole ? NR : g->b_row;
+      int whole = columns == NR, in_place = !panels && g->direct && whole;
+      const T *bp = panels ? panels + j * g->k + p * NR : in_place ? b + p * g->b_row + j : g->direct ? wb + p * NR : wb;
+      long step = in_place ? g->b_row : NR;
+      const T *next = 0;
+      if (!panels && !g->direct) {
+        pack_panel(b + p * g->b_row + j * g->b_col, k, columns, g->b_row, g->b_col, wb);
+        if (j + 2 * NR <= j1) next = b + p * g->b_row + (j + NR) * g->b_col;
+      }
       i = i0;
       for (long t = 0; t < rows.tiles; t++) {
         long r = rows.base + (t < rows.longer);
+        if (next) fetch(next, k, g->b_row, g->b_col, t, rows.tiles); /* comes from memory while tiles are computed */
         const T *ap = g->a_direct ? a + i * g->a_row + p * g->a_col : wa + (i - i0) * k;
         long row = (g->a_direct ? g->a_row : 1) * (long)sizeof(T);
         long next = (g->a_direct ? g->a_col : r) * (long)sizeof(T);
@@ -390,8 +412,8 @@ static T *before(T *p, long n) { return (T *)((unsigned long)p - (unsigned long)
 static void run_tasks(void *ctx, long begin, long end) {
   Job *job = (Job *)ctx;
   const GemmTask *g = job->g;
-  long a_size = g->a_direct ? 0 : job->rows * g->kc + L, n_panels = (g->n + NR - 1) / NR;
-  long b_size = job->panels ? 0 : g->direct ? (g->n % NR ? g->k * NR : 0) : n_panels * g->k * NR;
+  long a_size = g->a_direct ? 0 : job->rows * g->kc + L;
+  long b_size = job->panels ? 0 : g->direct ? (g->n % NR ? g->k * NR : 0) : g->kc * NR;
   long c_size = g->c ? 0 : (job->rows - 1) * g->ldc + (job->columns < g->n ? job->columns : g->n);
   T *wa = (T *)job->rt->scratch(job->rt, 0, (a_size + round_up(b_size, 64) + c_size + 128) * (long)sizeof(T));
   if (!wa) { __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED); return; }
@@ -401,18 +423,14 @@ static void run_tasks(void *ctx, long begin, long end) {
     long jb = t % job->column_blocks, ib = t / job->column_blocks % job->row_blocks;
     long s = t / (job->column_blocks * job->row_blocks);
     const T *a = (const T *)g->a + s * g->a_step, *b = (const T *)g->b + s * g->b_step;
-    const T *panels = job->panels, *edge = 0;
-    if (!panels && packed_for != s) {
-      if (!g->direct) pack_panels(b, g->k, g->n, g->b_row, g->b_col, wb, 0, n_panels);
-      else if (g->n % NR) pack_panel(b + g->n / NR * NR, g->k, g->n % NR, g->b_row, 1, wb);
+    if (!job->panels && g->direct && g->n % NR && packed_for != s) {
+      pack_panel(b + g->n / NR * NR, g->k, g->n % NR, g->b_row, 1, wb);
       packed_for = s;
     }
-    if (!panels && g->direct) edge = wb;
-    else if (!panels) panels = wb;
     long i0 = ib * job->rows, i1 = i0 + job->rows < g->m ? i0 + job->rows : g->m;
     long j0 = jb * job->columns, j1 = j0 + job->columns < g->n ? j0 + job->columns : g->n;
     T *c = g->c ? (T *)g->c : before(wc, s * g->c_step + i0 * g->ldc + j0);
-    block(g, a, b, c + s * g->c_step, panels, edge, wa, i0, i1, j0, j1);
+    block(g, a, b, c + s * g->c_step, job->panels, wb, wa, i0, i1, j0, j1);
     if (g->epilogue) g->epilogue(g->args, c, s, i0, i1, j0, j1);
   }
 }
@@ -440,12 +458,52 @@ static void plainly(const GemmTask *g) {
   }
 }
 
-static void product(const GemmTask *g, const Runtime *rt) {
+static void product(const GemmTask *g, const Runtime *rt, long threads);
+
+/* Parts of a long depth: each is a product into sums[part][m][n]. */
+typedef struct { const GemmTask *g; const Runtime *rt; T *sums; long depth; } DeepJob;
+static void run_depths(void *ctx, long begin, long end) {
+  DeepJob *d = (DeepJob *)ctx;
+  for (long part = begin; part < end; part++) {
+    GemmTask g = *d->g;
+    long first = part * d->depth;
+    g.a = (const T *)g.a + first * g.a_col;
+    g.b = (const T *)g.b + first * g.b_row;
+    g.c = d->sums + part * g.m * g.n;
+    g.k = g.k - first < d->depth ? g.k - first : d->depth;
+    g.ldc = g.n;
+    g.epilogue = 0;
+    product(&g, d->rt, 1);
+  }
+}
+
+/* A small result of a long depth: threads share the depth. Returns 0 if the product has another form, or without memory. */
+static int deep_product(const GemmTask *g, const Runtime *rt) {
+  long parts = 2 * rt->threads, depth = round_up((g->k + parts - 1) / parts, g->kc);
+  if (g->batch != 1 || !(g->direct || g->by_block) || !g->c || g->m * g->n > SMALL || depth < DEEP * g->kc) return 0;
+  T *sums = (T *)rt->scratch(rt, 1, parts * g->m * g->n * (long)sizeof(T));
+  if (!sums) return 0;
+  DeepJob job = {g, rt, sums, depth};
+  parts = (g->k + depth - 1) / depth;
+  rt->parallel_for(rt, run_depths, &job, parts, 1);
+  T *c = (T *)g->c;
+  for (long i = 0; i < g->m; i++)
+    for (long j = 0; j < g->n; j++) {
+      T sum = 0;
+      for (long part = 0; part < parts; part++) sum += sums[(part * g->m + i) * g->n + j];
+      c[i * g->ldc + j] = sum;
+    }
+  if (g->epilogue) g->epilogue(g->args, c, 0, 0, g->m, 0, g->n);
+  return 1;
+}
+
+static void product(const GemmTask *g, const Runtime *rt, long threads) {
   if (g->m <= 0 || g->n <= 0 || g->batch <= 0) return;
-  int parallel = rt->threads > 1 && 2.0 * g->batch * g->m * g->n * g->k > 2e6;
+  int parallel = threads > 1 && 2.0 * g->batch * g->m * g->n * g->k > 2e6;
   int shared = g->batch == 1 || g->b_step == 0;
+  if (parallel && deep_product(g, rt)) return;
   Job job = {g, rt, (const T *)g->packed, g->mc, round_up(g->nc, NR), 0, 0, 0};
-  if (!job.panels && shared && !g->direct) {
+  if (!job.panels && shared && !g->direct && !g->by_block) {
     long n_panels = (g->n + NR - 1) / NR;
     T *panels = (T *)rt->scratch(rt, 1, n_panels * g->k * NR * (long)sizeof(T));
     if (!panels) { plainly(g); return; }
@@ -454,16 +512,15 @@ static void product(const GemmTask *g, const Runtime *rt) {
     job.panels = panels;
   }
   job.row_blocks = (g->m + job.rows - 1) / job.rows;
-  if (!job.panels && !g->direct) job.columns = round_up(g->n, NR); /* packed once per product, by one task */
   /* At least two blocks a thread, as long as a block keeps a few panels. */
-  long wanted = parallel ? 2 * rt->threads : 1;
-  while ((job.panels || g->direct) && job.columns > 2 * NR &&
+  long wanted = parallel ? 2 * threads : 1;
+  while (job.columns > 2 * NR &&
          g->batch * job.row_blocks * ((g->n + job.columns - 1) / job.columns) < wanted)
     job.columns = round_up(job.columns / 2, NR);
   job.column_blocks = (g->n + job.columns - 1) / job.columns;
   /* A small number of blocks must divide evenly: five on two threads take as long as six. */
-  while (parallel && g->batch * job.row_blocks * job.column_blocks < 8 * rt->threads &&
-         g->batch * job.row_blocks * job.column_blocks % rt->threads && job.row_blocks * MR < g->m)
+  while (parallel && g->batch * job.row_blocks * job.column_blocks < 8 * threads &&
+         g->batch * job.row_blocks * job.column_blocks % threads && job.row_blocks * MR < g->m)
     job.row_blocks++;
   job.rows = (g->m + job.row_blocks - 1) / job.row_blocks;
   long tasks = g->batch * job.row_blocks * job.column_blocks;

@@ -405,8 +405,8 @@ template <int rows, int columns, bool is_streamed = false, class T> FI void fj_t
 #endif
   constexpr int n = rows % widest || columns % widest ? widest / 2 : widest;
   const bool is_aligned = !(((u64)to | (u64)to_step * sizeof(T)) % 64);
-  for (int r = 0; r < rows; r += n)
-    for (int c = 0; c < columns; c += n) {
+  for (int c = 0; c < columns; c += n) /* a row of `from` is read whole before the next one, which may share its cache sets */
+    for (int r = 0; r < rows; r += n) {
       T* a = to + r * to_step + c;
       const T* b = from + c * from_step + r;
       if constexpr (n == 16) {

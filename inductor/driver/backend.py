@@ -342,7 +342,7 @@ def _request(kind: GraphKind, options: CompileOptions, tools: Toolchain) -> Requ
         options=options,
         threads=host.threads(),
         has_blas=host.has_blas(),
-        packing=kind is GraphKind.INFERENCE and bool(options.options.get("packing", True)),
+        packing="none" if not options.options.get("packing", True) else "all" if kind is GraphKind.INFERENCE else "repeated",
     )
 
 
@@ -424,7 +424,7 @@ def _tuned_knobs(
     for knobs in autotune.knob_variants(request.tools, request.threads):
         if made and time.perf_counter() - start > budget_s / 4:
             break
-        compiled = _preferring(knobs, compile_(graph, kind, replace(request, knobs=knobs, packing=False)))
+        compiled = _preferring(knobs, compile_(graph, kind, replace(request, knobs=knobs, packing="none")))
         if not any(c.units == compiled.units and c.plan == compiled.plan for c in made.values()):
             made[knobs] = compiled
     variants = list(made)

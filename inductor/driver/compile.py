@@ -92,8 +92,8 @@ def compile_graph(graph: Graph, kind: GraphKind, request: Request) -> A.Compiled
         program = lower(graph)
         if ir.Contraction in program.kinds:
             program = fuse_attention(program)
-        weights = _weights(program, graph.signature) if request.packing else ()
-        return _Compiler(schedule(program, weights), request, weights).build()
+        weights = _weights(program, graph.signature) if request.packing != "none" else ()
+        return _Compiler(schedule(program, weights if request.packing == "all" else ()), request, weights).build()
     except NeedsStatic as refusal:
         known = {name: s for s, name in canonical_symbols(graph).items()}
         symbols = [known[s] for s in refusal.symbols if s in known]
@@ -322,7 +322,7 @@ class _Compiler:
         assert not isinstance(made, LoopRefusal)
         (s,) = made.kernel.body
         assert isinstance(s, loops.Contract)
-        core = self._core(s, made, is_followed=True) if follower >= 0 else None
+        core = self._core(i, s, made, is_followed=True) if follower >= 0 else None
         if core is not None and core.is_followed:
             after = self.made.steps[follower]
             assert isinstance(after, Nest)
@@ -340,7 +340,7 @@ class _Compiler:
         near: set[str] = set()
         for s in loops.walk(made.kernel.body):
             if isinstance(s, loops.Contract):
-                core = self._core(s, made, is_followed=bool(s.body))
+                core = self._core(i, s, made, is_followed=bool(s.body))
                 if core is None:
                     made = expanded_kernel(made, s.name)
                 else:
@@ -352,9 +352,9 @@ class _Compiler:
         if cores:
             self.cores[i] = cores
 
-    def _core(self, s: loops.Contract, made: Scheduled, is_followed: bool) -> Core | None:
-        """The core for a contraction. BLAS is excluded if the contraction has a body."""
-        can_pack, of = self._can_pack(s, made), made.kernel.dtypes[s.place.name]
+    def _core(self, i: int, s: loops.Contract, made: Scheduled, is_followed: bool) -> Core | None:
+        """The core for a contraction of a step. BLAS is excluded if the contraction has a body."""
+        can_pack, of = self._can_pack(i, s, made), made.kernel.dtypes[s.place.name]
         core = choose_core(s, of, is_followed, can_pack, self.request.tools, self.request.has_blas)
         if core is not None and core.code is None and s.body:
             return choose_core(s, of, True, can_pack, self.request.tools, False)
@@ -396,9 +396,11 @@ class _Compiler:
         leaves = {r.buffer for r in self.program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in self.program.writes}
         return readers <= nest.produced and product not in leaves
 
-    def _can_pack(self, s: loops.Contract, made: Scheduled) -> bool:
+    def _can_pack(self, i: int, s: loops.Contract, made: Scheduled) -> bool:
         """Whether operand b is a value of weights alone, which panels can hold between calls."""
-        if not isinstance(s.b, ir.Load):
+        step = self.made.steps[i]
+        is_repeated = isinstance(step, Single) and isinstance(step.member.definition, ir.Recurrence)
+        if not isinstance(s.b, ir.Load) or (self.request.packing == "repeated" and not is_repeated):
             return False
         weight = made.names[s.b.buffer]
         layout = self.program.buffers[weight].layout

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
 from itertools import count
 from typing import Final, NamedTuple, TypeAlias
 
@@ -178,7 +180,7 @@ class Loops:
     def elements(self, k: _Keys, count: Size, values: Sequence[ir.Value], body: Callable[[E.Expr, E.Expr, Staged], Block]) -> Block:
         """body(key, query, staged) for the elements of a tile and its first `count` queries.
 
-        values: that the body computes. Loads in them that run along the keys are staged a strip of keys at a time: a vector of
+        values: that the body computes. Loads in them that run along the keys are transposed a strip of keys at a time: a vector of
         queries would read each element from another cache line.
         """
         loads = [x for x in dict.fromkeys(x for v in values for x in ir.loads_in(v)) if self.runs_along_keys(x)]
@@ -188,33 +190,45 @@ class Loops:
         def strip(o: E.Expr) -> Block:
             start = E.mul(o, _STRIP)
             number = _block(_STRIP, k.number, start)
-            tiles = [self.tile("strip", self.blocks.queries, _STRIP) for _ in loads]
-            lines = [self.tile("line", self.blocks.queries) for _ in loads]
-
-            def fill(n: Size) -> Block:
-                def one(i: E.Expr, c: E.Expr) -> Block:
-                    point = (E.add(self.first, i), E.add(E.add(k.first, start), c))
-                    return tuple(Store(t.place(i, c), ir.cast(self.at(x, *point), self.of)) for x, t in zip(loads, tiles, strict=True))
-
-                return self.loop(self.valid, lambda i: self.loop(n, lambda c: one(i, c), "vector"))
+            tiles = {x: self.tile("strip", _STRIP, self.blocks.queries) for x in loads}
 
             def row(c: E.Expr) -> Block:
-                # The column of a tile is copied first: g++ does not vectorise conditions on elements that are apart.
-                pairs = list(zip(lines, tiles, strict=True))
-                copy = self.loop(count, lambda i: tuple(Store(n.place(i, 0), t.load(i, c)) for n, t in pairs), "vector")
-
                 def one(i: E.Expr) -> Block:
-                    return body(E.add(start, c), i, {x: self.staged(x, n.load(i, 0)) for x, n in zip(loads, lines, strict=True)})
+                    return body(E.add(start, c), i, {x: self.staged(x, t.load(c, i)) for x, t in tiles.items()})
 
-                return (*copy, *self.loop(count, one, "vector"))
+                return self.loop(count, one, "vector")
 
-            filled = fill(_STRIP)
-            if number != _STRIP:  # a loop of known length is one vector
-                whole = compare("ge", number, _STRIP)
-                filled = (Guard(whole, filled), Guard(ir.make_op("logical_not", (whole,), dtypes.bool_), fill(number)))
-            return allocated([t.local for t in (*tiles, *lines)], (*filled, *self.loop(number, row)))
+            filled = [s for x, t in tiles.items() for s in self.transposed(x, t, (E.add(k.first, start), number, _STRIP))]
+            return allocated([t.local for t in tiles.values()], (*filled, *self.loop(number, row)))
 
         return self.loop(ceildiv(k.number, _STRIP), strip)
+
+    def transposed(self, x: ir.Load, tile: Tile, keys: tuple[E.Expr, Size, int]) -> Block:
+        """Fill rows of a tile, one for each key, with the elements of a load that runs along the keys.
+
+        keys: the first one, their number, and the most that a tile has.
+        """
+        key, number, most = keys
+
+        def load(c: E.IntLike, i: E.IntLike) -> ir.Value:
+            return ir.cast(self.at(x, E.add(self.first, i), E.add(key, c)), self.of)
+
+        def turned(rows: Size, columns: Size) -> Block:
+            if x.dtype is self.of:
+                return self.loop(rows, lambda c: self.loop(columns, lambda i: (Store(tile.place(c, i), load(c, i)),), "vector"))
+            lines = self.tile("line", self.blocks.queries, most)
+            line = self.loop(columns, lambda i: self.loop(rows, lambda c: (Store(lines.place(i, c), load(c, i)),), "vector"))
+            turn = self.loop(rows, lambda c: self.loop(columns, lambda i: (Store(tile.place(c, i), lines.load(i, c)),), "vector"))
+            return allocated([lines.local], (*line, *turn))
+
+        queries = self.blocks.queries
+        is_full = [compare("eq", n, m) for n, m in ((number, most), (self.valid, queries)) if not isinstance(n, int)]
+        if not is_full:
+            return turned(number, self.valid)
+        # Loops of known lengths run in registers.
+        known = turned(*(n if isinstance(n, int) else m for n, m in ((number, most), (self.valid, queries))))
+        whole = reduce(lambda a, b: ir.make_op("logical_and", (a, b), dtypes.bool_), is_full)
+        return (Guard(whole, known), Guard(ir.make_op("logical_not", (whole,), dtypes.bool_), turned(number, self.valid)))
 
     def staged(self, x: ir.Load, element: ir.Value) -> ir.Value:
         """A load whose value, in the dtype of the tiles, is `element`."""
@@ -324,8 +338,51 @@ def _is_near(v: ir.Value, row: E.Expr, column: E.Expr, of: dtype) -> bool:
     return apart < _SET_BYTES // 2 or min(apart % _SET_BYTES, -apart % _SET_BYTES) >= _LINE_BYTES
 
 
+class _Affine(NamedTuple):
+    """A score that is the product times `factor`, plus `added`; None stands for 1 and for 0."""
+
+    factor: ir.Value | None
+    added: ir.Value | None
+
+
+def _affine(score: ir.Value) -> _Affine | None:
+    """The parts of a score; None for any other score."""
+
+    def is_free(v: ir.Value) -> bool:
+        return all(x.buffer != ir.PRODUCT for x in ir.loads_in(v))
+
+    scaled, added = score, None
+    if isinstance(score, ir.Op) and score.name == "add":
+        scaled, added = score.args if is_free(score.args[1]) else score.args[::-1]
+    if isinstance(scaled, ir.Load) and scaled.buffer == ir.PRODUCT:
+        return _Affine(None, added) if added is None or is_free(added) else None
+    if not isinstance(scaled, ir.Op) or scaled.name != "mul" or (added is not None and not is_free(added)):
+        return None
+    for x, factor in (scaled.args, scaled.args[::-1]):
+        if isinstance(x, ir.Load) and x.buffer == ir.PRODUCT and isinstance(factor, ir.Const):
+            return _Affine(factor, added)
+    return None
+
+
 class _Forward(Loops):
-    """The result, and the logarithm of the sum of exponentials for each query."""
+    """The result, and the logarithm of the sum of exponentials for each query.
+
+    Queries take the factor of their scores. A block of scores begins as the values that are added to its products.
+    """
+
+    def __init__(self, buffers: Sequence[ir.Buffer], blocks: Blocks) -> None:
+        super().__init__(buffers, blocks)
+        self.added: ir.Value | None = None
+        found = _affine(self.d.score)
+        if found is None:
+            return
+        score: ir.Value = ir.load(ir.PRODUCT, 0, self.of)
+        q = self.d.q if found.factor is None else operation("mul", self.d.q, found.factor)
+        if found.added is not None and self.reads_by_query(found.added):
+            self.added = found.added
+        elif found.added is not None:
+            score = operation("add", score, found.added)
+        self.d = replace(self.d, q=q, score=score)
 
     def body(self) -> Block:
         unit_count = product((*self.d.batch, self.query_blocks))
@@ -353,7 +410,7 @@ class _Forward(Loops):
             right = self.operand(self.d.v, self.width, self.d.width, k)
             body = (
                 *left.fill,
-                *self.product(scores, k.number, b.queries, self.depth, left.at, lambda r, j: q.load(j, r)),
+                *self.products(scores, k, q, left),
                 *self.scored(scores, k),
                 *self.loop(b.queries // b.lanes, lambda c: self.softmax(scores, k, c, top, total, factor)),
             )
@@ -366,6 +423,28 @@ class _Forward(Loops):
         zero = self.fill(total_y, b.queries, lambda i, e: self.number(0)) if has_y else ()
         body = (*fill_q, *begin, *zero, *self.key_blocks(keys), *self.end(total_y, top, total))
         return allocated([t.local for t in (q, scores, total_y, part, top, total, factor)], body)
+
+    def products(self, scores: Tile, k: _Keys, q: Tile, keys: _Operand) -> Block:
+        """The products of a block, added to the values that its scores begin with."""
+        if self.added is None:
+            return self.product(scores, k.number, self.blocks.queries, self.depth, keys.at, lambda r, j: q.load(j, r))
+        added = self.added
+        if isinstance(added, ir.Load) and added.dtype is self.of and self.runs_along_keys(added):
+            begin = self.transposed(added, scores, (k.first, k.number, self.blocks.keys))
+        else:
+
+            def one(j: E.Expr, i: E.Expr, staged: Staged) -> Block:
+                return (Store(scores.place(j, i), self.over(added, "", added, E.add(self.first, i), E.add(k.first, j), staged)),)
+
+            begin = self.elements(k, self.valid, (added,), one)
+        rest = plain(E.add(self.blocks.queries, E.mul(self.valid, -1)))
+
+        def zeros(j: E.Expr) -> Block:
+            return self.loop(rest, lambda i: (Store(scores.place(j, E.add(self.valid, i)), self.number(0)),), "vector")
+
+        sums = self.tile("sums", self.blocks.keys, self.blocks.queries)
+        add = self.product(sums, k.number, self.blocks.queries, self.depth, keys.at, lambda r, j: q.load(j, r), scores.place)
+        return allocated([sums.local], (*begin, *(self.loop(k.number, zeros) if rest != 0 else ()), *add))
 
     def scored(self, scores: Tile, k: _Keys) -> Block:
         """Products become scores in place where a score reads memory, and scores that a query does not see become -inf."""

@@ -119,12 +119,13 @@ def test_every_tile_computes_every_remainder(folder: Path, rows: int, vectors: i
 
 @pytest.mark.parametrize("ta", [False, True])
 @pytest.mark.parametrize("tb", [False, True])
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("of_b", ["packed before", "packed", "packed by block"])
 @pytest.mark.parametrize("a_direct", [False, True])
-def test_transposed_operands_and_row_padding(folder: Path, ta: bool, tb: bool, packed: bool, a_direct: bool) -> None:
-    for pad in (0, 3):
+def test_transposed_operands_and_row_padding(folder: Path, ta: bool, tb: bool, of_b: str, a_direct: bool) -> None:
+    for pad, kc in ((0, 512), (3, 19)):
         p = problem(33, 70, 45, ta=ta, tb=tb, pad=pad)
-        assert close(run(folder, p, template(p, *TILES[0], a_direct=a_direct), packed))
+        choice = template(p, *TILES[0], a_direct=a_direct, by_block=of_b == "packed by block", kc=kc)
+        assert close(run(folder, p, choice, of_b == "packed before"))
 
 
 @pytest.mark.parametrize("blocks", [(14, 64, 16), (28, 32, 7), (1000, 1000, 1000), (14, 96, 100), (9, 50, 33)])
@@ -177,6 +178,21 @@ def test_epilogue_sees_every_element_once_after_it_is_complete(
     assert np.allclose(y, want, atol=1e-2)
 
 
+@pytest.fixture
+def three_threads() -> Iterator[None]:
+    with settings.scope(cpu_threads=3):
+        yield
+    host.configure()
+
+
+@pytest.mark.parametrize("by_block", [False, True])
+def test_threads_share_a_long_depth(folder: Path, by_block: bool, three_threads: None) -> None:
+    p = problem(11, 40, 9000, tb=by_block, pad=4)
+    source = EPILOGUE % {"step": p.batch_strides[2], "ldc": p.ldc}
+    y, want = run(folder, p, template(p, *TILES[0], kc=64, direct=not by_block, by_block=by_block), epilogue=source)
+    assert np.allclose(y, want + 1000, atol=1e-2)
+
+
 @pytest.mark.parametrize("packed", [False, True])
 def test_nan_stays_in_its_row_and_padding_adds_none(folder: Path, packed: bool) -> None:
     p = problem(5, 20, 9)  # 20 columns: the panel is padded with zeros, and 0 * nan is nan
@@ -211,11 +227,11 @@ def test_core_is_the_same_text_for_every_problem_so_it_is_compiled_once() -> Non
 
 def test_emit_declines_where_blas_is_better_and_never_without_one() -> None:
     tools = toolchain.toolchain()
-    big = problem(2048, 2048, 2048)
-    assert gemm.emit(big, False, tools) is None
-    assert gemm.emit(big, False, tools, has_blas=False) is not None
-    assert gemm.emit(big, False, tools, packed=True) is not None
-    odd = GemmProblem("float32", 1, 2048, 2048, 2048, (4096, 2), (2048, 1), 2048)
+    few = problem(8, 2048, 2048, tb=True)
+    assert gemm.emit(few, False, tools) is None
+    assert gemm.emit(few, False, tools, has_blas=False) is not None
+    assert gemm.emit(few, False, tools, packed=True) is not None
+    odd = GemmProblem("float32", 1, 8, 2048, 2048, (4096, 2), (1, 2048), 2048)
     assert gemm.emit(odd, False, tools) is not None  # CBLAS cannot express a with a column stride of 2
 
 

@@ -51,6 +51,20 @@ def test_values_and_gradients(kind: str, sizes: tuple[int, int, int, int, bool, 
         assert torch.allclose(got, want, rtol=1e-11, atol=1e-12)
 
 
+def test_a_training_step_packs_the_weight_again_after_each_update() -> None:
+    torch.manual_seed(0)
+    module = nn.LSTM(5, 40)
+    compiled, x = torch.compile(module, fullgraph=True), torch.randn(6, 20, 5)
+    for _ in range(3):
+        y = compiled(x)[0]
+        assert torch.allclose(y, module(x)[0], rtol=1e-4, atol=1e-5)
+        y.square().sum().backward()
+        with torch.no_grad():
+            for weight in module.parameters():
+                weight.sub_(weight.grad, alpha=0.01)
+                weight.grad = None
+
+
 def _compiled(steps: int) -> Any:
     module = nn.LSTM(4, 6).requires_grad_(False)
     graph = trace(lambda x: _states(module(x)), [fake_like(torch.zeros(steps, 2, 4))])

@@ -110,7 +110,7 @@ def test_gradients_flow_through_a_compiled_program() -> None:
     y.sum().backward()
     assert np.allclose(x.grad.numpy(), 2 * np.exp(X.numpy()))
     kinds = {r.packing for r in extern_compiler.CALLS}
-    assert kinds == {False} and len(extern_compiler.CALLS) == 2  # forward and backward; neither keeps packed weights
+    assert kinds == {"repeated"} and len(extern_compiler.CALLS) == 2  # forward and backward
 
 
 def test_lifted_constants_are_bound_not_copied() -> None:

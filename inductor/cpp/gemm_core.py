@@ -177,15 +177,17 @@ def _kernel(tile: Tile, rows: int, width: int) -> str:
     lines = [f"static void {_name(tile, rows, width)}({_KERNEL_PARAMETERS}) {{"]
     lines += [f"  const char *p{i} = (const char *)a + {i} * r;" for i in range(0, rows, 3)]
     lines += [f"  V {', '.join(f'{x} = {{}}' for x in row)};" for row in acc]
+    # A separate pointer: GCC would keep an offset for each cache line, and spill integers into vector registers.
+    lines += ["  const char *f = (const char *)(b + 8 * step);"]
     # 16 registers allow few accumulators: a step is so short that its counter would cost a twentieth of it.
     lines += ["#pragma GCC unroll 4"] if tile.simd_bits < 512 else []
     lines += ["  for (; k; k--) {"]
-    lines += [f"    __builtin_prefetch((const char *)(b + 8 * step) + {64 * i});" for i in range(cache_lines(tile, width))]
+    lines += [f"    __builtin_prefetch(f + {64 * i});" for i in range(cache_lines(tile, width))]
     lines += [f"    V {', '.join(f'b{j} = *(const U *)(b + {j} * W)' for j in vectors)}, t;"]
     for i, row in enumerate(acc):
         lines += [f"    t = splat(*(const T *)(p{i - i % 3} + {i % 3} * r)); "
                   + " ".join(f"{x} = FMA(t, b{j}, {x});" for j, x in enumerate(row))]  # fmt: skip
-    lines += ["    " + " ".join(f"{p} += q;" for p in pointers) + " b += step;", "  }", "  if (add) {"]
+    lines += ["    " + " ".join(f"{p} += q;" for p in pointers) + " b += step; f += step * (long)sizeof(T);", "  }", "  if (add) {"]
     for i, row in enumerate(acc):
         lines += ["    " + " ".join(f"{x} += *(const U *)(c + {i} * ldc + {j} * W);" for j, x in enumerate(row))]
     lines += ["  }"]

@@ -9,6 +9,7 @@ is remembered: a kernel that runs on several groups of buffers is printed once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import lru_cache
@@ -62,6 +63,7 @@ _GATHER: Final = 6  # a load at a position that comes from memory, in loads at a
 _MANY: Final = 4  # operations on an element that take longer than to read it from the nearest caches
 _LOOKED_UP: Final = 4  # lines of a row of a table that are fetched ahead: hardware fetches the others once it has seen these
 _LINE: Final = 64  # bytes of a cache line
+_WIDEST: Final = 8  # bytes of an element
 _FETCHED: Final = (1 << 12, 1 << 18)  # bytes of a row that is fetched ahead: longer than hardware fetches, and in the second cache
 _CHECKS: Final = frozenset({"check_index", "wrap_index"})
 
@@ -201,7 +203,8 @@ class Function:
         self.ranges: Mapping[str, tuple[E.Expr, E.Expr]] = {}
         self.row: E.Sym | None = None  # the axis of the parallel loop at the root
         self.read: set[str] = set()  # buffers that loops of a row have read
-        self.fetched: set[str] = set()  # buffers of which the code fetches the next row, or need not
+        self.ahead: set[str] = set()  # buffers of which the code fetches the next row where it reads them again
+        self.looks_up = False  # whether a row reads at positions that data gives
         self.starts: dict[str, Size] = {}  # of locals of unknown size in `near`, the stack memory for all of them
         self.near_bytes: Size = 0
         self.style = STYLE.with_names(self.axes)  # which grow while the function is printed
@@ -212,7 +215,7 @@ class Function:
         if isinstance(s, Loop) and s.kind == "parallel":
             begin, end = E.sym("begin"), E.sym("end")
             self.row = s.axis
-            self.fetched = _read_twice(s)
+            self.ahead, self.looks_up = _reads_of_row(s)
             text = self.function(f"FJ_LOCAL {head}", (s,), {s.axis.name: (begin, end)}, ("begin", "end"))
         else:
             text = self.function(f"FJ_LOCAL {head}", (s,))
@@ -336,7 +339,7 @@ class Function:
         if tile is not None:
             self.transpose(tile)
             return
-        copy = streamed_copy(s)
+        copy = streamed_copy(s) if s.kind == "streamed" else None
         if copy is not None:
             place, source, count = copy
             to, start = self.element(place.name, place.index, {}), self.element(source.buffer, source.index, {})
@@ -344,7 +347,7 @@ class Function:
             self.is_streamed = True
             self.forget(place.name)
             return
-        if self.row is not None and len(self.levels) == 2 and s.kind == "vector":
+        if self.row is not None and self.looks_up and len(self.levels) == 2 and s.kind == "vector":
             self.fetch_lookups(s, self.row)
         name = self.axes[s.axis.name] = f"x{self.n_axes}"
         self.n_axes += 1
@@ -352,7 +355,7 @@ class Function:
         is_innermost = not any(isinstance(x, Loop) and x.kind != "unrolled" for x in walk(s.body))
         for load in self.next_row(s):
             self.line(f"__builtin_prefetch(&{self.element(load.buffer, load.index, {})}, 0, 2);")
-        if len(self.levels) == 2:
+        if self.ahead and len(self.levels) == 2:
             self.read |= {x.buffer for st in walk(s.body) for v in values_of(st) for x in v.loads}
         if s.kind in ("vector", "streamed") or (s.kind == "parallel" and is_innermost):
             self.line("#pragma omp simd")
@@ -385,17 +388,18 @@ class Function:
 
         The first loop of a row reads it from memory, and the other loops find it in a cache: memory would rest while they run.
         """
-        if self.row is None or s.kind != "vector" or not isinstance(s.extent, int) or len(self.levels) < 3:
+        if self.row is None or not self.ahead or s.kind != "vector" or not isinstance(s.extent, int) or len(self.levels) < 3:
             return []
         found = []
         for v in dict.fromkeys([x for st in s.body for value in values_of(st) for x in value.loads]):
-            if v.buffer not in self.read - self.fetched or v.buffer in self.pointers.written or v.indirect or v.mask is not None:
+            if v.buffer not in self.read & self.ahead or v.buffer in self.pointers.written or v.indirect or v.mask is not None:
                 continue
-            steps, size = E.strides_of(v.index, [self.row, s.axis]), v.dtype.itemsize
-            if steps is None or s.extent * size != _LINE or steps[0][s.axis] is not E.as_expr(1):
+            size = v.dtype.itemsize
+            steps = E.strides_of(v.index, [self.row, s.axis]) if s.extent * size == _LINE else None
+            if steps is None or steps[0][s.axis] is not E.as_expr(1):
                 continue
             if isinstance(step := steps[0][self.row], E.Int) and _FETCHED[0] <= step.value * size <= _FETCHED[1]:
-                self.fetched.add(v.buffer)
+                self.ahead.discard(v.buffer)
                 found.append(ir.load(v.buffer, E.substitute(v.index, {self.row: self.row + 1, s.axis: 0}), v.dtype))
         return [x for x in found if isinstance(x, ir.Load)]
 
@@ -567,16 +571,33 @@ class Function:
         self.levels[-1].lines.append(text)
 
 
-def _read_twice(row: Loop) -> set[str]:
-    """The buffers that a row reads in two short loops: memory does not rest long enough between the loops to fetch another row."""
+def _reads_of_row(row: Loop) -> tuple[set[str], bool]:
+    """The buffers that a row reads again after long loops, and whether it reads at positions that data gives.
+
+    Between two short loops over a row memory does not rest long enough to fetch another row.
+    """
+    values = [[v for x in walk(loop.body) for v in values_of(x)] for loop in loops_in(row.body)]
+    looks_up = any(x.indirect for each in values for v in each for x in v.loads)
+    if _longest(row.body) * _WIDEST < _FETCHED[0]:
+        return set(), looks_up
     counts: dict[str, int] = {}
-    for loop in loops_in(row.body):
-        values = [v for x in walk(loop.body) for v in values_of(x)]
-        operations = [v.name for v in ir.walk(values) if isinstance(v, ir.Op)]
+    for each in values:
+        operations = [v.name for v in ir.walk(each) if isinstance(v, ir.Op)]
         is_long = len(operations) >= _MANY or not EXPENSIVE.isdisjoint(operations)
-        for buffer in {x.buffer for v in values for x in v.loads}:
+        for buffer in {x.buffer for v in each for x in v.loads}:
             counts[buffer] = counts.get(buffer, 0) + (2 if is_long else 1)
-    return {buffer for buffer, count in counts.items() if count < 3}
+    return {buffer for buffer, count in counts.items() if count >= 3}, looks_up
+
+
+def _longest(block: Block) -> float:
+    """The most iterations of a loop with the loops around it."""
+    found = 1.0
+    for x in block:
+        if isinstance(x, Allocate):
+            found = max(found, _longest(x.body))
+        elif isinstance(x, Loop):
+            found = max(found, (x.extent if isinstance(x.extent, int) else math.inf) * _longest(x.body))
+    return found
 
 
 def _target(s: Contract) -> Element | None:

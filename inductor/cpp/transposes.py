@@ -54,9 +54,12 @@ def transposition(outer: Loop) -> Transposition | None:
 
 
 def streamed_copy(loop: Loop) -> tuple[Place, ir.Load, int] | None:
-    """Where a streamed loop that copies contiguous elements begins to store and to load, and their number; None for other loops."""
+    """Where a loop that copies contiguous elements begins to store and to load, and their number; None for other loops.
+
+    loop: is streamed.
+    """
     s = loop.body[0]
-    if loop.kind != "streamed" or len(loop.body) != 1 or not isinstance(s, Store) or not isinstance(v := s.value, ir.Load):
+    if len(loop.body) != 1 or not isinstance(s, Store) or not isinstance(v := s.value, ir.Load):
         return None
     if s.place.indirect or v.indirect or v.mask is not None or v.buffer == s.place.name or not isinstance(loop.extent, int):
         return None

@@ -70,6 +70,7 @@ TILE_ROWS, TILE_COLUMNS = (64, 32, 16), (16, 8)  # iterations of a tile of two l
 REGISTER_TILES: Final = (16, 8)  # iterations of each loop of a tile that is transposed in registers, the first that divides the loop
 TILE_RUN: Final = 16  # most tiles that one thread transposes one after another along the lines that it reads
 STREAMED: Final = 32 << 20  # fewest bytes of a result whose stores go past the caches: a cache of a machine may hold fewer
+_WIDEST: Final = 8  # bytes of an element
 STREAM_BLOCK, STREAM_LINE = 1024, 16  # most elements that are written to a local and from there past the caches, and a divisor of them
 TILED: Final = 1 << 12  # fewest elements of loops that run in tiles
 FAR: Final = 16  # elements between two that are not in one cache line
@@ -223,8 +224,9 @@ def _stream(s: Scheduler) -> None:
 
     For kernels that read a row, compute and then store it. In a loop that does all three, memory reads the lines meanwhile.
     """
-    read = {x.buffer for st in walk(s.kernel.body) for v in values_of(st) for x in v.loads}
-    for loop, count in _vector_loops(s.kernel.body, 1):
+    large = [(loop, count) for loop, count in _vector_loops(s.kernel.body, 1) if count * _WIDEST >= STREAMED]
+    read = {x.buffer for st in walk(s.kernel.body) for v in values_of(st) for x in v.loads} if large else set()
+    for loop, count in large:
         stored = [x for x in loop.body if isinstance(x, Store) and x.place.name in s.kernel.dtypes and x.place.name not in read]
         if len(stored) < len(loop.body) or not all(count * x.value.dtype.itemsize >= STREAMED for x in stored):
             continue
@@ -243,9 +245,9 @@ def _vector_loops(block: Block, times: int) -> Iterator[tuple[Loop, int]]:
         if isinstance(x, Allocate):
             yield from _vector_loops(x.body, times)
         elif isinstance(x, Loop) and isinstance(x.extent, int):
-            if any(isinstance(y, Loop) for y in walk(x.body)):
+            if x.kind != "vector":
                 yield from _vector_loops(x.body, times * x.extent)
-            elif x.kind == "vector":
+            elif not any(isinstance(y, Loop) for y in x.body):
                 yield x, times * x.extent
 
 

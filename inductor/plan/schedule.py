@@ -243,9 +243,14 @@ def _is_column(d: ir.Reduction) -> bool:
     for v in d.loads:
         steps = None if v.indirect else E.strides_of(v.index, [kept, inner])
         if steps is not None:
-            along, across = (nominal(steps[0][s]) for s in (inner, kept))
+            along, across = _number(steps[0][inner]), _number(steps[0][kept])
             votes += 0 if 0 in (along, across) else (across == 1) - (along == 1)
     return votes > 0
+
+
+def _number(e: E.Expr) -> int | None:
+    """The value of an expression without symbols."""
+    return e.value if isinstance(e, E.Int) else None
 
 
 def fuse(nest: Nest, b: ir.Buffer, column: bool) -> Nest | Refusal:

@@ -82,9 +82,17 @@ def compile_kernel(kernel: TritonKernel, capability: int = 90) -> Cubin:
     expected = len(types) + 2
     if len(parameters) != expected:
         raise RuntimeError(f"triton: {kernel.name} has {len(parameters)} parameters in its PTX, expected {expected}")
-    if kernel.num_stages > 1 and resources(made).spilled_bytes:
+    if kernel.num_stages > 1 and _spills(made):
         return _compiled(kernel.name, source, target, {**options, "maxnreg": min(_REGISTERS // (32 * kernel.num_warps), _MOST_REGISTERS)})
     return made
+
+
+def _spills(cubin: Cubin) -> bool:
+    """Whether the code spills; False if Triton was installed without the tools that report spills."""
+    try:
+        return resources(cubin).spilled_bytes > 0
+    except OSError:
+        return False
 
 
 def _compiled(name: str, source: Any, target: Any, options: Mapping[str, Any]) -> Cubin:

@@ -98,6 +98,16 @@ def test_a_kernel_that_spills_to_run_twice_at_once_gets_all_registers():
     assert resources(compile_kernel(first, 80)).spilled_bytes == 0
 
 
+def test_kernels_compile_without_the_tools_that_report_spills(monkeypatch):
+    def absent(*arguments, code):
+        raise FileNotFoundError("cuobjdump")
+
+    monkeypatch.setattr("inductor.triton.compile._run", absent)
+    fn, _, large = GRAPHS[HALF]
+    kernel = next(k for k in plan_of(fn, large(), TARGETS[80]).kernels if "tl.dot" in k.source)
+    assert compile_kernel(kernel, 80).code
+
+
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("capability", TARGETS)
 def test_machine_code_spills_nothing(name, capability):

@@ -31,8 +31,8 @@ _BYTES: Final = {"float32": 4, "float64": 8}
 _LATENCY: Final = 8  # a tile of fewer accumulators waits for the results of its additions
 _SETS: Final = 2048  # bytes: rows of a tile this far apart, or a multiple of it, evict each other from the first-level cache
 _FEW_ROWS: Final = 8  # ways of that cache
-# Times in multiplications of a vector, of an element of a transformed tile: of its patch, of its sums, of the weight of a pair of
-# channels beyond the time that a direct convolution takes for it, and of reading that if it is packed.
+# The costs of transformed tiles, in multiplications, for each element of a transformed tile: the transform of a patch, the transform of
+# sums, the transform of a weight beyond its packing, and the larger packed weight that is read instead.
 _PATCH: Final = 8.0
 _SUMS: Final = 7.0
 _WEIGHTS: Final = 12.0
@@ -106,8 +106,9 @@ def _tile(v: Convolution, tools: Toolchain) -> Tile:
 
 
 def _has_minimal_filter(v: Convolution, packed: bool) -> bool:
-    """Whether products of transformed tiles take less time than windows of 3x3 taps. Times are of a pair of channels, in
-    multiplications."""
+    """Whether transformed tiles take less time than windows of 3x3 taps. The time is counted in multiplications for an input and an
+    output channel.
+    """
     if any(v[n] != 3 for n in ("kh", "kw")) or any(v[n] != 1 for n in ("dh", "dw")) or v["sh"] != v["sw"] or v["sh"] not in STRIDES:
         return False
     given, points = v.fields["images"], POINTS[v["sh"]]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from inductor.artifact.format import RUNTIME_ABI
-from inductor.cpp.gemm_core import Tile, bytes_of, cache_lines, head, switch, transposition
+from inductor.cpp.gemm_core import Tile, bytes_of, cache_lines, head, products, stores, switch, transposition
 
 __all__ = ["CONV_TASK", "shared_text"]
 
@@ -40,12 +40,12 @@ typedef struct {
 def shared_text(tile: Tile) -> str:
     """The beginning of the unit of a core. It defines the micro-kernels (`tile`), and the functions below."""
     kernels = "".join(_kernel(tile, rows) for rows in range(1, tile.rows + 1))
-    select = switch(tile, _KERNEL_PARAMETERS, "t, a, r, b, c, ldc, add")
+    select = switch(tile, _KERNEL_PARAMETERS, "d, a, r, b, c, ldc, add")
     text = RUNTIME_ABI + CONV_TASK + head(tile) + transposition(tile) + _TAPS + kernels + select
     return text + _PANELS + _STAGING + _LINES + _PLAINLY
 
 
-_KERNEL_PARAMETERS = "const Taps *t, const T *a, long r, const T *b, T *c, long ldc, int add"
+_KERNEL_PARAMETERS = "const Taps *d, const T *a, long r, const T *b, T *c, long ldc, int add"
 _TAPS = """
 /* The depth of a tile: `lines` of `taps` of k channels; jumps in bytes from the end of a tap or line to the next. */
 typedef struct { long lines, taps, k, tap_jump, line_jump; } Taps;
@@ -63,24 +63,17 @@ def _kernel(tile: Tile, rows: int) -> str:
     lines = [f"static void tile{rows}({_KERNEL_PARAMETERS}) {{"]
     lines += [f"  const char *p{i} = (const char *)a + {i} * r;" for i in range(0, rows, 3)]
     lines += [f"  V {', '.join(f'{x} = {{}}' for x in row)};" for row in acc]
-    lines += ["  for (long h = t->lines; h; h--) {", "  for (long w = t->taps; w; w--) {"]
+    lines += ["  for (long h = d->lines; h; h--) {", "  for (long w = d->taps; w; w--) {"]
     lines += ["#pragma GCC unroll 4"] if tile.simd_bits < 512 else []
-    lines += ["  for (long k = t->k; k; k--) {"]
+    lines += ["  for (long k = d->k; k; k--) {"]
     lines += [f"    __builtin_prefetch((const char *)(b + 8 * NR) + {64 * i});" for i in range(cache_lines(tile))]
-    lines += [f"    V {', '.join(f'b{j} = *(const U *)(b + {j} * W)' for j in vectors)}, s;"]
-    for i, row in enumerate(acc):
-        lines += [f"    s = splat(*(const T *)(p{i - i % 3} + {i % 3} * r)); "
-                  + " ".join(f"{x} = FMA(s, b{j}, {x});" for j, x in enumerate(row))]  # fmt: skip
+    lines += [f"    V {', '.join(f'b{j} = *(const U *)(b + {j} * W)' for j in vectors)}, t;"]
+    lines += products(acc)
     step = bytes_of(tile)
     lines += ["    " + " ".join(f"{p} += {step};" for p in pointers) + " b += NR;", "  }"]
-    lines += ["  " + " ".join(f"{p} += t->tap_jump;" for p in pointers) + " }"]
-    lines += ["  " + " ".join(f"{p} += t->line_jump;" for p in pointers) + " }", "  if (add) {"]
-    for i, row in enumerate(acc):
-        lines += ["    " + " ".join(f"{x} += *(U *)(c + {i} * ldc + {j} * W);" for j, x in enumerate(row))]
-    lines += ["  }"]
-    for i, row in enumerate(acc):
-        lines += ["  " + " ".join(f"*(U *)(c + {i} * ldc + {j} * W) = {x};" for j, x in enumerate(row))]
-    return "\n".join([*lines, "}", ""])
+    lines += ["  " + " ".join(f"{p} += d->tap_jump;" for p in pointers) + " }"]
+    lines += ["  " + " ".join(f"{p} += d->line_jump;" for p in pointers) + " }"]
+    return "\n".join([*lines, *stores(acc, "ldc"), "}", ""])
 
 
 _PANELS = r"""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Final
 
 from inductor.artifact.format import RUNTIME_ABI, SourceUnit
-from inductor.cpp.gemm_core import Tile, head, switch, transposition
+from inductor.cpp.gemm_core import Tile, head, products, stores, switch, transposition
 
 __all__ = ["CONV_WEIGHT_TASK", "conv_weight_core"]
 
@@ -69,18 +69,10 @@ def _kernel(tile: Tile, rows: int) -> str:
     # Positions may be a page apart, which no prefetcher of a processor follows.
     lines += ["    __builtin_prefetch(p0 + 8 * q);"]
     lines += [f"    V {', '.join(f'b{j} = *(const U *)(b + {j} * W)' for j in vectors)}, t;"]
-    for i, row in enumerate(acc):
-        lines += [f"    t = splat(*(const T *)(p{i - i % 3} + {i % 3} * r)); "
-                  + " ".join(f"{x} = FMA(t, b{j}, {x});" for j, x in enumerate(row))]  # fmt: skip
+    lines += products(acc)
     lines += ["    " + " ".join(f"{p} += q;" for p in pointers) + " b += step;", "  }"]
     lines += ["  " + " ".join(f"{p} += s->a_jump;" for p in pointers) + " b += s->b_jump; }"]
-    lines += ["  if (add) {"]
-    for i, row in enumerate(acc):
-        lines += ["    " + " ".join(f"{x} += *(U *)(c + {i} * NR + {j} * W);" for j, x in enumerate(row))]
-    lines += ["  }"]
-    for i, row in enumerate(acc):
-        lines += ["  " + " ".join(f"*(U *)(c + {i} * NR + {j} * W) = {x};" for j, x in enumerate(row))]
-    return "\n".join([*lines, "}", ""])
+    return "\n".join([*lines, *stores(acc, "NR"), "}", ""])
 
 
 _BODY = r"""

@@ -11,10 +11,12 @@ vectors unless every loop over it is unrolled.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from eager.base.records import dataclass
 from inductor.artifact.format import RUNTIME_ABI, SourceUnit
 
-__all__ = ["TASK", "Tile", "block_core", "block_symbol", "bytes_of", "cache_lines", "core", "head", "switch",
+__all__ = ["TASK", "Tile", "block_core", "block_symbol", "bytes_of", "cache_lines", "core", "head", "products", "stores", "switch",
            "transposition"]  # fmt: skip
 
 _BYTES = {"float32": 4, "float64": 8}
@@ -184,16 +186,27 @@ def _kernel(tile: Tile, rows: int, width: int) -> str:
     lines += ["  for (; k; k--) {"]
     lines += [f"    __builtin_prefetch(f + {64 * i});" for i in range(cache_lines(tile, width))]
     lines += [f"    V {', '.join(f'b{j} = *(const U *)(b + {j} * W)' for j in vectors)}, t;"]
-    for i, row in enumerate(acc):
-        lines += [f"    t = splat(*(const T *)(p{i - i % 3} + {i % 3} * r)); "
-                  + " ".join(f"{x} = FMA(t, b{j}, {x});" for j, x in enumerate(row))]  # fmt: skip
-    lines += ["    " + " ".join(f"{p} += q;" for p in pointers) + " b += step; f += step * (long)sizeof(T);", "  }", "  if (add) {"]
-    for i, row in enumerate(acc):
-        lines += ["    " + " ".join(f"{x} += *(const U *)(c + {i} * ldc + {j} * W);" for j, x in enumerate(row))]
-    lines += ["  }"]
-    for i, row in enumerate(acc):
-        lines += ["  " + " ".join(f"*(U *)(c + {i} * ldc + {j} * W) = {x};" for j, x in enumerate(row))]
-    return "\n".join([*lines, "}", ""])
+    lines += products(acc)
+    lines += ["    " + " ".join(f"{p} += q;" for p in pointers) + " b += step; f += step * (long)sizeof(T);", "  }"]
+    return "\n".join([*lines, *stores(acc, "ldc"), "}", ""])
+
+
+def products(acc: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a kernel that add one step of the depth to its accumulators. acc: their names, by row of the tile.
+
+    The scope has vectors b0, b1, ... of a row of b, an undefined vector t, and pointers p0, p3, ... to every third row of a, whose rows
+    are r bytes apart.
+    """
+    return [f"    t = splat(*(const T *)(p{i - i % 3} + {i % 3} * r)); " + " ".join(f"{x} = FMA(t, b{j}, {x});" for j, x in enumerate(row))
+            for i, row in enumerate(acc)]  # fmt: skip
+
+
+def stores(acc: Sequence[Sequence[str]], pitch: str) -> list[str]:
+    """The lines of a kernel that store its accumulators in c, whose rows are `pitch` elements apart, or add them there if `add`."""
+    place = [[f"*(U *)(c + {i} * {pitch} + {j} * W)" for j in range(len(row))] for i, row in enumerate(acc)]
+    both = [list(zip(row, to, strict=True)) for row, to in zip(acc, place, strict=True)]
+    added = ["    " + " ".join(f"{x} += {to};" for x, to in row) for row in both]
+    return ["  if (add) {", *added, "  }", *("  " + " ".join(f"{to} = {x};" for x, to in row) for row in both)]
 
 
 _KERNEL_PARAMETERS = "long k, const T *a, long r, long q, const T *b, long step, T *c, long ldc, int add"

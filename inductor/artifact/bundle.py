@@ -30,7 +30,7 @@ __all__ = ["CacheInfo", "load_cache_artifacts", "save_cache_artifacts"]
 _COMPONENT = logs.component("inductor")
 _FORMAT: Final = 1
 _ENTRY: Final = re.compile(r"entries/([0-9a-f]{40})/([\w.-]*\w)")
-_RECORD: Final = re.compile(r"(toolchains|autotune|autotune/cuda)/(?:product-|kernel-)?[0-9a-f]{32,40}\.json")
+_RECORD: Final = re.compile(r"(toolchains|autotune|autotune/cpu|autotune/cuda)/(?:product-|kernel-)?[0-9a-f]{32,40}\.json")
 # Errors of zipfile for a damaged archive: a header may specify encryption, another method or an offset before the file.
 _DAMAGE: Final = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError, KeyError, TypeError)
 

@@ -10,7 +10,7 @@ stage, so that a hit imports neither.
                            notes.txt       the compiler's remarks
     <dir>/objects/                         object files of reusable units (inductor.base.toolchain)
     <dir>/readers/                         which processes use which entries (inductor.artifact.readers)
-    <dir>/toolchains/, autotune/           compiler probes, measured winners (inductor.base.records), of CUDA kernels in autotune/cuda/
+    <dir>/toolchains/, autotune/           compiler probes, measured winners (inductor.base.records), of kernels in autotune/cpu/, cuda/
 
 An entry is written under a temporary name and renamed, so that it is complete or absent. If two processes make the same entry
 at once, the second drops its own. An entry that fails a check (truncated, modified, of another version) counts as absent: it is
@@ -39,14 +39,16 @@ from inductor.artifact.format import ABI_VERSION, ArtifactPlan, SourceUnit
 from inductor.artifact.readers import Readers
 
 __all__ = [
-    "CUDA_WINNERS", "PRODUCT_WINNER", "Cache", "Entry", "Key", "Removed", "Untrusted", "current", "folder_bytes", "nearest", "read_entry",
-    "source_digest", "used_keys",
+    "CPU_WINNERS", "CUDA_WINNERS", "KERNEL_WINNER", "PRODUCT_WINNER", "Cache", "Entry", "Key", "Removed", "Untrusted", "current",
+    "folder_bytes", "nearest", "read_entry", "source_digest", "used_keys",
 ]  # fmt: skip
 
 _LOG = logs.artifact("cache")
 FORMAT = 5
 CUDA_WINNERS = "autotune/cuda"  # the folder of the measured schedules of CUDA kernels
+CPU_WINNERS = "autotune/cpu"  # the folder of the measured schedules of CPU kernels
 PRODUCT_WINNER = "product-"  # the names of the files of products begin with this
+KERNEL_WINNER = "kernel-"  # the names of the files of other kernels
 _MANIFEST, _PLAN, _NOTES = "manifest.json", "plan.json", "notes.txt"
 _LIBRARIES = (".so", ".cubins")  # of the CPU; of a CUDA device
 _STALE_S = 3600.0  # a temporary folder older than this belongs to a process that died

@@ -40,13 +40,14 @@ class Code(NamedTuple):
 
     heads: declarations of the functions that other texts call; `text` writes FJ_LOCAL before each definition of one.
     operations: the operations of the prelude, `fj_<name>`, that the functions call. outside: declarations at file scope that the
-    functions need; a unit has each once, before all functions.
+    functions need; a unit has each once, before all functions. vector_bits: of the units that may hold them, see `SourceUnit`.
     """
 
     text: str
     heads: tuple[str, ...] = ()
     operations: frozenset[str] = frozenset()
     outside: tuple[str, ...] = ()
+    vector_bits: int = 0
 
     def inside(self, namespace: str) -> Code:
         """The definitions in a namespace."""
@@ -66,15 +67,15 @@ class Functions:
     """Definitions in the order in which they were first added, each in a namespace. Equal texts are defined once."""
 
     def __init__(self) -> None:
-        self._names: dict[str, str] = {}
+        self._names: dict[tuple[str, int], str] = {}
         self._codes: dict[str, Code] = {}
         self._titles: dict[str, list[str]] = {}
 
     def add(self, prefix: str, code: Code, title: str) -> str:
         """The namespace in which `code` is defined. title: the results that it computes for this caller, for a comment."""
-        name = self._names.get(code.text)
+        name = self._names.get((code.text, code.vector_bits))
         if name is None:
-            name = self._names[code.text] = f"{prefix}{len(self._names)}"
+            name = self._names[code.text, code.vector_bits] = f"{prefix}{len(self._names)}"
             self._codes[name] = code.inside(name)
         self._titles.setdefault(name, []).append(comment(title))
         return name
@@ -243,22 +244,30 @@ def spread(
     """The units of a graph for `workers` simultaneous compiler runs.
 
     head: the start of every unit, which defines FJ_LOCAL as `static`. calls: the entry points, which call the functions.
-    after: returns the text that a unit needs after its own text, by the operations that it calls.
+    after: returns the text that a unit needs after its own text, by the operations that it calls. Functions that prefer another width of
+    vectors are in a separate unit.
     """
+    widths = sorted({0, *(c.vector_bits for c in codes)})
     chars = sum(len(c.text) for c in codes)
-    count = min(max(workers, -(-chars // MOST_CHARS)), chars // LEAST_CHARS)
-    if count < 2:
+    count = max(1, min(max(workers, -(-chars // MOST_CHARS)), chars // LEAST_CHARS))
+    if count * len(widths) == 1:
         return [SourceUnit("graph", head + PRELUDE_END + _text([*codes, Code(calls)], after))]
+    head += "#undef FJ_LOCAL\n#define FJ_LOCAL\n" + "".join(f"{h}\n" for h in joined(codes).heads) + PRELUDE_END
+    parts = _parts([c for c in codes if c.vector_bits == 0], count, len(calls) // 4)  # plain calls: quick to compile
+    parts[-1].append(Code(calls))
+    units = [*((0, part) for part in parts if part), *((bits, [c for c in codes if c.vector_bits == bits]) for bits in widths[1:])]
+    return [SourceUnit(f"graph{k}", head + _text(part, after), vector_bits=bits) for k, (bits, part) in enumerate(units)]
+
+
+def _parts(codes: Sequence[Code], count: int, last_chars: int) -> list[list[Code]]:
+    """The definitions in `count` parts of about the same length. last_chars: that the last part has already."""
     parts: list[list[Code]] = [[] for _ in range(count)]
-    sizes = [0] * count
-    sizes[-1] = len(calls) // 4  # plain calls: quick to compile
+    sizes = [*[0] * (count - 1), last_chars]
     for c in codes:
         k = sizes.index(min(sizes))
         parts[k].append(c)
         sizes[k] += len(c.text)
-    head += "#undef FJ_LOCAL\n#define FJ_LOCAL\n" + "".join(f"{h}\n" for h in joined(codes).heads)
-    parts[-1].append(Code(calls))
-    return [SourceUnit(f"graph{k}", head + PRELUDE_END + _text(part, after)) for k, part in enumerate(parts)]
+    return parts
 
 
 def _text(codes: Sequence[Code], after: Callable[[frozenset[str]], str]) -> str:

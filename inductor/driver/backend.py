@@ -8,8 +8,7 @@ The modes:
   reduce-overhead the same code; an output tensor without references is reused by the next call,
                   so that a call allocates nothing. An output that is still referenced (by a view, an ndarray or a
                   weak reference too) is never reused.
-  max-autotune    matrix kernels and code generator knobs are measured for this graph; winners stay on disk. On CUDA the schedules
-                  of all kernels are measured.
+  max-autotune    matrix kernels and the schedules of all other kernels are measured for this graph; winners stay on disk.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ import importlib
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
@@ -40,11 +38,11 @@ from fxir.region.repro import BACKEND_NAMES
 from fxir.trace.trace import Decompositions
 from inductor.artifact import cache
 from inductor.artifact.cache import Cache, Entry, Key
-from inductor.artifact.format import ArtifactPlan, Compiled, ExternCall, Spec, Upload
+from inductor.artifact.format import ArtifactPlan, Compiled, ExternCall, Upload
 from inductor.base import records, toolchain
 from inductor.base.options import PASSES, budget_s, check_options, is_autotuned
-from inductor.base.request import Knobs, Request
-from inductor.base.toolchain import CompileError, Toolchain, build
+from inductor.base.request import Request
+from inductor.base.toolchain import Toolchain, build
 from inductor.base.user_lines import Lines, with_lines
 from inductor.driver import device_parts
 from inductor.runtime import loader
@@ -62,8 +60,8 @@ _TIME = logs.artifact("compile_time")
 _HINTS = logs.artifact("perf_hints")
 _CACHE = logs.artifact("cache")
 _REPLAY = logs.artifact("cudagraphs")
-_TUNING = logs.artifact("autotuning")
 _PRODUCTS = frozenset({"mm", "bmm"})  # ops whose code depends on the measured winners
+_PRODUCTS_PART = 0.6  # most of the budget of a graph that its products may spend
 
 
 def inductor(gm: GraphModule, example_inputs: Sequence[Any], options: CompileOptions) -> Callable[..., Any]:
@@ -395,79 +393,19 @@ def _autotuned(
     store: Cache,
     compile_: Callable[[Graph, GraphKind, Request], Compiled],
 ) -> Compiled:
-    """Matrix kernels first, each alone; then the code generator's knobs, on the whole graph."""
+    """Matrix kernels first, then the schedules of the other kernels, each alone."""
     gemm, autotune = _tuning()
-    seconds = budget_s(request.options)
+    start, seconds = time.perf_counter(), budget_s(request.options)
     winners = autotune.Winners(store.dir / "autotune", request.tools, request.threads)
     with gemm.collect() as wanted:
-        first = compile_(graph, kind, request)
+        compile_(graph, kind, request)
     if wanted:
-        autotune.tune_gemms(wanted, request.tools, winners, store.objects, seconds * 0.6)
+        autotune.tune_gemms(wanted, request.tools, winners, store.objects, seconds * _PRODUCTS_PART)
     with gemm.decided(winners):
-        knobs = Knobs()
-        if not first.plan.symbols:  # knobs are measured on inputs of one shape, but a graph with symbols serves many
-            knobs = _tuned_knobs(graph, kind, request, store, compile_, seconds * 0.4)
-        return _preferring(knobs, compile_(graph, kind, replace(request, knobs=knobs)))
-
-
-def _tuned_knobs(
-    graph: Graph, kind: GraphKind, request: Request, store: Cache, compile_: Callable[[Graph, GraphKind, Request], Compiled],
-    budget_s: float,
-) -> Knobs:  # fmt: skip
-    """The fastest knobs for a graph. Its weights are not packed meanwhile: the knobs do not change how products run.
-
-    At most half of the budget goes to compiling variants; further variants are not tried.
-    """
-    _, autotune = _tuning()
-    start = time.perf_counter()
-    made: dict[Knobs, Compiled] = {}
-    for knobs in autotune.knob_variants(request.tools, request.threads):
-        if made and time.perf_counter() - start > budget_s / 4:
-            break
-        compiled = _preferring(knobs, compile_(graph, kind, replace(request, knobs=knobs, packing="none")))
-        if not any(c.units == compiled.units and c.plan == compiled.plan for c in made.values()):
-            made[knobs] = compiled
-    variants = list(made)
-    if len(variants) == 1:
-        return variants[0]
-    with TemporaryDirectory(prefix="framejit-tune-") as folder:
-
-        def built(i: int) -> Path | None:
-            place = Path(folder) / str(i)
-            place.mkdir()
-            return _build(made[variants[i]], place, request, store)
-
-        built_at = time.perf_counter()
-        builds = autotune.in_parallel([partial(built, 0)])
-        each_s = time.perf_counter() - built_at
-        fitting = int(max(0.0, start + budget_s / 2 - time.perf_counter()) / each_s)
-        if fitting + 1 < len(variants):
-            _TUNING.log(f"{len(variants) - 1 - fitting} variants of the graph are not tried: one compiles in {each_s:.1f} s, "
-                        f"and the budget is {budget_s:.1f} s")  # fmt: skip
-            variants = variants[: 1 + fitting]
-        builds += autotune.in_parallel([partial(built, i) for i in range(1, len(variants))])
-
-        def load(knobs: Knobs) -> CompiledGraph | None:
-            try:
-                library = builds[variants.index(knobs)].result()
-            except CompileError as error:
-                if knobs == variants[0]:
-                    raise
-                _TUNING.log(f"{knobs}: not measured, since they did not compile: {error}")
-                return None
-            return loader.load(_by_position(made[knobs], graph), library, _constants(graph), name=f"variant {knobs}")
-
-        if len(variants) == 1:
-            return variants[0]
-        plan = made[variants[0]].plan
-        inputs = autotune.synthetic_inputs([s for s in plan.inputs if isinstance(s, Spec)], plan.written_inputs)
-        return autotune.tune_knobs(variants, load, inputs, start + budget_s - time.perf_counter())
-
-
-def _preferring(knobs: Knobs, compiled: Compiled) -> Compiled:
-    """With the vector width of `knobs`; the GEMM cores are written for one width."""
-    units = tuple(u if u.reusable else replace(u, vector_bits=knobs.vector_bits) for u in compiled.units)
-    return replace(compiled, units=units)
+        kernels = importlib.import_module("inductor.driver.cpu_autotune")
+        left_s = max(0.0, start + seconds - time.perf_counter()) if seconds > 0 else seconds
+        choose = kernels.measured(graph, request, store.dir / cache.CPU_WINNERS, left_s)
+        return compile_(graph, kind, replace(request, choose=choose))
 
 
 # --------------------------------------------------------------------------- looking at it

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from eager.base import logs
 from eager.base.dtypes import dtype
@@ -20,6 +20,7 @@ from fxir.ir.fingerprint import canonical_symbols
 from fxir.ir.graph import Graph, GraphSignature
 from fxir.symbols.shapes import NeedsStatic
 from inductor.artifact import format as A
+from inductor.base.choice import DEFAULT
 from inductor.base.request import Request
 from inductor.base.toolchain import compile_workers
 from inductor.cpp.contractions import Core, choose_core, is_near, print_steps
@@ -53,6 +54,7 @@ from inductor.plan.attention import fuse_attention
 from inductor.plan.in_place import in_place
 from inductor.plan.kernels import (
     Scheduled,
+    Unscheduled,
     attention_kernel,
     copy_kernel,
     expanded_kernel,
@@ -88,12 +90,47 @@ def compile_graph(graph: Graph, kind: GraphKind, request: Request) -> A.Compiled
 
     Raises: NeedsStatic if a stage needs a symbol of the graph as an int.
     """
+    return _compiled(graph, request)[1]
+
+
+class Tunable(NamedTuple):
+    """A kernel whose schedule depends on a choice. memory: dtype and bytes of each buffer, by canonical name.
+
+    checks: of the graph. runs: how often the graph runs the kernel. cost_ns: estimated time of one run; 0 if its sizes are symbolic.
+    """
+
+    plain: Unscheduled
+    memory: Mapping[str, tuple[dtype, Size]]
+    title: str
+    checks: int
+    runs: int
+    cost_ns: float
+
+
+def tunable_kernels(graph: Graph, request: Request) -> tuple[list[Tunable], float]:
+    """The different kernels of a graph that a choice may change, and the estimated nanoseconds of its other kernels."""
+    compiler, made = _compiled(graph, request)
+    found: dict[Unscheduled, Tunable] = {}
+    for kernel, printed in compiler.printed:
+        if kernel.plain is None:
+            continue
+        layouts = {n: compiler.program.buffers[b].layout for n, b in kernel.names.items() if b in compiler.program.buffers}
+        memory = {n: (layout.dtype, layout.nbytes) for n, layout in layouts.items()}
+        known = found.get(kernel.plain)
+        found[kernel.plain] = Tunable(kernel.plain, memory, printed.title, len(compiler.program.checks), known.runs + 1 if known else 1,
+                                      printed.cost_ns)  # fmt: skip
+    total = sum(s.cost_ns for s in made.plan.steps if isinstance(s, A.NativeSegment) and isinstance(s.cost_ns, int))
+    return list(found.values()), max(0.0, total - sum(t.runs * t.cost_ns for t in found.values()))
+
+
+def _compiled(graph: Graph, request: Request) -> tuple[_Compiler, A.Compiled]:
     try:
         program = lower(graph)
         if ir.Contraction in program.kinds:
             program = fuse_attention(program)
         weights = _weights(program, graph.signature) if request.packing != "none" else ()
-        return _Compiler(schedule(program, weights if request.packing == "all" else ()), request, weights).build()
+        compiler = _Compiler(schedule(program, weights if request.packing == "all" else ()), request, weights)
+        return compiler, compiler.build()
     except NeedsStatic as refusal:
         known = {name: s for s, name in canonical_symbols(graph).items()}
         symbols = [known[s] for s in refusal.symbols if s in known]
@@ -130,6 +167,7 @@ class _Compiler:
         self.kept_codes: dict[int, _Code] = {}  # by step: the code of the steps in `kept`
         self.cores: dict[int, dict[str, Core]] = {}  # by step, then by name of the contraction
         self.kernels: dict[int, Scheduled] = {}
+        self.printed: list[tuple[Scheduled, Kernel]] = []  # the kernels of plain loops
         self.dtypes = {n: b.layout.dtype for n, b in self.program.buffers.items()}
         self.absorbed: dict[int, int] = {}  # nests that run on the blocks of a product -> its step
         self.kept = {i for i, s in enumerate(made.steps) if isinstance(s, Nest) and s.members[0].name in made.fixed}
@@ -196,7 +234,7 @@ class _Compiler:
 
     def _schedule_nest(self, i: int, step: Nest, homes: Mapping[str, str]) -> None:
         stored = [m.name for m in step.members if m.name in self.memory and m.name not in self.local[i]]
-        made = self.kernels[i] = nest_kernel(step, self.dtypes, stored, homes)
+        made = self.kernels[i] = nest_kernel(step, self.dtypes, stored, homes, self.request.choose)
         self.memory |= made.temporary
         self.local[i] = {n: size for n, size in self.local[i].items() if n not in made.temporary}
 
@@ -446,8 +484,10 @@ class _Compiler:
         for of in {s.a.dtype.name for s in loops.walk(made.kernel.body) if isinstance(s, loops.Contract)}:
             unit = block_core(block_tile(of, self.request.tools))
             self.units.setdefault(unit.name, unit)
-        printed = print_kernel(made.kernel, self._places_of(made), self.request.knobs.parallel_ns, ir.titles(computed))
-        return self._call(printed, self.functions.add(prefix, printed.code, printed.title))
+        printed = print_kernel(made.kernel, self._places_of(made), made.choice.parallel_ns, ir.titles(computed))
+        self.printed.append((made, printed))
+        code = printed.code._replace(vector_bits=made.choice.vector_bits)
+        return self._call(printed, self.functions.add(prefix, code, printed.title))
 
     def _log_loops(self, made: Scheduled) -> None:
         if SCHEDULE.enabled:
@@ -517,17 +557,17 @@ class _Compiler:
             if core.code is not None:
                 self.units.setdefault(core.code.unit.name, core.code.unit)
                 self.notes.append(f"{made.names.get(name, b.name)}: {core.code.note}")
-        printed = print_steps(made.kernel, cores, places, self.request.knobs.parallel_ns, ir.titles(members))
+        printed = print_steps(made.kernel, cores, places, DEFAULT.parallel_ns, ir.titles(members))
         return self._call(printed, self.functions.add("gemm", printed.code, printed.title) if printed.code.text else "")
 
     # ---- scans, scatters, writes ----
 
     def _scan(self, b: ir.Buffer) -> _Code:
-        return self._loops("scan", scan_kernel(b, self.dtypes, self.request.threads), [b])
+        return self._loops("scan", scan_kernel(b, self.dtypes, self.request.threads, self.request.choose), [b])
 
     def _scatter(self, b: ir.Buffer, d: ir.Scatter) -> _Code:
         """Loops in order, since the last write must win. They are preceded by a copy of the target, if it is read later."""
-        code = self._loops("scatter", scatter_kernel(b, self.dtypes), [b])
+        code = self._loops("scatter", scatter_kernel(b, self.dtypes, self.request.choose), [b])
         if d.target in self.taken or self.places[d.target] == self.places[b.name]:
             return code
         copied, symbolic = _cost(b.layout.nbytes, 0.125)
@@ -537,7 +577,7 @@ class _Compiler:
 
     def _write(self, w: ir.Write) -> _Code:
         target = self.program.buffers[w.input]
-        return self._loops("write", copy_kernel(target, w.value), [target])
+        return self._loops("write", copy_kernel(target, w.value, self.request.choose), [target])
 
     # ---- source units ----
 

@@ -22,12 +22,12 @@ from eager.base.dtypes import dtype
 from eager.base.records import dataclass
 from fxir.ir.graph import Graph
 from inductor.base.target import Target
-from inductor.driver.autotune import clearly_fastest
 from inductor.driver.cuda import Choose, CudaPlan, Launch, lower_to_cuda
 from inductor.driver.cuda_artifact import capability_of, workers_for
 from inductor.driver.gpu_candidates import Candidate, candidates, default_candidate, products_in
 from inductor.driver.gpu_timing import EventTimer, Timer, Variant
 from inductor.driver.gpu_winners import Winners, description, is_fixed
+from inductor.driver.timing import Budget, clearly_fastest
 from inductor.driver.tuning_report import Bar, table
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import fixed, nominal, product
@@ -40,7 +40,6 @@ from inductor.triton.values import Unprintable
 __all__ = ["Built", "Job", "build", "jobs_of", "measured", "memory_of", "tune"]
 
 _LOG: Final = logs.artifact("autotuning")
-_COMPILING: Final = 0.5  # of the budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,21 +122,19 @@ def jobs_of(graph: Graph, target: Target, winners: Winners, precision: str = "ie
 def tune(program: ir.Program, target: Target, jobs: Sequence[Job], winners: Winners, timer: Timer, budget_s: float,
          build: Build = build) -> None:  # fmt: skip
     """Measure the candidates of each job and store the fastest, until the budget is spent. The others keep the default."""
-    start = time.perf_counter()
+    budget = Budget(budget_s)
     for job in jobs:
         _print(job, target)
-    built = _compiled(jobs, capability_of(target), build, start + _COMPILING * budget_s)
-    deadline = start + budget_s
+    built = _compiled(jobs, capability_of(target), build, budget.compile_deadline)
     try:
         with Bar("kernels", len(jobs)) as bar:
             for number, job in enumerate(jobs):
-                now = time.perf_counter()
-                if now > deadline:
+                if budget.is_spent:
                     _LOG.log(f"the budget of {budget_s} s is spent; {len(jobs) - number} kernels keep the default")
                     break
                 bar.step(job.title)
                 variants = dict(_variants(job, built, program, target))
-                _measure(job, variants, winners, timer, now + (deadline - now) / (len(jobs) - number))
+                _measure(job, variants, winners, timer, budget.share(1 / (len(jobs) - number)))
                 bar.done()
     finally:
         timer.release()

@@ -7,17 +7,15 @@ version is ignored.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from eager.base import logs
-from inductor.artifact.cache import PRODUCT_WINNER
-from inductor.base import records
+from inductor.artifact.cache import KERNEL_WINNER, PRODUCT_WINNER
 from inductor.base.target import Target
 from inductor.driver.gpu_candidates import Candidate, candidates, default_candidate, products_in
+from inductor.driver.stored_winners import StoredWinners
 from inductor.loops.tree import Kernel
 from inductor.plan.gpu_schedule import DEFAULT, Choice, schedule_gpu
 from inductor.triton.kernel import Launches, Options
@@ -25,9 +23,7 @@ from inductor.triton.values import Unprintable
 
 __all__ = ["Winners", "description", "is_fixed"]
 
-_KERNEL: Final = "kernel-"
 _FORMAT: Final = 1
-_COMPONENT = logs.component("inductor")
 
 
 class Winners:
@@ -37,8 +33,8 @@ class Winners:
     """
 
     def __init__(self, folder: Path, device: str) -> None:
-        self._folder, self._device = folder, device
-        self._known: dict[str, tuple[Choice, Options] | None] = {}
+        self._stored: StoredWinners[tuple[Choice, Options]] = StoredWinners(folder)
+        self._device = device
 
     def key(self, default: Candidate, target: Target) -> str:
         """The key of a kernel. default: its default schedule. Raises: Unprintable."""
@@ -51,9 +47,13 @@ class Winners:
 
     def find(self, key: str, loops: Kernel, target: Target, options: Options) -> Candidate | None:
         """The stored schedule of a kernel for `loops`; None if none is stored."""
-        if key not in self._known:
-            self._known[key] = self._read(key, loops, target, options)
-        known = self._known[key]
+        def candidate(found: Mapping[str, Any]) -> tuple[Choice, Options] | None:
+            for c in candidates(loops, target, options.precision):
+                if json.loads(json.dumps(_record(c))) == {name: found.get(name) for name in _record(c)}:
+                    return c.choice, c.options
+            return None
+
+        known = self._stored.find(key, candidate, _prefix(loops))
         if known is None:
             return None
         # Made for these loops: kernels of one key may have other buffers.
@@ -61,9 +61,9 @@ class Winners:
 
     def remember(self, key: str, loops: Kernel, chosen: Candidate, seconds: Mapping[str, float]) -> None:
         """Store a schedule, in this process and on disk. seconds: the measured times, by the candidate's description."""
-        self._known[key] = chosen.choice, chosen.options
         measured = {name: round(s * 1e6, 3) for name, s in seconds.items()}
-        records.write(self._path(key, loops), key, {**_record(chosen), "us": measured.get(description(chosen)), "measured_us": measured})
+        record = {**_record(chosen), "us": measured.get(description(chosen)), "measured_us": measured}
+        self._stored.remember(key, (chosen.choice, chosen.options), record, _prefix(loops))
 
     def choose(self, loops: Kernel, target: Target, options: Options) -> Candidate:
         """The stored schedule of a kernel, else the default (see `inductor.driver.cuda.Choose`)."""
@@ -77,23 +77,12 @@ class Winners:
 
     def choose_product(self, loops: Kernel, target: Target, options: Options) -> Candidate:
         """The stored schedule of a product, else the default."""
-        choose = self.choose if products_in(loops) and self._folder.is_dir() else default_candidate
+        choose = self.choose if products_in(loops) and self._stored.folder.is_dir() else default_candidate
         return choose(loops, target, options)
 
-    def _path(self, key: str, loops: Kernel) -> Path:
-        kind = PRODUCT_WINNER if products_in(loops) else _KERNEL
-        return self._folder / f"{kind}{hashlib.sha256(key.encode()).hexdigest()[:40]}.json"
 
-    def _read(self, key: str, loops: Kernel, target: Target, options: Options) -> tuple[Choice, Options] | None:
-        path = self._path(key, loops)
-        found = records.read(path, key)
-        if found is None:
-            return None
-        for c in candidates(loops, target, options.precision):
-            if json.loads(json.dumps(_record(c))) == {name: found.get(name) for name in _record(c)}:
-                return c.choice, c.options
-        _COMPONENT.log(f"{path}: {found} is not a candidate of this version; the kernel is measured again")
-        return None
+def _prefix(loops: Kernel) -> str:
+    return PRODUCT_WINNER if products_in(loops) else KERNEL_WINNER
 
 
 def is_fixed(printed: Launches) -> bool:

@@ -550,17 +550,19 @@ class Scheduler:
         del self.steps[count:]
 
 
-def join_all(s: Scheduler) -> None:
-    """Join neighbours at the root and then, level by level, the loops inside of them."""
-    blocks = [s.kernel.body]
+def join_all(s: Scheduler, levels: int = MAX_JOINS) -> None:
+    """Join neighbours at the root and then, level by level, the loops inside of them. levels: the most."""
+    blocks = [(s.kernel.body, levels)]
     while blocks:
-        block = blocks.pop()
+        block, levels = blocks.pop()
+        if levels < 1:
+            continue
         names = [x.axis.name for x in loops_in(block)][:MAX_JOINS]
         kept = names[:1]
         for name in names[1:]:
             if not s.attempt(Join(kept[-1], name)):
                 kept.append(name)
-        blocks += [find_loop(s.kernel, name).body for name in kept]
+        blocks += [(find_loop(s.kernel, name).body, levels - 1) for name in kept]
 
 
 def fuse_axes(s: Scheduler, axes: list[str]) -> str:

@@ -12,7 +12,9 @@ from itertools import pairwise
 from typing import Final
 
 from eager.base.dtypes import dtype
+from eager.base.records import dataclass
 from fxir.expr import rules as E
+from inductor.base.choice import DEFAULT, Choice
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, ceildiv, nominal, product
 from inductor.loops import attention
@@ -60,37 +62,29 @@ from inductor.loops.tree import (
 from inductor.loops.unmask import masks_of
 from inductor.plan.schedule import Nest
 
-LANE_BYTES: Final = 64  # bytes of the running results of a reduction, side by side: at least one vector
 FEWEST_LANES: Final = 4
 CHAINED: Final = frozenset({"max", "min"})  # are comparisons and a choice, so that the next element waits long: two vectors side by side
 LONG_CHAIN: Final = 16  # vectors of a row for which that is worth another step of the fold
 CASCADE: Final = 16  # floats that a running sum adds before it is added to its compensated total
-COLUMN_BYTES: Final = 8192  # most bytes of the running results of a group of columns: with two totals each they stay in the nearest cache
-TILE_ROWS, TILE_COLUMNS = (64, 32, 16), (16, 8)  # iterations of a tile of two loops, the first that divides the loop
-REGISTER_TILES: Final = (16, 8)  # iterations of each loop of a tile that is transposed in registers, the first that divides the loop
-TILE_RUN: Final = 16  # most tiles that one thread transposes one after another along the lines that it reads
-STREAMED: Final = 32 << 20  # fewest bytes of a result whose stores go past the caches: a cache of a machine may hold fewer
 _WIDEST: Final = 8  # bytes of an element
-STREAM_BLOCK, STREAM_LINE = 1024, 16  # most elements that are written to a local and from there past the caches, and a divisor of them
+STREAM_LINE: Final = 16  # divides the elements of a block whose stores go past the caches
 TILED: Final = 1 << 12  # fewest elements of loops that run in tiles
 FAR: Final = 16  # elements between two that are not in one cache line
-PARTS: Final = (128, 96, 64)  # elements of a part of the innermost loop that a scatter gives to one thread, the first that divides it
 ATTENTION_QUERIES: Final = 64  # of a block
 ATTENTION_BYTES: Final = 128 << 10  # of the tiles of scores of a block
 ATTENTION_VECTORS: Final = 2  # vectors of queries whose maxima are computed side by side
-STAGE: Final = 8192  # elements of one block of a reduction without rows
-STAGED: Final = 1 << 15  # elements of a block of rows that one thread reduces
 LEAST_ROWS: Final = 256  # of such a block
-SCANNED: Final = 1 << 15  # elements of one block of a scan
-UNMASKED: Final = 2  # fewest masks of a loop that a version without masks is printed for
 SAMPLES: Final = (0.113, 0.271, 0.382, 0.539, 0.618, 0.757, 0.887)  # iterations that show whether masks hold, as parts of the extents
-SIDE_BY_SIDE: Final = 2  # scans in one loop: more of them do not fit the ports for conversions, loads and stores
 FEWEST_ROWS: Final = 4  # rows of scans that are enough for all threads
-FEWEST_GROUPS: Final = 8  # groups of columns that are enough for all threads
+
+
+@dataclass(slots=True)
+class _Scheduler(Scheduler):
+    choice: Choice = DEFAULT
 
 
 def schedule_step(step: Nest, dtypes: Mapping[str, dtype], stored: Collection[str],
-                  homes: Mapping[str, str] | None = None) -> tuple[Kernel, Schedule]:  # fmt: skip
+                  homes: Mapping[str, str] | None = None, choice: Choice = DEFAULT) -> tuple[Kernel, Schedule]:  # fmt: skip
     """The loops of a group of definitions. dtypes: of all buffers; stored: the results that must be in memory after the kernel.
 
     homes: the input in whose memory a result is computed, by name of the result. The loops name this memory as the result, so that
@@ -101,7 +95,7 @@ def schedule_step(step: Nest, dtypes: Mapping[str, dtype], stored: Collection[st
     same = {given: name for name, given in (homes or {}).items() if name in names}
     is_pointwise = all(isinstance(m.definition, ir.Pointwise) and m.definition.ranges == step.rows for m in step.members)
     kernel = build(step.members, memory, names - set(stored), () if is_pointwise or step.column else step.rows, same)
-    return schedule_pointwise(kernel) if is_pointwise else schedule_nest(kernel, step.column)
+    return schedule_pointwise(kernel, choice) if is_pointwise else schedule_nest(kernel, step.column, choice)
 
 
 def schedule_product(product: ir.Buffer, after: Sequence[ir.Buffer], dtypes: Mapping[str, dtype], stored: Collection[str],
@@ -114,7 +108,7 @@ def schedule_product(product: ir.Buffer, after: Sequence[ir.Buffer], dtypes: Map
     names = {m.name for m in members}
     memory = {n: dtypes[n] for m in members for n in m.reads if n not in names}
     same = {given: name for name, given in (homes or {}).items() if name in names}
-    s = Scheduler(build(members, memory, names - set(stored), (), same), [])
+    s = _Scheduler(build(members, memory, names - set(stored), (), same), [])
     join_all(s)
     loops = [x for x in s.kernel.body if isinstance(x, Loop)]
     for loop in loops:
@@ -147,7 +141,7 @@ def schedule_attention(buffers: Sequence[ir.Buffer], dtypes: Mapping[str, dtype]
 
 def schedule_recurrence(kernel: Kernel) -> tuple[Kernel, Schedule]:
     """The steps of a recurrence: loops over time stay in order, and inside of them contractions take the loops that follow them."""
-    s = Scheduler(kernel, [])
+    s = _Scheduler(kernel, [])
     join_all(s)
     for block in _timed(s.kernel.body):
         names = [x.name if isinstance(x, Contract) else x.axis.name for x in block if isinstance(x, Contract | Loop)]
@@ -183,13 +177,13 @@ def expand_product(kernel: Kernel, product: str) -> tuple[Kernel, Schedule]:
     return made, (step, *steps)
 
 
-def schedule_pointwise(kernel: Kernel) -> tuple[Kernel, Schedule]:
+def schedule_pointwise(kernel: Kernel, choice: Choice = DEFAULT) -> tuple[Kernel, Schedule]:
     """Loops without reductions: joined where possible, with few axes, the innermost one vectorised and the others parallel.
 
     Every temporary buffer that fits becomes a local.
     """
-    s = Scheduler(kernel, [])
-    join_all(s)
+    s = _Scheduler(kernel, [], choice)
+    join_all(s, s.choice.joins)
     roots = [x.axis.name for x in s.kernel.body if isinstance(x, Loop)]
     for name in roots:
         _shape(s, name)
@@ -198,14 +192,14 @@ def schedule_pointwise(kernel: Kernel) -> tuple[Kernel, Schedule]:
     return s.kernel, tuple(s.steps)
 
 
-def schedule_nest(kernel: Kernel, is_column: bool) -> tuple[Kernel, Schedule]:
+def schedule_nest(kernel: Kernel, is_column: bool, choice: Choice = DEFAULT) -> tuple[Kernel, Schedule]:
     """Loops with reductions: common outer axes are rows that run in parallel, and the buffers of a row are local to it.
 
     is_column: the loops reduce an outer axis while their innermost axis is contiguous in memory.
     """
-    s = Scheduler(kernel, [])
+    s = _Scheduler(kernel, [], choice)
     if not is_column:
-        join_all(s)
+        join_all(s, s.choice.joins)
         if len(s.kernel.body) != 1 or not isinstance(s.kernel.body[0], Loop):  # no row
             _localise(s, "")
     for loop in loops_in(s.kernel.body):
@@ -219,20 +213,21 @@ def schedule_nest(kernel: Kernel, is_column: bool) -> tuple[Kernel, Schedule]:
     return s.kernel, tuple(s.steps)
 
 
-def _stream(s: Scheduler) -> None:
+def _stream(s: _Scheduler) -> None:
     """Store results that are larger than the caches past them: a line that is stored whole is not read from memory before.
 
     For kernels that read a row, compute and then store it. In a loop that does all three, memory reads the lines meanwhile.
     """
-    large = [(loop, count) for loop, count in _vector_loops(s.kernel.body, 1) if count * _WIDEST >= STREAMED]
+    large = [(loop, count) for loop, count in _vector_loops(s.kernel.body, 1) if count * _WIDEST >= s.choice.streamed]
     read = {x.buffer for st in walk(s.kernel.body) for v in values_of(st) for x in v.loads} if large else set()
     for loop, count in large:
         stored = [x for x in loop.body if isinstance(x, Store) and x.place.name in s.kernel.dtypes and x.place.name not in read]
-        if len(stored) < len(loop.body) or not all(count * x.value.dtype.itemsize >= STREAMED for x in stored):
+        if len(stored) < len(loop.body) or not all(count * x.value.dtype.itemsize >= s.choice.streamed for x in stored):
             continue
         name, extent = loop.axis.name, loop.extent
         assert isinstance(extent, int)
-        size = next((n for n in range(min(STREAM_BLOCK, extent), STREAM_LINE - 1, -1) if extent % n == 0 and n % STREAM_LINE == 0), 0)
+        most_elements = min(s.choice.stream_block, extent)
+        size = next((n for n in range(most_elements, STREAM_LINE - 1, -1) if extent % n == 0 and n % STREAM_LINE == 0), 0)
         if size == extent:
             s.attempt(CacheWrite(name))
         elif size:
@@ -251,7 +246,7 @@ def _vector_loops(block: Block, times: int) -> Iterator[tuple[Loop, int]]:
                 yield x, times * x.extent
 
 
-def _rows(s: Scheduler, name: str) -> None:
+def _rows(s: _Scheduler, name: str) -> None:
     """A loop over rows: one parallel loop, with the loops of a row inside."""
     chain = [x.axis.name for x in chain_of(find_loop(s.kernel, name))]
     if not any(isinstance(x, Loop) for x in walk(find_loop(s.kernel, chain[-1]).body)) and len(chain) > 1:
@@ -263,7 +258,7 @@ def _rows(s: Scheduler, name: str) -> None:
     s.attempt(Mark(row, "parallel"))
 
 
-def _localise(s: Scheduler, row: str, apart: Collection[str] = ()) -> None:
+def _localise(s: _Scheduler, row: str, apart: Collection[str] = ()) -> None:
     """Make each temporary buffer a local of the innermost loop that holds all its uses, or of a loop around that one.
 
     row: the outermost of these loops; "" is the whole kernel. apart: temporary buffers that stay.
@@ -277,7 +272,7 @@ def _localise(s: Scheduler, row: str, apart: Collection[str] = ()) -> None:
                 any(s.attempt(Localise((buffer,), outer)) for outer in reversed(path_to(s, buffer, row)))
 
 
-def _inner(s: Scheduler, name: str) -> None:
+def _inner(s: _Scheduler, name: str) -> None:
     """A loop of a row: few axes, and vectors or lanes innermost."""
     axes = [x.axis.name for x in chain_of(find_loop(s.kernel, name))]
     merge_axes(s, axes)
@@ -294,10 +289,10 @@ def _inner(s: Scheduler, name: str) -> None:
             s.attempt(Mark(axis, "vector"))
 
 
-def _lanes(s: Scheduler, loop: Loop, cascade: int = CASCADE) -> None:
+def _lanes(s: _Scheduler, loop: Loop, cascade: int = CASCADE) -> None:
     """Running results side by side, as many as fill a vector and the loop. cascade: values that a running sum adds."""
     found = [x for x in walk(loop.body) if isinstance(x, Accumulate)]
-    lanes = LANE_BYTES // min([v.dtype.itemsize for x in found for v in x.values])
+    lanes = s.choice.lane_bytes // min([v.dtype.itemsize for x in found for v in x.values])
     if all(x.combine in CHAINED for x in found) and isinstance(loop.extent, int) and loop.extent >= LONG_CHAIN * lanes:
         lanes *= 2
     if isinstance(loop.extent, int) and loop.extent < lanes:
@@ -306,33 +301,33 @@ def _lanes(s: Scheduler, loop: Loop, cascade: int = CASCADE) -> None:
         s.attempt(Lanes(loop.axis.name, lanes, cascade))
 
 
-def _everything(s: Scheduler, name: str) -> None:
+def _everything(s: _Scheduler, name: str) -> None:
     """A reduction without rows: in stages if it is long."""
     axes = [x.axis.name for x in chain_of(find_loop(s.kernel, name))]
     count = product(x.extent for x in chain_of(find_loop(s.kernel, name)))
-    if isinstance(count, int) and count <= 2 * STAGE:
+    if isinstance(count, int) and count <= 2 * s.choice.stage:
         _inner(s, name)
         return
     merge_axes(s, axes)
     whole = fuse_axes(s, [x.axis.name for x in chain_of(loop_made_of(s.kernel, name))])
-    if s.attempt(Stages(whole, STAGE)):
+    if s.attempt(Stages(whole, s.choice.stage)):
         _lanes(s, find_loop(s.kernel, f"{whole}_i_s"))
     else:
         _inner(s, whole)
 
 
-def _columns(s: Scheduler, name: str) -> None:
+def _columns(s: _Scheduler, name: str) -> None:
     """Groups of columns in parallel, each over all reduced rows; blocks of rows in parallel if there are few groups."""
     chain = chain_of(find_loop(s.kernel, name))
     for loop in loops_in(chain[-1].body):
         merge_axes(s, [x.axis.name for x in chain_of(loop)])
     axes, last = [x.axis.name for x in chain], chain[-1]
     itemsize = max([v.dtype.itemsize for x in walk(last.body) if isinstance(x, Accumulate) for v in x.values])
-    width = min(COLUMN_BYTES // itemsize, most(last.extent))
+    width = min(s.choice.column_bytes // itemsize, most(last.extent))
     groups = product((*(x.extent for x in chain[:-1]), ceildiv(last.extent, width)))
     (row, *_), count = loops_in(find_loop(s.kernel, axes[-1]).body), product(x.extent for x in chain)
-    if isinstance(groups, int) and isinstance(count, int) and groups < FEWEST_GROUPS:
-        size = max(STAGED // count, LEAST_ROWS)
+    if isinstance(groups, int) and isinstance(count, int) and groups < s.choice.groups:
+        size = max(s.choice.staged // count, LEAST_ROWS)
         if most(row.extent) >= 2 * size and s.attempt(Stages(row.axis.name, size)):
             s.attempt(Columns(f"{axes[-1]}_s", width, CASCADE))
     if not s.attempt(Columns(axes[-1], width, CASCADE)):
@@ -345,36 +340,37 @@ def _columns(s: Scheduler, name: str) -> None:
         fuse_axes(s, outer)
 
 
-def schedule_rows(kernel: Kernel, threads: int) -> tuple[Kernel, Schedule]:
+def schedule_rows(kernel: Kernel, threads: int, choice: Choice = DEFAULT) -> tuple[Kernel, Schedule]:
     """Loops whose inner axis keeps its order, such as scans: the outer axes run in parallel, or blocks of the inner one.
 
     Blocks read everything twice, so that one thread runs without them.
     """
-    s = Scheduler(kernel, [])
+    s = _Scheduler(kernel, [], choice)
     for loop in loops_in(kernel.body):
         *rows_of, scan = [x for x in walk((loop,)) if isinstance(x, Loop)]
         rows = product(x.extent for x in rows_of)
-        is_long = threads > 1 and most(rows) < FEWEST_ROWS and most(scan.extent) >= 2 * SCANNED
-        if is_long and s.attempt(ScanStages(scan.axis.name, SCANNED)):
+        is_long = threads > 1 and most(rows) < FEWEST_ROWS and most(scan.extent) >= 2 * s.choice.scanned
+        if is_long and s.attempt(ScanStages(scan.axis.name, s.choice.scanned)):
             _lanes(s, find_loop(s.kernel, f"{scan.axis.name}_i_s"), cascade=1)  # a state before a block is as exact as a state within it
         elif any(loop is x for x in s.kernel.body):
             row = fuse_axes(s, [x.axis.name for x in chain_of(loop)])
-            paired = most(rows) >= FEWEST_ROWS * SIDE_BY_SIDE and s.attempt(Interleave(row, SIDE_BY_SIDE))
+            width = s.choice.side_by_side
+            paired = width > 1 and most(rows) >= FEWEST_ROWS * width and s.attempt(Interleave(row, width))
             s.attempt(Mark(f"{row}_o" if paired else row, "parallel"))
     return s.kernel, tuple(s.steps)
 
 
-def schedule_scatter(kernel: Kernel) -> tuple[Kernel, Schedule]:
+def schedule_scatter(kernel: Kernel, choice: Choice = DEFAULT) -> tuple[Kernel, Schedule]:
     """Loops that write where data says, so that they keep their order.
 
     Where the innermost loop alone moves along the written memory, its iterations never write one element twice: parts of it run in
     parallel, each through all outer loops in order.
     """
-    s = Scheduler(kernel, [])
+    s = _Scheduler(kernel, [], choice)
     for loop in [x for x in kernel.body if isinstance(x, Loop)]:
         chain = [x.axis.name for x in chain_of(loop)]
         last = chain_of(loop)[-1]
-        size = next((n for n in PARTS if isinstance(last.extent, int) and last.extent % n == 0 and last.extent >= 2 * n), 0)
+        size = next((n for n in s.choice.parts if isinstance(last.extent, int) and last.extent % n == 0 and last.extent >= 2 * n), 0)
         name = last.axis.name
         if not size or not s.attempt(Split(name, size)):
             s.attempt(Mark(name, "vector"))
@@ -384,7 +380,7 @@ def schedule_scatter(kernel: Kernel) -> tuple[Kernel, Schedule]:
     return s.kernel, tuple(s.steps)
 
 
-def _shape(s: Scheduler, name: str) -> None:
+def _shape(s: _Scheduler, name: str) -> None:
     """Merge the axes of one loop nest, make its locals and mark its loops."""
     merge_axes(s, [x.axis.name for x in chain_of(find_loop(s.kernel, name))])
     chain = chain_of(loop_made_of(s.kernel, name))
@@ -410,10 +406,10 @@ def _shape(s: Scheduler, name: str) -> None:
             s.attempt(Unmask(axis))
 
 
-def _is_mostly_unmasked(s: Scheduler, axis: str) -> bool:
+def _is_mostly_unmasked(s: _Scheduler, axis: str) -> bool:
     """Whether several masks are the same in each iteration of a loop, and all hold in most iterations of the loops around it."""
     masks = masks_of(find_loop(s.kernel, axis))
-    if len(masks) < UNMASKED:
+    if len(masks) < s.choice.unmasked:
         return False
     extents = {x.axis: nominal(x.extent) for x in loops_of(s.kernel.body).values()}
     found = 0
@@ -435,7 +431,7 @@ def _across(outer: Loop, inner: Loop) -> list[ir.Load]:
     return list(dict.fromkeys([x for x in loads if _runs_along(x, outer, inner)]))
 
 
-def _register_tiles(s: Scheduler, outer: list[str], row: Loop, column: Loop) -> list[list[str]]:
+def _register_tiles(s: _Scheduler, outer: list[str], row: Loop, column: Loop) -> list[list[str]]:
     """Tiles that are transposed in registers, each by one copy to a local, and separate loops for the rows and columns that fill none.
 
     outer: the loops around `column`, the last of which is `row`. Result: groups of loops to run in parallel; none if no tiles are made.
@@ -443,9 +439,10 @@ def _register_tiles(s: Scheduler, outer: list[str], row: Loop, column: Loop) -> 
     i, j = row.axis.name, column.axis.name
     loads = _across(row, column)
     assert isinstance(row.extent, int) and isinstance(column.extent, int)
-    if min(row.extent, column.extent) < 2 * REGISTER_TILES[-1] or any(x.dtype.itemsize not in (4, 8) for x in loads):
+    sizes = s.choice.register_tiles
+    if not sizes or min(row.extent, column.extent) < 2 * sizes[-1] or any(x.dtype.itemsize not in (4, 8) for x in loads):
         return []
-    rows, columns = (next((n for n in REGISTER_TILES if x.extent % n == 0), REGISTER_TILES[-1]) for x in (row, column))
+    rows, columns = (next((n for n in sizes if x.extent % n == 0), sizes[-1]) for x in (row, column))
     rest_rows, rest_columns = row.extent % rows, column.extent % columns
     steps: list[Step] = [Split(j, columns, "peel" if rest_columns else "guard")]
     steps += [Distribute(i)] if rest_columns else []
@@ -457,8 +454,8 @@ def _register_tiles(s: Scheduler, outer: list[str], row: Loop, column: Loop) -> 
     vectors += [f"{j}_t"] if rest_columns > 1 else []
     vectors += [f"{j}_i_t"] if rest_rows else []
     size = product(find_loop(s.kernel, name).extent for name in (*outer, j))
-    is_streamed = is_copy and isinstance(size, int) and size * loads[0].dtype.itemsize >= STREAMED
-    run, moves = _runs_of_tiles(i, j, row.extent // rows)
+    is_streamed = is_copy and isinstance(size, int) and size * loads[0].dtype.itemsize >= s.choice.streamed
+    run, moves = _runs_of_tiles(i, j, row.extent // rows, s.choice.tile_run)
     marks = [Mark(f"{j}_i", "streamed" if is_streamed else "vector"), *(Mark(name, "vector") for name in vectors)]
     if not _all(s, [*steps, *moves, *marks]):
         return []
@@ -467,13 +464,13 @@ def _register_tiles(s: Scheduler, outer: list[str], row: Loop, column: Loop) -> 
     return [[*outer[:-1], *run], *([[f"{i}_t"]] if rest_rows else []), *([[f"{i}_1"]] if rest_columns else [])]
 
 
-def _runs_of_tiles(i: str, j: str, count: int) -> tuple[list[str], list[Step]]:
+def _runs_of_tiles(i: str, j: str, count: int, most_tiles: int) -> tuple[list[str], list[Step]]:
     """Steps after which tiles follow one another along the lines that they read, in runs: the loads of a run are one stream for each
     line, and the cache lines that they load are used up. Otherwise each load is in another page of memory.
 
-    i, j: the loops of a tile. count: tiles along i. Result: the loops around a run, and the steps.
+    i, j: the loops of a tile. count: tiles along i. most_tiles: of a run. Result: the loops around a run, and the steps.
     """
-    length = next(n for n in range(TILE_RUN, 0, -1) if count % n == 0)
+    length = next(n for n in range(most_tiles, 0, -1) if count % n == 0)
     if length == 1:
         return [f"{i}_o"], []
     if length == count:
@@ -481,7 +478,7 @@ def _runs_of_tiles(i: str, j: str, count: int) -> tuple[list[str], list[Step]]:
     return [f"{i}_o_o", f"{j}_o"], [Split(f"{i}_o", length), Reorder(f"{i}_o_i", f"{j}_o")]
 
 
-def _all(s: Scheduler, steps: Sequence[Step]) -> bool:
+def _all(s: _Scheduler, steps: Sequence[Step]) -> bool:
     """Perform all steps, or none if one is refused."""
     before, done = s.kernel, len(s.steps)
     if all(s.attempt(step) for step in steps):
@@ -490,14 +487,14 @@ def _all(s: Scheduler, steps: Sequence[Step]) -> bool:
     return False
 
 
-def _tile(s: Scheduler, outer: list[str], row: Loop, column: Loop) -> list[list[str]]:
+def _tile(s: _Scheduler, outer: list[str], row: Loop, column: Loop) -> list[list[str]]:
     """Tiles of two loops: the cache lines that a tile loads are used up before they leave the nearest cache.
 
     outer: the loops around `column`, the last of which is `row`. Result: groups of loops to run in parallel; none if no tiles are made.
     """
     assert isinstance(row.extent, int) and isinstance(column.extent, int)
-    rows = next((n for n in TILE_ROWS if row.extent % n == 0), 0)
-    columns = next((n for n in TILE_COLUMNS if column.extent % n == 0), 0)
+    rows = next((n for n in s.choice.tile_rows if row.extent % n == 0), 0)
+    columns = next((n for n in s.choice.tile_columns if column.extent % n == 0), 0)
     if not rows or not columns:
         return []
     first = i = row.axis.name
@@ -526,7 +523,6 @@ def _runs_along(x: ir.Load, outer: Loop, inner: Loop) -> bool:
 # Within a piece the result is known: the other branches disappear, and the ranges of the axis are narrow enough to simplify
 # positions. If positions still divide the axis by one number, the piece runs in lines of that many elements, along which
 # positions are linear.
-MOST_PIECES: Final = 6
 MOST_WORK: Final = 200  # most operations of all pieces together: code must not grow without bound
 WORTHWHILE: Final = 16  # most elements of the longest piece
 SHORTEST_LINE: Final = 8
@@ -535,11 +531,11 @@ SHORTEST_LINE: Final = 8
 _TURNS: Final[dict[str, tuple[int, ...]]] = {"lt": (0,), "ge": (0,), "le": (1,), "gt": (1,), "eq": (0, 1), "ne": (0, 1)}
 
 
-def _pieces(s: Scheduler, axis: str) -> Iterator[str]:
+def _pieces(s: _Scheduler, axis: str) -> Iterator[str]:
     """The innermost loops after the cuts of a loop where its conditions change."""
     loop = find_loop(s.kernel, axis)
     values = [v for x in walk(loop.body) for v in values_of(x)]
-    at = cuts(values, loop.axis, loop.extent) if isinstance(loop.extent, int) else ()
+    at = cuts(values, loop.axis, loop.extent, s.choice.pieces) if isinstance(loop.extent, int) else ()
     if not at or not s.attempt(Cut(axis, at)):
         yield axis
         return
@@ -549,11 +545,11 @@ def _pieces(s: Scheduler, axis: str) -> Iterator[str]:
         yield f"{name}_i" if size and s.attempt(Split(name, size)) else name
 
 
-def cuts(values: Sequence[ir.Value], axis: E.Expr, size: int) -> tuple[int, ...]:
+def cuts(values: Sequence[ir.Value], axis: E.Expr, size: int, most_pieces: int = DEFAULT.pieces) -> tuple[int, ...]:
     """The positions at which a loop over `size` is cut; empty if it should stay whole."""
     turns = sorted({t for v in ir.walk(values) if isinstance(v, ir.Op) and v.name in _TURNS for t in _turns(v, axis) if 0 < t < size})
     edges = [0, *turns, size]
-    if not turns or len(turns) >= MOST_PIECES or max(b - a for a, b in pairwise(edges)) < WORTHWHILE:
+    if not turns or len(turns) >= most_pieces or max(b - a for a, b in pairwise(edges)) < WORTHWHILE:
         return ()
     if len(edges) * sum(isinstance(v, ir.Op | ir.Load) for v in ir.walk(values)) > MOST_WORK:
         return ()

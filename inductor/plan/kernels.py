@@ -7,13 +7,14 @@ schedule are remembered. A `Scheduled` kernel gives the program's name for each 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from eager.base.dtypes import dtype
 from fxir.expr import rules as E
+from inductor.base.choice import DEFAULT, Choice, Choose
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, plain
 from inductor.ir.values import Renaming
@@ -36,12 +37,28 @@ from inductor.plan.schedule import Nest
 REMEMBERED: Final = 1024  # kernels whose loops are kept
 
 
+class Unscheduled(NamedTuple):
+    """A kernel over canonical names before it is scheduled: the function that schedules it, and its arguments before the choice."""
+
+    schedule: Callable[..., tuple[Kernel, Schedule]]
+    arguments: tuple[Any, ...]
+
+    def scheduled(self, choice: Choice) -> tuple[Kernel, Schedule]:
+        """The loops for a choice."""
+        return self.schedule(*self.arguments, choice)
+
+
 class Scheduled(NamedTuple):
-    """Scheduled loops over canonical names. names: the program's name of each buffer, by canonical name."""
+    """Scheduled loops over canonical names. names: the program's name of each buffer, by canonical name.
+
+    choice: the numbers that the schedule was made with. plain: the kernel before it, None if no choice changes its schedule.
+    """
 
     kernel: Kernel
     steps: Schedule
     names: Mapping[str, str]
+    choice: Choice = DEFAULT
+    plain: Unscheduled | None = None
 
     @property
     def temporary(self) -> set[str]:
@@ -59,15 +76,16 @@ class Scheduled(NamedTuple):
         return " ".join(f"{canonical}={name}" for canonical, name in self.names.items())
 
 
-def nest_kernel(step: Nest, dtypes: Mapping[str, dtype], stored: Collection[str], homes: Mapping[str, str]) -> Scheduled:
+def nest_kernel(step: Nest, dtypes: Mapping[str, dtype], stored: Collection[str], homes: Mapping[str, str],
+                choose: Choose | None = None) -> Scheduled:  # fmt: skip
     """The loops of a group of definitions; see `inductor.plan.heuristics.schedule_step` for the parameters."""
     names = _Canonical()
     members = names.members(step.members)
     made = {m.name for m in step.members}
     own = {names.of[n]: names.of[given] for n, given in homes.items() if n in made and given in names.of}
     kept = frozenset(names.of[n] for n in made & set(stored))
-    kernel, steps = _nest(members, step.rows, step.column, names.dtypes(dtypes), kept, tuple(own.items()))
-    return names.scheduled(kernel, steps)
+    plain = Unscheduled(_nest, (members, step.rows, step.column, names.dtypes(dtypes), kept, tuple(own.items())))
+    return names.chosen(plain, choose)
 
 
 def product_kernel(product: ir.Buffer, after: Sequence[ir.Buffer], dtypes: Mapping[str, dtype],
@@ -99,25 +117,25 @@ def attention_kernel(results: Sequence[ir.Buffer], dtypes: Mapping[str, dtype], 
     return Scheduled(kernel, (), {n: n for n in kernel.dtypes})
 
 
-def scan_kernel(b: ir.Buffer, dtypes: Mapping[str, dtype], threads: int) -> Scheduled:
+def scan_kernel(b: ir.Buffer, dtypes: Mapping[str, dtype], threads: int, choose: Choose | None = None) -> Scheduled:
     """The loops of a scan that `threads` run."""
     names = _Canonical()
     (member,) = names.members([b])
-    return names.scheduled(*_scan(member, names.dtypes(dtypes), threads))
+    return names.chosen(Unscheduled(_scan, (member, names.dtypes(dtypes), threads)), choose)
 
 
-def scatter_kernel(b: ir.Buffer, dtypes: Mapping[str, dtype]) -> Scheduled:
+def scatter_kernel(b: ir.Buffer, dtypes: Mapping[str, dtype], choose: Choose | None = None) -> Scheduled:
     """The loops of a scatter, which change the memory that its target was copied to."""
     names = _Canonical()
     (member,) = names.members([b])
-    return names.scheduled(*_scatter(member, names.dtypes(dtypes)))
+    return names.chosen(Unscheduled(_scatter, (member, names.dtypes(dtypes))), choose)
 
 
-def copy_kernel(target: ir.Buffer, source: ir.Ref) -> Scheduled:
+def copy_kernel(target: ir.Buffer, source: ir.Ref, choose: Choose | None = None) -> Scheduled:
     """The loops that store the elements of `source` into `target`."""
     names = _Canonical()
     (member,) = names.members([replace(target, definition=None)])
-    return names.scheduled(*_copy(member, replace(source, buffer=names.read(source.buffer))))
+    return names.chosen(Unscheduled(_copy, (member, replace(source, buffer=names.read(source.buffer)))), choose)
 
 
 Dtypes = tuple[tuple[str, dtype], ...]
@@ -125,8 +143,8 @@ Dtypes = tuple[tuple[str, dtype], ...]
 
 @lru_cache(maxsize=REMEMBERED)
 def _nest(members: tuple[ir.Buffer, ...], rows: tuple[Size, ...], column: bool, dtypes: Dtypes, stored: frozenset[str],
-          homes: tuple[tuple[str, str], ...]) -> tuple[Kernel, Schedule]:  # fmt: skip
-    return schedule_step(Nest(rows, list(members), column), dict(dtypes), stored, dict(homes))
+          homes: tuple[tuple[str, str], ...], choice: Choice) -> tuple[Kernel, Schedule]:  # fmt: skip
+    return schedule_step(Nest(rows, list(members), column), dict(dtypes), stored, dict(homes), choice)
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -145,18 +163,18 @@ def _recurrence(member: ir.Buffer, dtypes: Dtypes) -> tuple[Kernel, Schedule]:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _scan(member: ir.Buffer, dtypes: Dtypes, threads: int) -> tuple[Kernel, Schedule]:
-    return schedule_rows(build([member], dict(dtypes)), threads)
+def _scan(member: ir.Buffer, dtypes: Dtypes, threads: int, choice: Choice) -> tuple[Kernel, Schedule]:
+    return schedule_rows(build([member], dict(dtypes)), threads, choice)
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _scatter(member: ir.Buffer, dtypes: Dtypes) -> tuple[Kernel, Schedule]:
-    return schedule_scatter(build([member], dict(dtypes)))
+def _scatter(member: ir.Buffer, dtypes: Dtypes, choice: Choice) -> tuple[Kernel, Schedule]:
+    return schedule_scatter(build([member], dict(dtypes)), choice)
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _copy(target: ir.Buffer, source: ir.Ref) -> tuple[Kernel, Schedule]:
-    return schedule_pointwise(copy(target, source))
+def _copy(target: ir.Buffer, source: ir.Ref, choice: Choice) -> tuple[Kernel, Schedule]:
+    return schedule_pointwise(copy(target, source), choice)
 
 
 class _Canonical:
@@ -178,6 +196,11 @@ class _Canonical:
 
     def scheduled(self, kernel: Kernel, steps: Schedule) -> Scheduled:
         return Scheduled(kernel, steps, {name: buffer for buffer, name in self.of.items()})
+
+    def chosen(self, plain: Unscheduled, choose: Choose | None) -> Scheduled:
+        """The loops of a kernel for its choice, by default `DEFAULT`."""
+        choice = DEFAULT if choose is None else choose(plain)
+        return self.scheduled(*plain.scheduled(choice))._replace(choice=choice, plain=plain)
 
     def read(self, buffer: str) -> str:
         """The name of a buffer that is copied."""

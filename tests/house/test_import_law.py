@@ -66,6 +66,7 @@ BY_NAME = {
     ("inductor.runtime.cuda", "'inductor.runtime.emulated'"): "the emulated device",
     ("inductor.driver.backend", "'inductor.cpp.gemm'"): "the autotuner",
     ("inductor.driver.backend", "'inductor.driver.autotune'"): "the autotuner",
+    ("inductor.driver.backend", "'inductor.driver.cpu_autotune'"): "the autotuner",
 }
 
 

@@ -12,6 +12,7 @@ import eager as torch
 from eager.base.spec import fake_like
 from eager.nn import functional as F
 from fxir.trace.trace import trace
+from inductor.base.choice import DEFAULT, Choice
 from inductor.cpp.loops import print_kernel
 from inductor.cpp.units import Place
 from inductor.driver import backend
@@ -20,7 +21,7 @@ from inductor.loops.build import build
 from inductor.loops.steps import Interleave, Mark
 from inductor.loops.tree import Kernel, Loop, walk
 from inductor.lowering import lower
-from inductor.plan import heuristics
+from inductor.plan import kernels
 from inductor.plan.heuristics import schedule_rows, schedule_step
 from inductor.plan.schedule import Nest, schedule
 
@@ -35,13 +36,13 @@ KINDS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 }
 
 
-def _kernel(fn: Callable[..., Any], *inputs: torch.Tensor) -> Kernel:
+def _kernel(fn: Callable[..., Any], *inputs: torch.Tensor, choice: Choice = DEFAULT) -> Kernel:
     """The scheduled loops of a graph that is one kernel."""
     made = schedule(lower(trace(fn, [fake_like(x) for x in inputs])))
     (step,) = made.steps
     assert isinstance(step, Nest)
     results = {r.buffer for r in made.program.outputs if isinstance(r, ir.Ref)}
-    return schedule_step(step, {n: b.layout.dtype for n, b in made.program.buffers.items()}, results)[0]
+    return schedule_step(step, {n: b.layout.dtype for n, b in made.program.buffers.items()}, results, None, choice)[0]
 
 
 def _text(kernel: Kernel) -> str:
@@ -150,14 +151,15 @@ def test_scans_of_many_rows_run_in_pairs(shape: tuple[int, ...], dim: int, pairs
 @pytest.mark.parametrize("of, columns", [(torch.float32, 1024), (torch.float32, 2064), (torch.bfloat16, 1040), (torch.float64, 1000)])
 def test_rows_larger_than_the_caches_are_stored_past_them(of: torch.dtype, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In blocks, also where the rows of the result begin between two cache lines; not where no block ends with a line."""
-    monkeypatch.setattr(heuristics, "STREAMED", 9 * columns * of.itemsize)
+    choice = DEFAULT._replace(streamed=9 * columns * of.itemsize)
+    monkeypatch.setattr(kernels, "DEFAULT", choice)
     x = torch.randn(9, columns, dtype=of)
     wanted = [F.softmax(x, -1), F.layer_norm(x, (columns,))]
     found = torch.compile(lambda x: (F.softmax(x, -1), F.layer_norm(x, (columns,))), fullgraph=True, dynamic=False)(x)
     for y, want in zip(found, wanted, strict=True):
         torch.testing.assert_close(y, want)
     for rows, is_streamed in ((9, columns % 16 == 0), (8, False)):
-        kernel = _kernel(lambda x: (F.softmax(x, -1),), torch.zeros(rows, columns, dtype=of))
+        kernel = _kernel(lambda x: (F.softmax(x, -1),), torch.zeros(rows, columns, dtype=of), choice=choice)
         assert any(isinstance(loop, Loop) and loop.kind == "streamed" for loop in walk(kernel.body)) == is_streamed
 
 

@@ -22,11 +22,10 @@ from eager.base import logs, settings
 from eager.base import machine as host
 from inductor.artifact.format import Spec
 from inductor.base import toolchain
-from inductor.base.request import Knobs
 from inductor.cpp import gemm
 from inductor.cpp.gemm import GemmChoice, Request
 from inductor.cpp.gemm_problem import GemmProblem
-from inductor.driver import autotune
+from inductor.driver import autotune, timing
 from inductor.driver.autotune import Winners
 
 SMALL = GemmProblem("float32", 1, 48, 64, 40, (40, 1), (1, 40), 64)
@@ -45,7 +44,7 @@ def winners(folder: Path) -> Winners:
 
 
 class Clock:
-    """`time` for `autotune`: it advances by a variant's declared time, plus the time that another process takes."""
+    """`time` for `timing`: it advances by a variant's declared time, plus the time that another process takes."""
 
     def __init__(self) -> None:
         self.now, self.disturbance_s = 0.0, 0.0
@@ -66,7 +65,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(autotune, "time", made)
+    monkeypatch.setattr(timing, "time", made)
     return made
 
 
@@ -80,18 +79,18 @@ def test_measure_finds_each_variants_time_through_disturbances(clock: Clock) -> 
         clock.disturbance_s = 0.05 if next(turns) < 5 else 0.0  # and then the neighbour rests
         fast()
 
-    seconds = autotune.measure({"slow": slow, "fast": disturbed}, 5.0)
+    seconds = timing.measure({"slow": slow, "fast": disturbed}, 5.0)
     assert seconds == pytest.approx({"slow": 2e-3, "fast": 2e-4})
 
 
 def test_measure_takes_the_variants_in_turn() -> None:
     order: list[str] = []
-    autotune.measure({name: lambda name=name: order.append(name) for name in "ab"}, time.perf_counter() + 60)  # type: ignore[misc]
+    timing.measure({name: lambda name=name: order.append(name) for name in "ab"}, time.perf_counter() + 60)  # type: ignore[misc]
     assert "".join(order).count("ba") >= 5
 
 
 def test_measure_stops_at_its_deadline(clock: Clock) -> None:
-    autotune.measure({"slow": clock.taking(0.05)}, clock.now)
+    timing.measure({"slow": clock.taking(0.05)}, clock.now)
     assert clock.now == pytest.approx(3 * 0.05)  # a call unmeasured, one to learn how many fit a slice, one round
 
 
@@ -109,7 +108,7 @@ def test_measure_stops_at_its_deadline(clock: Clock) -> None:
     ],
 )
 def test_synthetic_inputs_have_the_layout_and_valid_values(spec: Spec) -> None:
-    (t,) = autotune.synthetic_inputs([spec])
+    (t,) = timing.synthetic_inputs([spec])
     assert tuple(t.shape) == spec.shape and t.stride() == spec.strides and t.dtype.name == spec.dtype
     values = t._array.astype(np.complex128)
     assert np.isfinite(values).all()
@@ -118,14 +117,14 @@ def test_synthetic_inputs_have_the_layout_and_valid_values(spec: Spec) -> None:
 
 
 def test_inputs_of_a_graph_share_a_bounded_pool_and_written_ones_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(autotune, "_POOL_BYTES", 4 * 1000)
+    monkeypatch.setattr(timing, "POOL_BYTES", 4 * 1000)
     specs = [Spec((n,), (1,), "float32") for n in (400, 400, 400, 1500, 400)]
-    made = autotune.synthetic_inputs(specs, written=(1,))
+    made = timing.synthetic_inputs(specs, written=(1,))
     pooled = [t for i, t in enumerate(made) if i != 1]
     assert len({t.untyped_storage().data_ptr() for t in pooled}) == 1 and pooled[0].untyped_storage().nbytes() == 4 * 1500
     assert not np.shares_memory(made[1]._array, made[0]._array)
     assert not np.shares_memory(made[0]._array, made[2]._array)  # apart, while the pool has room
-    few = autotune.synthetic_inputs(specs[:2])
+    few = timing.synthetic_inputs(specs[:2])
     assert few[0].untyped_storage().nbytes() == 4 * 800
 
 
@@ -285,55 +284,7 @@ def test_winners_decide_the_emitted_kernel(tmp_path: Path) -> None:
         assert gemm.emit(SMALL, False, tools) is None
 
 
-# --------------------------------------------------------------------------- knobs
-
-
-def test_clearly_fastest_knobs_win(clock: Clock) -> None:
-    variants = [Knobs(), Knobs(parallel_ns=1), Knobs(parallel_ns=8)]
-    cost = {variants[0]: 2e-3, variants[1]: 4e-3, variants[2]: 5e-4}
-    assert autotune.tune_knobs(variants, lambda k: clock.taking(cost[k]), [], 5.0) == variants[2]
-
-
-def test_default_knobs_stay_without_a_clear_winner(clock: Clock) -> None:
-    variants = [Knobs(), Knobs(parallel_ns=8)]
-    assert autotune.tune_knobs(variants, lambda k: clock.taking(1e-3), [], 2.0) == variants[0]
-
-
-def test_knobs_that_change_nothing_are_not_measured() -> None:
-    variants = [Knobs(), Knobs(parallel_ns=8)]
-    with logs.capture("autotuning") as records:
-        autotune.tune_knobs(variants, lambda k: (lambda: None) if k == Knobs() else None, [], 2.0)
-    assert "1 different variants" in records[0].message
-
-
-def test_variants_start_with_the_default_and_are_distinct() -> None:
-    found = autotune.knob_variants(toolchain.toolchain(), 4)
-    assert found[0] == Knobs() and len(set(found)) == len(found) > 3
-
-
-def test_inputs_are_handed_to_every_variant() -> None:
-    seen: list[Any] = []
-    x = eager.ones(3)
-    autotune.tune_knobs([Knobs(), Knobs(parallel_ns=8)], lambda k: seen.append, [x], 0.1)
-    assert seen and all(s is x for s in seen)
-
-
-def test_measuring_does_not_draw_from_the_programs_random_numbers() -> None:
-    eager.manual_seed(5)
-    want = eager.rand(3).tolist()
-    eager.manual_seed(5)
-    autotune.tune_knobs([Knobs(), Knobs(parallel_ns=8)], lambda k: lambda: eager.rand(3), [], 0.2)
-    assert eager.rand(3).tolist() == want
-
-
-def test_graph_that_refuses_made_up_inputs_keeps_the_default_knobs() -> None:
-    def refuse() -> None:
-        raise ValueError("not positive definite")
-
-    variants = [Knobs(), Knobs(parallel_ns=8)]
-    with logs.capture("autotuning") as records:
-        assert autotune.tune_knobs(variants, lambda k: refuse, [], 1.0) == variants[0]
-    assert "not positive definite" in records[0].message
+# --------------------------------------------------------------------------- the backend
 
 
 def test_code_for_products_misses_after_a_measurement_and_other_code_does_not(tmp_path: Path) -> None:

@@ -10,11 +10,12 @@ import eager as torch
 from eager.base.dtypes import dtype
 from eager.base.spec import fake_like
 from fxir.trace.trace import trace
+from inductor.base.choice import DEFAULT
 from inductor.cpp.transposes import transposition
 from inductor.loops.steps import CacheRead, Mark, Reorder
 from inductor.loops.tree import Loop, walk
 from inductor.lowering import lower
-from inductor.plan import heuristics
+from inductor.plan import kernels
 from inductor.plan.heuristics import schedule_step
 from inductor.plan.schedule import Nest, schedule
 
@@ -36,7 +37,8 @@ def test_tiles_that_are_transposed_in_registers(shape: tuple[int, int], of: torc
 @pytest.mark.parametrize("of", [torch.float32, torch.float64])
 def test_copies_larger_than_the_caches_go_past_them(of: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the rows of the result begin between two cache lines."""
-    monkeypatch.setattr(heuristics, "STREAMED", 48 * 96 * 4)
+    choice = DEFAULT._replace(streamed=48 * 96 * 4)
+    monkeypatch.setattr(kernels, "DEFAULT", choice)
 
     def fn(x: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return x.t().contiguous(), b.transpose(1, 2).contiguous(), x[:, :32].t().contiguous()
@@ -45,7 +47,8 @@ def test_copies_larger_than_the_caches_go_past_them(of: torch.dtype, monkeypatch
     for a, e in zip(torch.compile(fn, fullgraph=True, dynamic=False)(x, b), fn(x, b), strict=True):
         assert torch.equal(a, e)
     steps, dtypes = _steps(lambda x, y: (x.t().contiguous(), x[:, :32].t().contiguous()), 96, 48)
-    kinds = [[s.kind for s in schedule_step(step, dtypes, {step.members[0].name})[1] if isinstance(s, Mark)] for step in steps]
+    made = [schedule_step(step, dtypes, {step.members[0].name}, None, choice)[1] for step in steps]
+    kinds = [[s.kind for s in schedule if isinstance(s, Mark)] for schedule in made]
     assert sorted(kinds, key=lambda marks: "streamed" in marks) == [["vector", "parallel"], ["streamed", "parallel"]]
 
 

@@ -1,0 +1,155 @@
+"""The time of candidates of one kernel on the CPU: compiled to a library, and run on memory of the kernel's sizes.
+
+Owns the library, the memory, and the comparison of a candidate's results with the default's. It does not depend on how a candidate was
+chosen.
+
+Memory is bounded: buffers that are only read share a pool; a buffer that is written has memory of its size, once for all candidates.
+Results that are longer than `_COMPARED_BYTES` are compared in parts. Integers that are read are zero, since they may be positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from eager._tensor.tensor import Tensor
+from eager.base import dtypes
+from eager.base.dtypes import dtype
+from eager.base.limits import finfo
+from inductor.artifact import format as A
+from inductor.base.toolchain import Toolchain, build
+from inductor.cpp.prelude import prelude
+from inductor.cpp.units import Functions, spread
+from inductor.cpp.vector_math import forms_used
+from inductor.driver.cpu_candidates import Candidate, places_of
+from inductor.driver.timing import synthetic_inputs
+from inductor.loops.dependence import accesses
+from inductor.runtime import loader
+
+__all__ = ["Memory", "Run", "compile_candidates", "difference", "load_candidate"]
+
+Memory = Mapping[str, tuple[dtype, int]]  # dtype and bytes of each buffer of a kernel
+
+_LINE: Final = 64  # bytes: buffers of a graph begin with a line of the cache
+_CHECK_BYTES: Final = 64
+_COST_NS: Final = 1_000_000  # of a call: the workers of the thread pool stay awake
+_COMPARED_BYTES: Final = 8 << 20  # of a result
+_PARTS: Final = 64  # of a result that is compared in parts
+_PATTERN: Final = 1 << 16  # numbers that repeat in a buffer that is written and read
+_HEAD: Final = 'extern "C" __attribute__((visibility("default"))) void'
+
+
+def compile_candidates(found: Mapping[int, Candidate], memory: Memory, checks: int, tools: Toolchain, library: Path,
+                       timeout_s: float | None = None) -> None:  # fmt: skip
+    """Compile candidates, by number, into one library.
+
+    checks: of the graph. timeout_s: of a run of the compiler. Raises: CompileError.
+    """
+    places = places_of(memory)
+    functions, calls = Functions(), ""
+    head = prelude(tools.vector_functions)
+    if checks:
+        head += f"#define FJ_CHECKS ((i64*)bufs[{len(memory)}])\n"
+    for number, candidate in found.items():
+        printed = candidate.printed(places)
+        name = functions.add("k", printed.code, "")
+        reset = "FJ_CHECKS[0] = 0; " if checks else ""
+        calls += f"{_HEAD} run_{number}(char** bufs, const Runtime* rt) {{ {reset}{printed.run(name)} }}\n"
+    units = spread(head, functions.codes, calls, 1, lambda called: forms_used(called, tools.vector_functions))
+    build(units, library, tools, None, timeout_s)
+
+
+def load_candidate(number: int, memory: Memory, checks: int, library: Path) -> Callable[..., object]:
+    """A compiled candidate as a function of its buffers."""
+    specs = tuple(A.Spec((_count(of, nbytes),), (1,), of.name) for of, nbytes in memory.values())
+    named = tuple(A.Check("IndexError", "position {} of a generated input") for _ in range(checks))
+    plan = A.ArtifactPlan(specs, (), steps=(A.NativeSegment(f"run_{number}", _COST_NS),), checks=named,
+                          arena_bytes=_CHECK_BYTES if checks else 0)  # fmt: skip
+    return loader.load(plan, library, {}, name=f"candidate {number}")
+
+
+def _count(of: dtype, nbytes: int) -> int:
+    """Elements of a buffer that ends with a line of the cache."""
+    return max(1, -(-nbytes // _LINE)) * _LINE // of.itemsize
+
+
+class Run:
+    """The memory on which the candidates of one kernel run."""
+
+    def __init__(self, found: Sequence[Candidate], memory: Memory) -> None:
+        touched = [a for c in found for a in accesses(c.kernel.body)]
+        read, written = ({a.place.name for a in touched if a.writes == of or a.combine} for of in (False, True))
+        temporary = frozenset().union(*(c.kernel.temporary for c in found))
+        specs = [A.Spec((_count(of, nbytes),), (1,), of.name) for of, nbytes in memory.values()]
+        made = synthetic_inputs(specs, [i for i, name in enumerate(memory) if name in written])
+        self.buffers: list[Tensor] = made
+        self._results = {name: t._array for name, t in zip(memory, made, strict=True) if name in written - temporary}
+        self._updated = sorted((written & read) - temporary)
+        self.before = self.restore if self._updated else None  # for `measure`
+
+    def restore(self) -> None:
+        """Give the buffers that a kernel reads and writes their first values: values that are updated often leave their range."""
+        for name in self._updated:
+            array = self._results[name]
+            pattern = _numbers(array.dtype)
+            for start in range(0, len(array), len(pattern)):
+                array[start : start + len(pattern)] = pattern[: len(array) - start]
+
+    def results(self, run: Callable[..., object]) -> dict[str, np.ndarray]:
+        """The results of one run, of which the long ones in parts."""
+        for name, array in self._results.items():
+            if name not in self._updated:
+                array.view(np.uint8)[...] = 0xFF  # a candidate must not find the right results in this memory
+        self.restore()
+        run(*self.buffers)
+        return {name: np.concatenate(list(_parts(array))) for name, array in self._results.items()}
+
+    def bind(self, run: Callable[..., object]) -> Callable[[], object]:
+        """A candidate on this memory."""
+        return partial(run, *self.buffers)
+
+
+def _numbers(of: np.dtype) -> np.ndarray:
+    """Normal numbers of a dtype; zeros if it has integers."""
+    if of.kind in "iub":
+        return np.zeros(_PATTERN, of)
+    return np.random.default_rng(0).standard_normal(_PATTERN, dtype=np.float32).astype(of)
+
+
+def _parts(array: np.ndarray) -> Iterator[np.ndarray]:
+    """The elements that are compared: all, or parts of the same length, among them the first and the last."""
+    count = _COMPARED_BYTES // array.itemsize
+    if len(array) <= count:
+        yield array
+        return
+    length = count // _PARTS
+    for k in range(_PARTS):
+        start = (len(array) - length) * k // (_PARTS - 1)
+        yield array[start : start + length]
+
+
+def difference(a: Mapping[str, np.ndarray], b: Mapping[str, np.ndarray]) -> str:
+    """The first result that differs by more than sums in another order may; "" if all agree."""
+    return next((name for name in a if not _agree(a[name], b[name])), "")
+
+
+def _agree(a: np.ndarray, b: np.ndarray) -> bool:
+    if a.dtype.kind in "iub":
+        return bool(np.array_equal(a, b))
+    wide = np.complex128 if a.dtype.kind == "c" else np.float64
+    x, y = a.astype(wide), b.astype(wide)
+    known = np.isfinite(x)
+    if not np.array_equal(known, np.isfinite(y)) or not np.array_equal(x[~known], y[~known], equal_nan=True):
+        return False
+    scale, worst = np.abs(x[known]).max(initial=0), np.abs(x[known] - y[known]).max(initial=0)
+    return bool(worst <= _tolerance(a.dtype) * scale)
+
+
+def _tolerance(of: np.dtype) -> float:
+    """Of a result, relative to the largest."""
+    eps = finfo(dtypes.from_numpy(of)).eps
+    return max(4 * eps, min(2.0**-11, 4096 * eps))

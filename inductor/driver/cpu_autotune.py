@@ -123,8 +123,10 @@ def jobs_of(kernels: Sequence[Tunable], winners: Winners, machine: Machine) -> t
     skipped = 0
     for k in kernels:
         memory = {name: (of, nbytes) for name, (of, nbytes) in k.memory.items() if isinstance(nbytes, int)}
-        if len(memory) < len(k.memory) or not k.cost_ns:
+        if len(memory) < len(k.memory):
             skipped += 1
+            continue
+        if not k.cost_ns:  # it computes no element
             continue
         key = winners.key(k, memory, machine.threads)
         stored = None if key in jobs else winners.find(key, k.plain, machine)
@@ -174,18 +176,15 @@ def _worthwhile(jobs: Sequence[Job], other_ns: float, machine: Machine, tools: T
     """The jobs that take a part of the graph's time, the longest first. Their defaults are compiled together and timed."""
     whole_ns = other_ns + sum(job.runs * job.cost_ns for job in jobs)
     likely = [job for job in jobs if job.runs * job.cost_ns >= _LEAST_ESTIMATE * whole_ns]
+    likely.sort(key=lambda job: -job.runs * job.cost_ns)
     for job in likely:
         job.found = [Candidate(DEFAULT, *job.plain[0].scheduled(DEFAULT))]
-    futures = _in_parallel([_compilation(job, {0: job.found[0]}, tools, folder / f"default{k}.so", None) for k, job in enumerate(likely)])
-    for k, (job, future) in enumerate(zip(likely, futures, strict=True)):
-        try:
-            future.result()
-        except CompileError as error:
-            _LOG.log(f"{job.title}: not measured, the default did not compile: {error}")
-            continue
-        run = Run(job.found, job.used)
-        job.seconds = measure({"0": run.bind(load_candidate(0, job.used, job.checks, folder / f"default{k}.so"))}, budget.deadline,
-                              1, run.before)["0"]  # fmt: skip
+    made = [(job, [0], folder / f"default{k}.so") for k, job in enumerate(likely)]
+    for job, library in zip(likely, _built(made, tools, budget), strict=True):
+        if library is not None and not budget.is_spent:
+            run = Run(job.found, job.used)
+            default = run.bind(load_candidate(0, job.used, job.checks, library))
+            job.seconds = measure({"0": default}, budget.deadline, 1, run.before)["0"]
     whole_s = other_ns * 1e-9 / machine.threads + sum(job.runs * job.seconds for job in jobs)
     found = [job for job in likely if job.seconds and job.runs * job.seconds >= LEAST_PART * whole_s]
     if len(found) < len(jobs):
@@ -203,44 +202,46 @@ def _in_parallel(calls: Sequence[Callable[[], None]]) -> list[Future[None]]:
         return [pool.submit(call) for call in calls]
 
 
-def _compilation(job: Job, found: Mapping[int, Candidate], tools: Toolchain, library: Path, deadline: float | None) -> Callable[[], None]:
+def _compilation(job: Job, numbers: Sequence[int], library: Path, tools: Toolchain, deadline: float) -> Callable[[], None]:
     def run() -> None:
-        left_s = None if deadline is None else deadline - time.perf_counter()
-        if left_s is not None and left_s <= 0:
+        left_s = deadline - time.perf_counter()
+        if left_s <= 0:
             raise NotInTime
-        compile_candidates(found, job.used, job.checks, tools, library, left_s)
+        compile_candidates({i: job.found[i] for i in numbers}, job.used, job.checks, tools, library, left_s)
 
     return run
 
 
+def _built(wanted: Sequence[tuple[Job, Sequence[int], Path]], tools: Toolchain, budget: Budget) -> list[Path | None]:
+    """The libraries of candidates, by their numbers. Those that are not done in half of the budget are given up: None."""
+    libraries: list[Path | None] = []
+    futures = _in_parallel([_compilation(*each, tools=tools, deadline=budget.compile_deadline) for each in wanted])
+    for (job, numbers, library), future in zip(wanted, futures, strict=True):
+        try:
+            future.result()
+            libraries.append(library)
+        except (NotInTime, CompileError) as error:
+            is_late = time.perf_counter() > budget.compile_deadline
+            reason = "not compiled within half of the budget" if is_late else f"no code: {error}"
+            _LOG.log(f"{job.title}: left out: {'; '.join(description(job.found[i].choice) for i in numbers)}: {reason}")
+            libraries.append(None)
+    return libraries
+
+
 def _compiled(jobs: Sequence[Job], machine: Machine, tools: Toolchain, folder: Path, budget: Budget) -> dict[str, dict[int, Path]]:
     """The library of each candidate, by the job's key and the candidate's number. Those that are not done in time are given up."""
-    calls: list[Callable[[], None]] = []
-    made: list[tuple[Job, list[int], Path]] = []
+    made: list[tuple[Job, Sequence[int], Path]] = []
     for k, job in enumerate(jobs):
         if time.perf_counter() < budget.compile_deadline:
             job.found = candidates(job.plain[0], job.memory, machine)
         for bits in sorted({c.choice.vector_bits for c in job.found}):
-            numbers = [i for i, c in enumerate(job.found) if c.choice.vector_bits == bits]
-            library = folder / f"kernel{k}_{bits}.so"
-            made.append((job, numbers, library))
-            deadline = None if not k and not bits else budget.compile_deadline
-            calls.append(_compilation(job, {i: job.found[i] for i in numbers}, tools, library, deadline))
+            of_width = [i for i, c in enumerate(job.found) if c.choice.vector_bits == bits]
+            made.append((job, of_width, folder / f"kernel{k}_{bits}.so"))
     libraries: dict[str, dict[int, Path]] = {job.key: {} for job in jobs}
-    for (job, numbers, library), future in zip(made, _in_parallel(calls), strict=True):
-        try:
-            future.result()
+    for (job, numbers, _), library in zip(made, _built(made, tools, budget), strict=True):
+        if library is not None:
             libraries[job.key] |= dict.fromkeys(numbers, library)
-        except NotInTime:
-            _left_out(job, numbers, "they were not compiled within half of the budget")
-        except CompileError as error:
-            is_late = time.perf_counter() > budget.compile_deadline
-            _left_out(job, numbers, "they were not compiled within half of the budget" if is_late else f"they do not compile: {error}")
     return libraries
-
-
-def _left_out(job: Job, numbers: Sequence[int], reason: str) -> None:
-    _LOG.log(f"{job.title}: {'; '.join(description(job.found[i].choice) for i in numbers)}: left out, {reason}")
 
 
 # --------------------------------------------------------------------------- timing

@@ -19,6 +19,7 @@ from rich.table import Table
 __all__ = ["Bar", "table"]
 
 _WIDTH = 120
+_TITLE = 50  # most characters of a step's text
 
 
 class Bar:
@@ -44,7 +45,7 @@ class Bar:
     def step(self, text: str) -> None:
         """Begin a step."""
         if self._bar is not None:
-            self._bar.update(self._task, description=f"autotuning {text}")
+            self._bar.update(self._task, description=f"autotuning {text if len(text) <= _TITLE else text[: _TITLE - 3] + '...'}")
 
     def done(self) -> None:
         """End a step."""

@@ -55,18 +55,19 @@ def test_a_bundle_gives_hits_in_an_empty_cache_of_a_machine_without_a_compiler(t
 
 
 def test_a_bundle_holds_winners_of_the_cpu_and_of_cuda(tmp_path: Path) -> None:
-    product, kernel = f"{cache.PRODUCT_WINNER}{'1' * 40}.json", f"kernel-{'2' * 40}.json"
-    names = [f"autotune/{'0' * 40}.json", f"{cache.CUDA_WINNERS}/{product}", f"{cache.CUDA_WINNERS}/{kernel}"]
+    product, kernel = f"{cache.PRODUCT_WINNER}{'1' * 40}.json", f"{cache.KERNEL_WINNER}{'2' * 40}.json"
+    names = [f"autotune/{'0' * 40}.json", f"{cache.CUDA_WINNERS}/{product}", f"{cache.CUDA_WINNERS}/{kernel}",
+             f"{cache.CPU_WINNERS}/{kernel}"]  # fmt: skip
     with settings.scope(cache_dir=tmp_path / "made"):
         torch.compile(lambda x: x * 3 + 7)(torch.ones(5))
         for name in names:
             records.write(tmp_path / "made" / name, name, {"us": 1.0})
         saved = bundle.save_cache_artifacts()
-    assert saved is not None and len(saved[1].autotune_artifacts) == 3
+    assert saved is not None and len(saved[1].autotune_artifacts) == 4
     with settings.scope(cache_dir=tmp_path / "other"):
         info = bundle.load_cache_artifacts(saved[0])
-        assert info is not None and len(info.autotune_artifacts) == 3
-        assert [records.read(tmp_path / "other" / name, name) for name in names] == [{"us": 1.0}] * 3
+        assert info is not None and len(info.autotune_artifacts) == 4
+        assert [records.read(tmp_path / "other" / name, name) for name in names] == [{"us": 1.0}] * 4
         inventory.clear(cache.current())
         assert not any((tmp_path / "other" / name).exists() for name in names)
 

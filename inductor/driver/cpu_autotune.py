@@ -29,9 +29,9 @@ from inductor.driver.compile import Tunable, tunable_kernels
 from inductor.driver.cpu_candidates import (
     Candidate,
     Machine,
+    call_places,
     candidates,
     description,
-    places_of,
     read_candidate,
     record,
     used_by,
@@ -86,7 +86,7 @@ class Winners:
 
     def key(self, kernel: Tunable, memory: Memory, threads: int) -> str:
         """The key of a kernel: the text of its default schedule and the sizes of its buffers."""
-        default = Candidate(DEFAULT, *kernel.plain.scheduled(DEFAULT)).printed(places_of(memory))
+        default = Candidate(DEFAULT, *kernel.plain.scheduled(DEFAULT)).printed(call_places(memory))
         sizes = ", ".join(f"{of.name} {nbytes}" for of, nbytes in memory.values())
         return f"{_FORMAT}|{self._machine}|{threads} threads|{sizes}\n{default.code.text}{default.call}"
 

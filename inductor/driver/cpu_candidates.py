@@ -18,7 +18,7 @@ from inductor.loops.steps import Schedule, to_text
 from inductor.loops.tree import Accumulate, Kernel, roots_of, walk
 from inductor.plan.kernels import Unscheduled
 
-__all__ = ["Candidate", "Machine", "candidates", "description", "places_of", "read_candidate", "record", "used_by"]
+__all__ = ["Candidate", "Machine", "call_places", "candidates", "description", "read_candidate", "record", "used_by"]
 
 T = TypeVar("T")
 _SERIAL: Final = 1 << 60  # nanoseconds: no loop takes as long
@@ -45,7 +45,7 @@ class Candidate(NamedTuple):
         return made._replace(code=made.code._replace(vector_bits=self.choice.vector_bits))
 
 
-def places_of(memory: Mapping[str, tuple[dtype, Any]]) -> dict[str, Place]:
+def call_places(memory: Mapping[str, tuple[dtype, Any]]) -> dict[str, Place]:
     """The place of each buffer in the call of a measured kernel: a separate entry."""
     return {name: Place(k, 0, of) for k, (name, (of, _)) in enumerate(memory.items())}
 
@@ -58,7 +58,7 @@ def used_by(found: Iterable[Candidate], memory: Mapping[str, tuple[dtype, T]]) -
 
 def candidates(plain: Unscheduled, memory: Mapping[str, tuple[dtype, Any]], machine: Machine) -> list[Candidate]:
     """The different schedules of a kernel, the default first. memory: dtype and bytes of its buffers."""
-    places = places_of(memory)
+    places = call_places(memory)
     found: list[Candidate] = []
     known: set[tuple[Any, ...]] = set()
     for choice in _choices(plain, machine):

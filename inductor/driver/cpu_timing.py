@@ -4,7 +4,8 @@ Owns the library, the memory, and the comparison of a candidate's results with t
 chosen.
 
 Memory is bounded: buffers that are only read share a pool; a buffer that is written has memory of its size, once for all candidates.
-Results that are longer than `_COMPARED_BYTES` are compared in parts. Integers that are read are zero, since they may be positions.
+Results that are longer than `_COMPARED_BYTES` are compared in parts. Integers that are read as positions are positions of the buffer that
+they are checked for, in random order, and other integers are zero.
 """
 
 from __future__ import annotations
@@ -25,9 +26,12 @@ from inductor.base.toolchain import Toolchain, build
 from inductor.cpp.prelude import prelude
 from inductor.cpp.units import Functions, spread
 from inductor.cpp.vector_math import forms_used
-from inductor.driver.cpu_candidates import Candidate, places_of
+from inductor.driver.cpu_candidates import Candidate, call_places
 from inductor.driver.timing import synthetic_inputs
+from inductor.ir import definitions as ir
 from inductor.loops.dependence import accesses
+from inductor.loops.tree import Block, places_of, values_of, walk
+from inductor.plan.updates import CHECKS
 from inductor.runtime import loader
 
 __all__ = ["Memory", "Run", "compile_candidates", "difference", "load_candidate"]
@@ -49,7 +53,7 @@ def compile_candidates(found: Mapping[int, Candidate], memory: Memory, checks: i
 
     checks: of the graph. timeout_s: of a run of the compiler. Raises: CompileError.
     """
-    places = places_of(memory)
+    places = call_places(memory)
     functions, calls = Functions(), ""
     head = prelude(tools.vector_functions)
     if checks:
@@ -85,7 +89,11 @@ class Run:
         read, written = ({a.place.name for a in touched if a.writes == of or a.combine} for of in (False, True))
         temporary = frozenset().union(*(c.kernel.temporary for c in found))
         specs = [A.Spec((_count(of, nbytes),), (1,), of.name) for of, nbytes in memory.values()]
-        made = synthetic_inputs(specs, [i for i, name in enumerate(memory) if name in written])
+        sizes = _sizes_of_positions(found[0].kernel.body)
+        made = synthetic_inputs(specs, [i for i, name in enumerate(memory) if name in written or name in sizes])
+        for name, t in zip(memory, made, strict=True):
+            if name in sizes:
+                t._array[...] = np.random.default_rng(0).integers(0, sizes[name], len(t._array))
         self.buffers: list[Tensor] = made
         self._results = {name: t._array for name, t in zip(memory, made, strict=True) if name in written - temporary}
         self._updated = sorted((written & read) - temporary)
@@ -111,6 +119,20 @@ class Run:
     def bind(self, run: Callable[..., object]) -> Callable[[], object]:
         """A candidate on this memory."""
         return partial(run, *self.buffers)
+
+
+def _sizes_of_positions(body: Block) -> dict[str, int]:
+    """The buffers of integers that are read as positions, and the number of elements that these may be positions of."""
+    found: dict[str, int] = {}
+    values = [v for s in walk(body) for v in (*values_of(s), *(v for p in places_of(s) for _, v in p.indirect))]
+    for v in ir.walk(values):
+        if not isinstance(v, ir.Op) or v.name not in CHECKS or not isinstance(v.args[1], ir.Const):
+            continue
+        size = int(v.args[1].value)
+        for x in ir.loads_in(v.args[0]):
+            if x.dtype.is_integral and size > 0:
+                found[x.buffer] = min(size, found.get(x.buffer, size))
+    return found
 
 
 def _numbers(of: np.dtype) -> np.ndarray:

@@ -236,10 +236,15 @@ def test_a_kernel_that_updates_its_input_has_separate_memory_with_the_same_value
         assert len({t.untyped_storage().data_ptr() for t in run.buffers}) == len(run.buffers) == 2
 
 
-def test_positions_in_data_are_in_range_while_a_kernel_is_measured() -> None:
-    table, at = torch.randn(10, 4096), torch.tensor([7, 3] * 200)
-    fn = torch.compile(lambda t, i: t[i] * 2, options={"max_autotune": True, "autotune_budget_s": 3}, dynamic=False)
-    assert torch.equal(fn(table, at), table[at] * 2)
+@pytest.mark.parametrize("fn", [
+    lambda x, i, y: (x[i] * y,), lambda x, i, y: (x.index_add(0, i, y),), lambda x, i, y: (x.index_put((i,), y),),
+])  # fmt: skip
+def test_positions_in_data_are_spread_over_their_range_while_a_kernel_is_measured(fn: Callable[..., object], tmp_path: Path) -> None:
+    graph = graph_of(fn, torch.zeros(50, 256), torch.zeros(400, dtype=torch.int64), torch.zeros(400, 256))
+    job = jobs(graph, tmp_path)[0]
+    run = cpu_timing.Run(candidates(job.plain[0], job.memory, ONE), job.memory)
+    ((positions),) = (t for t in run.buffers if t.dtype is torch.int64)
+    assert set(positions.tolist()) == set(range(50))
 
 
 def test_kernels_of_little_time_and_of_symbolic_sizes_keep_the_default(folder: Path) -> None:

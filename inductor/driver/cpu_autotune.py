@@ -151,9 +151,14 @@ def tune(jobs: Sequence[Job], other_ns: float, winners: Winners, machine: Machin
     """
     budget = Budget(budget_s)
     chosen: dict[Unscheduled, Choice] = {}
-    with TemporaryDirectory(prefix="framejit-tune-") as folder, Bar("kernels", len(jobs)) as bar:
-        wanted = _worthwhile(jobs, other_ns, machine, tools, Path(folder), budget)
-        libraries = _compiled(wanted, machine, tools, Path(folder), budget)
+    with TemporaryDirectory(prefix="framejit-tune-") as name, Bar("kernels", len(jobs)) as bar:
+        folder = Path(name)
+        bar.step("defaults")
+        wanted = _worthwhile(jobs, other_ns, machine, tools, folder, budget)
+        for _ in range(len(jobs) - len(wanted)):
+            bar.done()
+        bar.step("compilation")
+        libraries = _compiled(wanted, machine, tools, folder, budget)
         total = sum(job.runs * job.seconds for job in wanted)
         for number, job in enumerate(wanted):
             if budget.is_spent:
@@ -248,7 +253,7 @@ def _compiled(jobs: Sequence[Job], machine: Machine, tools: Toolchain, folder: P
 
 
 def _fastest(job: Job, libraries: Mapping[int, Path], winners: Winners, deadline: float) -> Choice:
-    """Time the candidates of a job until the deadline, at least one, and store the fastest."""
+    """Time the candidates of a job until the deadline, at least the default, and store the fastest."""
     if 0 not in libraries:
         return DEFAULT
     run = Run(job.found, job.used)
@@ -270,7 +275,8 @@ def _fastest(job: Job, libraries: Mapping[int, Path], winners: Winners, deadline
     chosen = clearly_fastest({name: times[name] for name in finalists})
     described = {name: description(job.found[int(name)].choice) for name in seconds}
     best = job.found[int(chosen)]
-    winners.remember(job.key, best, {described[name]: s for name, s in times.items()})
+    if len(seconds) > 1 or len(job.found) == 1:  # else the budget was too small, and a later one may be larger
+        winners.remember(job.key, best, {described[name]: s for name, s in times.items()})
     if _LOG.enabled:
         often = f", run {job.runs} times" if job.runs > 1 else ""
         title = f"{job.title}{often}: {len(seconds)} of {len(job.found)} schedules"

@@ -2,7 +2,7 @@
 
 `schedule_step` is for groups of definitions, `schedule_product` for contractions, `schedule_recurrence` for recurrences,
 `schedule_rows` for scans, `schedule_scatter` for scatters. Each tries steps in order. A step that `inductor.loops.apply` refuses
-is left out, so that the result is always legal.
+is left out, so that the result is always legal. The numbers that the rules compare with are an `inductor.base.choice.Choice`.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from inductor.cpp import conv
 from inductor.cpp.gemm_problem import REAL, pack_function
 from inductor.cpp.windows import Convolution
 from inductor.runtime import loader
-from tests.inductor.helpers_cores import text_of
+from tests.inductor.helpers_cores import SCARCE, text_of
 from tests.inductor.helpers_runtime import PRELUDE
 
 WIDTHS = [bits for bits in (128, 256, 512) if bits <= toolchain.toolchain().simd_bits]
@@ -48,24 +48,36 @@ def _convolution(dtype: str, images: int, groups: int, channels: int, columns: i
     }, (0, 0, 0))  # fmt: skip
 
 
-def _run(folder: Path, v: Convolution, bits: int, packed: bool, call: str, core: str = "conv", image: Any = None) -> tuple[Any, Any]:
-    """The results of a core and of eager, both (n, c, h, w). image: (n, c, h, w); None: random numbers."""
+COUNT = """
+static int seen[1 << 20];
+static void finish(char **bufs, void *, long g, long i0, long i1, long j0, long j1) {{
+  for (long i = i0; i < i1; i++) for (long j = j0; j < j1; j++) {{
+    long at = i * {row} + g * {group} + j; (({real} *)bufs[2])[at] += ++seen[at]; }} }}
+"""
+
+
+def _run(folder: Path, v: Convolution, bits: int, packed: bool, scratch: str = "", core: str = "conv",
+         image: Any = None) -> tuple[Any, Any]:  # fmt: skip
+    """The results of a core, whose epilogue adds how often it saw an element, and of eager, both (n, c, h, w).
+
+    image: (n, c, h, w); None: random numbers. scratch: "sometimes" or "never", if memory is scarce.
+    """
     tools = replace(toolchain.toolchain(), simd_bits=bits)
     code, real = conv.emit(v, packed, tools), REAL[v.dtype]
     assert f"fj_{core}_" in code.unit.name
-    source = f"""{PRELUDE}{text_of(code)}
+    epilogue = COUNT.format(real=real, row=v["y_w"], group=v["y_g"])
+    source = f"""{PRELUDE}{SCARCE if scratch else ""}{epilogue}{text_of(code, "finish")}
 {pack_function("pack", "core", "bufs[1]", 3) if packed else ""}
-static void *no_memory(const Runtime *, int, long) {{ return 0; }}
 EXPORT void segment(char **bufs, const Runtime *rt) {{
-  Runtime poor = *rt; poor.scratch = no_memory; poor.threads = 1;
-  core::run((const {real} *)bufs[0], (const {real} *)bufs[{3 if packed else 1}], ({real} *)bufs[2], bufs, {call}); }}"""
+  {f"Runtime poor = scarce(rt, {scratch}); rt = &poor;" if scratch else ""}
+  core::run((const {real} *)bufs[0], (const {real} *)bufs[{3 if packed else 1}], ({real} *)bufs[2], bufs, rt); }}"""
     build([SourceUnit("unit", source), code.unit], folder / "core.so", tools, folder / "objects")
     of = getattr(torch, v.dtype)
     n, c, o = v["images"], v["groups"] * v["channels"], v["groups"] * v["columns"]
     x = torch.randn(n, c, v["ih"], v["iw"], dtype=of) if image is None else image
     x = x.contiguous(memory_format=torch.channels_last)
     w = torch.randn(o, v["channels"], v["kh"], v["kw"], dtype=of)
-    expected = torch.nn.functional.conv2d(x, w, stride=v["sh"], padding=1, groups=v["groups"])
+    expected = torch.nn.functional.conv2d(x, w, stride=v["sh"], padding=1, groups=v["groups"]) + 1
     out = Spec(tuple(expected.shape), expected.stride(), v.dtype)
     item = torch.finfo(of).bits // 8
     plan = ArtifactPlan(
@@ -80,13 +92,13 @@ EXPORT void segment(char **bufs, const Runtime *rt) {{
 @pytest.mark.parametrize(("dtype", "packed", "stride"), list(itertools.product(REAL, (False, True), (1, 2))))
 def test_a_core_agrees_with_eager(tmp_path: Path, dtype: str, bits: int, packed: bool, stride: int) -> None:
     v = _convolution(dtype, 3, 2, 5, 37, 11, 3, stride)
-    found, expected = _run(tmp_path, v, bits, packed, "rt")
+    found, expected = _run(tmp_path, v, bits, packed)
     assert torch.allclose(found, expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_a_core_without_scratch_memory_computes_one_element_after_another(tmp_path: Path, packed: bool) -> None:
-    found, expected = _run(tmp_path, _convolution("float32", 2, 2, 3, 20, 6, 3, 1), WIDTHS[-1], packed, "&poor")
+@pytest.mark.parametrize(("packed", "scratch"), list(itertools.product((False, True), ("sometimes", "never"))))
+def test_a_task_without_scratch_memory_computes_one_element_after_another(tmp_path: Path, packed: bool, scratch: str) -> None:
+    found, expected = _run(tmp_path, _convolution("float32", 2, 2, 3, 20, 6, 3, 1), WIDTHS[-1], packed, scratch)
     assert torch.allclose(found, expected, atol=1e-4)
 
 
@@ -94,13 +106,13 @@ def test_a_core_without_scratch_memory_computes_one_element_after_another(tmp_pa
 @pytest.mark.parametrize(("dtype", "packed", "stride"), list(itertools.product(REAL, (False, True), (1, 2))))
 def test_a_core_with_transformed_tiles_agrees_with_eager(tmp_path: Path, dtype: str, bits: int, packed: bool, stride: int) -> None:
     v = _convolution(dtype, 3, 2, 61, 77, 12 * stride, 3, stride)
-    found, expected = _run(tmp_path, v, bits, packed, "rt", f"winograd{stride}")
+    found, expected = _run(tmp_path, v, bits, packed, core=f"winograd{stride}")
     assert torch.allclose(found, expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_transformed_tiles_without_scratch_memory(tmp_path: Path, packed: bool) -> None:
-    found, expected = _run(tmp_path, _convolution("float32", 3, 2, 48, 40, 8, 3, 1), WIDTHS[-1], packed, "&poor", "winograd1")
+@pytest.mark.parametrize(("packed", "scratch"), list(itertools.product((False, True), ("sometimes", "never"))))
+def test_transformed_tiles_without_scratch_memory(tmp_path: Path, packed: bool, scratch: str) -> None:
+    found, expected = _run(tmp_path, _convolution("float32", 3, 2, 48, 40, 8, 3, 1), WIDTHS[-1], packed, scratch, "winograd1")
     assert torch.allclose(found, expected, atol=1e-4)
 
 
@@ -109,7 +121,7 @@ def test_results_that_are_not_finite_are_computed_from_windows(tmp_path: Path, p
     x = torch.randn(4, 60, 19, 19)
     x[0, 3, 4, 4], x[1, 7, 0, 8], x[1, 30, 8, 2], x[0, 5, 1, 1] = float("inf"), float("-inf"), float("nan"), 3e38
     v = _convolution("float32", 4, 1, 60, 70, 19, 3, stride)
-    found, expected = _run(tmp_path, v, WIDTHS[-1], packed, "rt", f"winograd{stride}", x)
+    found, expected = _run(tmp_path, v, WIDTHS[-1], packed, "", f"winograd{stride}", x)
     assert torch.isinf(expected).sum() > 0 and torch.isfinite(expected).sum() > 0
     assert torch.allclose(found, expected, rtol=1e-4, atol=1e-3, equal_nan=True)
 
@@ -123,5 +135,5 @@ def test_transformed_tiles_round_less_than_windows() -> None:
 
 
 def test_many_channels_are_added_in_several_passes(tmp_path: Path) -> None:
-    found, expected = _run(tmp_path, _convolution("float32", 1, 1, 700, 70, 5, 3, 2), WIDTHS[-1], True, "rt")
+    found, expected = _run(tmp_path, _convolution("float32", 1, 1, 700, 70, 5, 3, 2), WIDTHS[-1], True)
     assert torch.allclose(found, expected, atol=1e-2)

@@ -34,7 +34,8 @@ def drop_absent_tangents(graph: Graph, absent: Collection[int], tangents: Collec
             left.append(y)
     graph.erase_node(graph.output_node)
     graph.output(tuple(left))
-    graph.signature = GraphSignature(n_user_outputs=len(left))
+    parameters = graph.signature.parameters if graph.signature is not None else ()
+    graph.signature = GraphSignature(n_user_outputs=len(left), parameters=parameters)
     graph.eliminate_dead_code()  # placeholders stay
     return graph, positions
 

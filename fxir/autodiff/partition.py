@@ -266,7 +266,9 @@ def _backward(
         new = env[g]
         grads.append(("input", inputs[new]) if new in inputs else ("output", outputs.setdefault(new, len(outputs))))
     graph.output(tuple(outputs))
-    graph.signature = GraphSignature(n_user_outputs=len(outputs))
+    unwritten = {joint.primals[i] for i in set(joint.parameters).difference(joint.mutated_inputs)}
+    parameters = tuple(i for i, (n, info) in enumerate(kept.items()) if n in unwritten and info == n.info)
+    graph.signature = GraphSignature(n_user_outputs=len(outputs), parameters=parameters)
     _drop_unused_constants(graph)
     if any(info != n.info for n, info in kept.items()):
         _infer_again(graph)

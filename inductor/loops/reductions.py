@@ -410,7 +410,9 @@ STREAMS: Final = 8  # rows, of all operands together, that are read side by side
 
 
 def in_columns(body: Block, loop: Loop, width: int, block: int) -> Block:
-    """A loop over columns, each of which reduces, as a loop over groups of columns: the reduced loops run inside of a group.
+    """A loop over columns, each of which is reduced, as a loop over groups of columns: the reduced loops run inside of a group.
+
+    Several accumulations of the same elements run together, each with its running results.
 
     Raises: Refused.
     """
@@ -427,29 +429,29 @@ def in_columns(body: Block, loop: Loop, width: int, block: int) -> Block:
     if any(isinstance(x.extent, E.Expr) and loop.axis in x.extent.symbols for x in reduced):
         raise Refused(f"the number of reduced elements depends on {name}")
     found = _accumulations(reduced[-1])
-    if len(found) != 1 or len(list(walk(reduced[-1].body))) != 1:
-        raise Refused(f"the body of {name} is not one reduction")
+    if len(found) != len(list(walk(reduced[-1].body))):
+        raise Refused(f"the reduced loops of {name} store elements")
     total = 1
     for x in reduced:
         total *= most(x.extent)
-    (r,) = _running(body, found, name, width, total > block)
+    running = _running(body, found, name, width, total > block)
     groups = ceildiv(loop.extent, width)
     group = ir.counter(f"{name}_o", groups)
-    columns = _Columns(loop.axis, group * width, plain(E.minimum(width, loop.extent - group * width)), reduced[-1], r)
-    away = columns.each("p", width, r.put_away) if r.total is not None else ()
+    columns = _Columns(loop.axis, group * width, plain(E.minimum(width, loop.extent - group * width)), reduced[-1], running)
+    away = columns.each("p", width, _Running.put_away) if any(r.total for r in running) else ()
     last = reduced[-1].extent
-    if isinstance(last, int) and width * r.run.dtype.itemsize > REGISTERS:
+    if isinstance(last, int) and width * sum(r.run.dtype.itemsize for r in running) > REGISTERS:
         is_cut = bool(away) and last > block
         inner = _outer_loops(reduced[:-1], columns.side_by_side(last, min(block, last), away if is_cut else ()), last, block, away, is_cut)
     else:
         inner = _outer_loops(reduced, columns.sweep("i", reduced[-1].axis, 1), 1, block, away, is_cut=False)
 
-    def finish(c: E.Expr) -> Block:
-        end = (Store(r.of.places[0], r.result(c)), *statements[at[0] + 1 :])
-        return allocated(locals_, substitute(end, {loop.axis: group * width + c}))
+    def finish(r: _Running, c: E.Expr) -> Block:
+        return (Store(r.of.places[0], r.result(c)),)
 
-    parts = (*columns.each("z", width, r.begin), *inner, *columns.each("f", columns.width, finish))
-    return repeat(group, groups, loop.kind, allocated(r.locals, parts))
+    end = columns.each("f", columns.width, finish, tuple(statements[at[0] + 1 :]), locals_)
+    parts = (*columns.each("z", width, _Running.begin), *inner, *end)
+    return repeat(group, groups, loop.kind, allocated([x for r in running for x in r.locals], parts))
 
 
 class _Columns(NamedTuple):
@@ -459,33 +461,34 @@ class _Columns(NamedTuple):
     first: E.Expr
     width: Size
     rows: Loop
-    to: _Running
+    to: Sequence[_Running]
 
-    def each(self, word: str, count: Size, inside: Callable[[E.Expr], Block]) -> Block:
-        """A loop over columns of the group. word: of the name of its axis."""
+    def each(self, word: str, count: Size, inside: Callable[[_Running, E.Expr], Block], after: Block = (),
+             locals_: Sequence[Local] = ()) -> Block:  # fmt: skip
+        """A loop over columns of the group: `inside` for each running result, then `after`, which reads the original axis.
+
+        word: of the name of the loop's axis.
+        """
         c = ir.counter(f"{self.axis.name}_{word}", count)
-        return repeat(c, count, "vector", inside(c))
+        statements = (*(x for r in self.to for x in inside(r, c)), *after)
+        return repeat(c, count, "vector", allocated(locals_, substitute(statements, {self.axis: self.first + c})))
 
     def sweep(self, word: str, first: E.Expr, rows: int) -> Block:
-        """Adds `rows` rows, from `first` on, to all columns. The running result of a column is in a register meanwhile."""
-        row = ir.counter(f"{self.rows.axis.name}_{word}", rows)
-        run = self.to.run
-        local = Local(f"{self.axis.name}_{word}_rows", 1, run.dtype, "register")
-        place, here = Place(local.name, E.as_expr(0)), self.to._replace(run=local)
-
-        def column(c: E.Expr) -> Block:
-            at: dict[E.Expr, E.IntLike] = {self.rows.axis: first + row, self.axis: self.first + c}
-            if rows == 1:
-                return _into(self.rows.body, [self.to], c, at)
-            added = repeat(row, rows, "unrolled", _into(self.rows.body, [here], place.index, at))
-            begin, end = Store(place, ir.load(run.name, c, run.dtype)), Store(Place(run.name, c), ir.load(local.name, 0, run.dtype))
-            return allocated([local], (begin, *added, end))
-
-        return self.each(word, self.width, column)
+        """Adds `rows` rows, from `first` on, to all columns. The running results of a column are in registers meanwhile."""
+        row, c = ir.counter(f"{self.rows.axis.name}_{word}", rows), ir.counter(f"{self.axis.name}_{word}", self.width)
+        at: dict[E.Expr, E.IntLike] = {self.rows.axis: first + row, self.axis: self.first + c}
+        if rows == 1:
+            return repeat(c, self.width, "vector", _into(self.rows.body, self.to, c, at))
+        here = [r._replace(run=Local(f"{r.run.name}_{word}", 1, r.run.dtype, "register")) for r in self.to]
+        places = [(Place(a.run.name, E.as_expr(0)), Place(r.run.name, c)) for a, r in zip(here, self.to, strict=True)]
+        begin = tuple(Store(near, ir.load(far.name, far.index, r.run.dtype)) for r, (near, far) in zip(here, places, strict=True))
+        end = tuple(Store(far, ir.load(near.name, near.index, r.run.dtype)) for r, (near, far) in zip(here, places, strict=True))
+        added = repeat(row, rows, "unrolled", _into(self.rows.body, here, E.as_expr(0), at))
+        return repeat(c, self.width, "vector", allocated([r.run for r in here], (*begin, *added, *end)))
 
     def side_by_side(self, count: int, block: int, after: Block) -> Block:
         """Adds `count` rows in blocks, with the statements `after` behind each block. Sweeps read as many rows as have pointers."""
-        streams = len({x for v in self.to.of.values for x in v.loads if self.axis in x.index.symbols})
+        streams = len({x for r in self.to for v in r.of.values for x in v.loads if self.axis in x.index.symbols})
         rows = next(n for n in range(max(1, min(block, STREAMS // max(1, streams))), 0, -1) if block % n == 0)
         (whole, rest), name = divmod(count, block), self.rows.axis.name
         chunk, part = ir.counter(f"{name}_c", whole), ir.counter(f"{name}_p", block // rows)

@@ -3,8 +3,8 @@
 A program of a GPU has a product's block in registers when its sum is complete, and a conversion or an addition there costs nothing.
 In a loop over rows it reads the product from memory again, in its wide type.
 
-A kernel of a CPU reduces the columns of an array alone, in blocks. A program of a GPU reduces several arrays at once, so the
-gradients of the weight and of the bias of a norm read their common operand once, and are converted where they are complete.
+A kernel of a CPU reduces columns in blocks, and nothing else. A program of a GPU also computes from the sums where they are complete:
+the gradients of the weight and of the bias of a norm are converted there.
 """
 
 from __future__ import annotations

@@ -204,10 +204,9 @@ def schedule_nest(kernel: Kernel, is_column: bool) -> tuple[Kernel, Schedule]:
     is_column: the loops reduce an outer axis while their innermost axis is contiguous in memory.
     """
     s = Scheduler(kernel, [])
-    if not is_column:
-        join_all(s)
-        if len(s.kernel.body) != 1 or not isinstance(s.kernel.body[0], Loop):  # no row
-            _localise(s, "")
+    join_all(s)
+    if not is_column and (len(s.kernel.body) != 1 or not isinstance(s.kernel.body[0], Loop)):  # no row
+        _localise(s, "")
     for loop in loops_in(s.kernel.body):
         if is_column:
             _columns(s, loop.axis.name)
@@ -327,8 +326,8 @@ def _columns(s: Scheduler, name: str) -> None:
     for loop in loops_in(chain[-1].body):
         merge_axes(s, [x.axis.name for x in chain_of(loop)])
     axes, last = [x.axis.name for x in chain], chain[-1]
-    itemsize = max([v.dtype.itemsize for x in walk(last.body) if isinstance(x, Accumulate) for v in x.values])
-    width = min(COLUMN_BYTES // itemsize, most(last.extent))
+    bytes_of_column = sum(v.dtype.itemsize for x in walk(last.body) if isinstance(x, Accumulate) for v in x.values)
+    width = min(COLUMN_BYTES // bytes_of_column, most(last.extent))
     groups = product((*(x.extent for x in chain[:-1]), ceildiv(last.extent, width)))
     (row, *_), count = loops_in(find_loop(s.kernel, axes[-1]).body), product(x.extent for x in chain)
     if isinstance(groups, int) and isinstance(count, int) and groups < FEWEST_GROUPS:

@@ -34,6 +34,7 @@ SCHEDULE: Final = logs.artifact("schedule")
 FUSION: Final = logs.artifact("fusion")
 SERIAL_LIMIT: Final = 4096  # most iterations of one row, which runs on one thread, that fusion may create
 CANDIDATES: Final = 8  # number of recent nests that a definition is tried against
+MOST_COLUMNS: Final = 4  # column reductions in one pass over their inputs: the running results stay in the nearest cache
 CHEAP_OPERATIONS: Final = 6
 REPEATS: Final = 16  # most times that a cheap value may be computed instead of loaded
 LIMIT: Final = 400  # most operations in one value: beyond it a kernel grows without getting faster
@@ -259,7 +260,8 @@ def fuse(nest: Nest, b: ir.Buffer, column: bool) -> Nest | Refusal:
     assert isinstance(d, ir.Pointwise | ir.Reduction)
     label = "+".join(m.name for m in nest.members[-3:])
     if column or nest.column:
-        return Refusal(label, b.name, "a column reduction runs alone")
+        return Nest(nest.rows, [*nest.members, b], True) if column and _reduces_the_columns_of(nest, d) else Refusal(
+            label, b.name, f"column reductions share loops with at most {MOST_COLUMNS - 1} others of the same rows and columns")
     common = _common_prefix(nest.rows, d.ranges)
     produced = {m.name: m for m in nest.members}
     for load in d.loads:
@@ -277,6 +279,14 @@ def fuse(nest: Nest, b: ir.Buffer, column: bool) -> Nest | Refusal:
     if per_row > SERIAL_LIMIT and count < 64:
         return Refusal(label, b.name, f"only {count} common rows of {per_row} iterations")
     return Nest(rows, [*nest.members, b])
+
+
+def _reduces_the_columns_of(nest: Nest, d: ir.Pointwise | ir.Reduction) -> bool:
+    """Whether a column reduction reads the rows and columns that all members of the nest reduce, and none of their results."""
+    if not nest.column or not isinstance(d, ir.Reduction) or len(nest.members) == MOST_COLUMNS:
+        return False
+    sizes = {(m.definition.ranges, m.definition.reduced) for m in nest.members if isinstance(m.definition, ir.Reduction)}
+    return sizes == {(d.ranges, d.reduced)} and nest.produced.isdisjoint(x.buffer for x in d.loads)
 
 
 def _over_ranges_of(nest: Nest, b: ir.Buffer) -> ir.Buffer | None:

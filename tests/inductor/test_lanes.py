@@ -110,7 +110,9 @@ def test_sums_of_long_columns_stay_accurate(rows: int, columns: int) -> None:
 
 def test_rows_are_added_side_by_side_in_registers() -> None:
     """As many rows at once as have pointers: fewer where each element of the sum reads two arrays."""
-    for fn, unrolled in ((lambda x, y: (x.sum(0),), 8), (lambda x, y: ((x * y).sum(0),), 4)):
+    fns: list[tuple[Callable[..., Any], int]] = [(lambda x, y: (x.sum(0),), 8), (lambda x, y: ((x * y).sum(0),), 4)]
+    fns.append((lambda x, y: ((x * y).sum(0), x.sum(0), y.amax(0)), 4))  # one pass for all columns of these rows
+    for fn, unrolled in fns:
         kernel = _kernel(fn, torch.zeros(64, 512), torch.zeros(64, 512))
         assert [x.extent for x in walk(kernel.body) if isinstance(x, Loop) and x.kind == "unrolled"] == [unrolled]
 

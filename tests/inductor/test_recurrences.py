@@ -56,9 +56,11 @@ def test_a_training_step_packs_the_weight_again_after_each_update() -> None:
     module = nn.LSTM(5, 40)
     compiled, x = torch.compile(module, fullgraph=True), torch.randn(6, 20, 5)
     for _ in range(3):
-        y = compiled(x)[0]
-        assert torch.allclose(y, module(x)[0], rtol=1e-4, atol=1e-5)
+        y, want = compiled(x)[0], module(x)[0]
+        assert torch.allclose(y, want, rtol=1e-4, atol=1e-5)
+        gradients = torch.autograd.grad(want.square().sum(), [*module.parameters()])
         y.square().sum().backward()
+        assert all(torch.allclose(p.grad, g, rtol=1e-4, atol=1e-3) for p, g in zip(module.parameters(), gradients, strict=True))
         with torch.no_grad():
             for weight in module.parameters():
                 weight.sub_(weight.grad, alpha=0.01)

@@ -12,29 +12,63 @@ typedef struct {
     uint32_t word[4][PHILOX_BLOCK];
 } PhiloxWords;
 
+/* Defines NAME(w, seed, first, count): the words of counters first, first + 1, ... in groups of LANES, at least `count` of them.
+ * V: a vector of 64-bit numbers; the lower half of a number is a word, and PRODUCT(x, m) multiplies these halves by m. The upper
+ * halves are never read: the vectoriser would multiply and permute in full. NARROW: the vector of the words alone. */
+#define PHILOX(NAME, TARGET, V, NARROW, LANES, PRODUCT)                                                     \
+    TARGET static inline void NAME(PhiloxWords *w, uint64_t seed, uint64_t first, int count)                \
+    {                                                                                                       \
+        V lanes = {0};                                                                                      \
+        for (int lane = 0; lane < LANES; lane++) lanes[lane] = (uint64_t)lane;                              \
+        for (int i = 0; i < count; i += LANES) {                                                            \
+            V c[4] = {lanes + (first + (uint64_t)i), {0}, {0}, {0}};                                        \
+            c[1] = c[0] >> 32;                                                                              \
+            uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);                                      \
+            for (int round = 0; round < 10; round++) {                                                      \
+                const V p0 = PRODUCT(c[0], 0xD2511F53u), p1 = PRODUCT(c[2], 0xCD9E8D57u);                   \
+                c[0] = (p1 >> 32) ^ c[1] ^ k0;                                                              \
+                c[2] = (p0 >> 32) ^ c[3] ^ k1;                                                              \
+                c[1] = p1;                                                                                  \
+                c[3] = p0;                                                                                  \
+                k0 += 0x9E3779B9u;                                                                          \
+                k1 += 0xBB67AE85u;                                                                          \
+            }                                                                                               \
+            for (int word = 0; word < 4; word++) {                                                          \
+                const NARROW n = __builtin_convertvector(c[word], NARROW);                                  \
+                memcpy(w->word[word] + i, &n, sizeof n);                                                    \
+            }                                                                                               \
+        }                                                                                                   \
+    }
+
+typedef uint64_t PhiloxV1 __attribute__((vector_size(8)));
+typedef uint32_t PhiloxN1 __attribute__((vector_size(4)));
+#define PHILOX_PRODUCT_1(x, m) ((PhiloxV1){(uint64_t)(uint32_t)(x)[0] * (m)})
+PHILOX(philox_1, , PhiloxV1, PhiloxN1, 1, PHILOX_PRODUCT_1)
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+typedef uint64_t PhiloxV4 __attribute__((vector_size(32)));
+typedef uint32_t PhiloxN4 __attribute__((vector_size(16)));
+typedef int PhiloxI8 __attribute__((vector_size(32)));
+#define PHILOX_PRODUCT_4(x, m) ((PhiloxV4)__builtin_ia32_pmuludq256((PhiloxI8)(x), (PhiloxI8)((PhiloxV4){0} + (m))))
+PHILOX(philox_4, __attribute__((target("avx2"))), PhiloxV4, PhiloxN4, 4, PHILOX_PRODUCT_4)
+
+typedef uint64_t PhiloxV8 __attribute__((vector_size(64)));
+typedef uint32_t PhiloxN8 __attribute__((vector_size(32)));
+typedef int PhiloxI16 __attribute__((vector_size(64)));
+typedef long long PhiloxL8 __attribute__((vector_size(64)));
+#define PHILOX_PRODUCT_8(x, m) \
+    ((PhiloxV8)__builtin_ia32_pmuludq512_mask((PhiloxI16)(x), (PhiloxI16)((PhiloxV8){0} + (m)), (PhiloxL8){0}, (unsigned char)-1))
+PHILOX(philox_8, __attribute__((target("avx512f"))), PhiloxV8, PhiloxN8, 8, PHILOX_PRODUCT_8)
+#endif
+
 /* The words of counters first, first + 1, ...; count: at most PHILOX_BLOCK. */
 VM_INLINE void philox_block(PhiloxWords *w, uint64_t seed, uint64_t first, int count)
 {
-    for (int i = 0; i < count; i++) {
-        const uint64_t counter = first + (uint64_t)i;
-        uint32_t c0 = (uint32_t)counter, c1 = (uint32_t)(counter >> 32), c2 = 0, c3 = 0;
-        uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
-#pragma GCC unroll 10
-        for (int round = 0; round < 10; round++) {
-            const uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
-            const uint32_t n0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0, n2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
-            c1 = (uint32_t)p1;
-            c3 = (uint32_t)p0;
-            c0 = n0;
-            c2 = n2;
-            k0 += 0x9E3779B9u;
-            k1 += 0xBB67AE85u;
-        }
-        w->word[0][i] = c0;
-        w->word[1][i] = c1;
-        w->word[2][i] = c2;
-        w->word[3][i] = c3;
-    }
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+    if (__builtin_cpu_supports("avx512f")) return philox_8(w, seed, first, count);
+    if (__builtin_cpu_supports("avx2")) return philox_4(w, seed, first, count);
+#endif
+    philox_1(w, seed, first, count);
 }
 
 /* [0, 1) with 24 bits of one word. */

@@ -19,6 +19,7 @@ from inductor.cpp.units import declared
 from inductor.cpp.values import size_source
 from inductor.cpp.windows import Convolution
 from inductor.cpp.winograd_core import POINTS, STRIDES, packed_taps, winograd_core
+from inductor.cpp.winograd_weight_core import winograd_weight_core
 
 __all__ = ["emit", "emit_weight_gradient"]
 
@@ -65,12 +66,12 @@ def emit(v: Convolution, packed: bool, tools: Toolchain) -> CoreCode:
 
 def emit_weight_gradient(v: Convolution, tools: Toolchain) -> CoreCode:
     """The code of the gradient c of a weight, from images a and the cotangent b."""
-    tile = _weight_tile(v, tools)
-    unit = conv_weight_core(tile)
+    tile, is_minimal = _weight_tile(v, tools), _has_minimal_gradient(v)
+    unit = winograd_weight_core(tile) if is_minimal else conv_weight_core(tile)
     sizes, lines = _sizes(v)
     outside = (CONV_WEIGHT_TASK, f'extern "C" void {unit.name}(const ConvWeightTask *, const Runtime *);')
     return CoreCode(unit, v.dtype, "ConvWeightTask", outside, {"x": "a", "g": "b", "w": "c", **sizes},
-                    _note(v, tile, ", gradient of the weight"), lines)  # fmt: skip
+                    _note(v, tile, ", gradient of the weight" + ", minimal filtering" * is_minimal), lines)  # fmt: skip
 
 
 def _sizes(v: Convolution) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -109,14 +110,33 @@ def _has_minimal_filter(v: Convolution, packed: bool) -> bool:
     """Whether transformed tiles take less time than windows of 3x3 taps. The time is counted in multiplications for an input and an
     output channel.
     """
-    if any(v[n] != 3 for n in ("kh", "kw")) or any(v[n] != 1 for n in ("dh", "dw")) or v["sh"] != v["sw"] or v["sh"] not in STRIDES:
+    if not _has_taps_of_tiles(v) or v["sh"] not in STRIDES:
         return False
-    given, points = v.fields["images"], POINTS[v["sh"]]
-    images = given if isinstance(given, int) else 1
-    tiles = images * -(-v["oh"] // 2) * -(-v["ow"] // 2)
+    points = POINTS[v["sh"]]
+    images, tiles = _tiles_of(v)
     transforms = points * (_PATCH / v["columns"] + _SUMS / v["channels"])
     weights = points * (_WEIGHTS if not packed else _PACKED_WEIGHTS)
     return tiles * (points + transforms) + weights < _GAIN * images * v["oh"] * v["ow"] * 9
+
+
+def _has_minimal_gradient(v: Convolution) -> bool:
+    """The same for the gradient of the weight, whose taps are transformed back once."""
+    if not _has_taps_of_tiles(v) or v["sh"] != 1 or v.fields["x_c"] != 1:
+        return False
+    images, tiles = _tiles_of(v)
+    transforms = POINTS[1] * (_PATCH / v["columns"] + _SUMS / v["channels"])
+    return tiles * (POINTS[1] + transforms) + POINTS[1] * _WEIGHTS < _GAIN * images * v["oh"] * v["ow"] * 9
+
+
+def _has_taps_of_tiles(v: Convolution) -> bool:
+    return all(v[n] == 3 for n in ("kh", "kw")) and all(v[n] == 1 for n in ("dh", "dw")) and v["sh"] == v["sw"]
+
+
+def _tiles_of(v: Convolution) -> tuple[int, int]:
+    """The number of images, 1 if it is unknown, and of tiles of 2x2 output positions in them."""
+    given = v.fields["images"]
+    images = given if isinstance(given, int) else 1
+    return images, images * -(-v["oh"] // 2) * -(-v["ow"] // 2)
 
 
 def _product_tile(v: Convolution, tools: Toolchain) -> Tile:

@@ -41,7 +41,6 @@ typedef struct {
   const T *packed; /* or null: out of memory */
   long lines, line_blocks, panels, panel_blocks; /* lines of the result and panels of a task */
   long width, staged;                            /* of a staged line, in places; whether lines are staged */
-  int failed;
 } Job;
 
 static void run_tasks(void *ctx, long begin, long end) {
@@ -51,21 +50,19 @@ static void run_tasks(void *ctx, long begin, long end) {
   long columns = job->panels * NR < v->columns ? job->panels * NR : v->columns;
   long staged_size = job->staged ? (staged_lines * job->width * v->channels + 63) / 64 * 64 : 0;
   long block_size = v->y ? 0 : (job->lines - 1) * v->y_h + (v->ow - 1) * v->y_w + columns;
-  T *scratch = 0, *block = 0;
-  if (staged_size + block_size > 0) {
-    scratch = (T *)job->rt->scratch(job->rt, 0, (staged_size + block_size) * (long)sizeof(T));
-    if (!scratch) {
-      __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED);
-      return;
-    }
-    block = scratch + staged_size;
-  }
+  long size = staged_size + block_size;
+  T *scratch = size > 0 ? (T *)job->rt->scratch(job->rt, 0, size * (long)sizeof(T)) : 0, *block = scratch ? scratch + staged_size : 0;
   long staged = -1;
   for (long task = begin; task < end; task++) {
     long jb = task % job->panel_blocks, rest = task / job->panel_blocks;
     long pb = rest % job->line_blocks, g = rest / job->line_blocks % v->groups, n = rest / job->line_blocks / v->groups;
     long p0 = pb * job->lines, p1 = p0 + job->lines < v->oh ? p0 + job->lines : v->oh;
     long j0 = jb * job->panels, j1 = j0 + job->panels < group_panels ? j0 + job->panels : group_panels;
+    long last = j1 * NR < v->columns ? j1 * NR : v->columns;
+    if (size > 0 && !scratch) {
+      plainly(v, n, g, p0, p1, j0 * NR, last);
+      continue;
+    }
     const T *x = (const T *)v->x + n * v->x_n + g * v->x_g;
     long image = n * v->y_n + g * v->y_g;
     T *y = v->y ? (T *)v->y : before(block, image + p0 * v->y_h + j0 * NR);
@@ -80,10 +77,7 @@ static void run_tasks(void *ctx, long begin, long end) {
                   v->dw * v->x_w};
     }
     lines(v, &m, job->packed + g * group_panels * v->kh * v->kw * v->channels * NR, y + image, p0, p1, j0, j1);
-    if (v->epilogue) {
-      long last = j1 * NR < v->columns ? j1 * NR : v->columns;
-      v->epilogue(v->args, y, g, (n * v->oh + p0) * v->ow, (n * v->oh + p1) * v->ow, j0 * NR, last);
-    }
+    if (v->epilogue) v->epilogue(v->args, y, g, (n * v->oh + p0) * v->ow, (n * v->oh + p1) * v->ow, j0 * NR, last);
   }
 }
 
@@ -92,11 +86,11 @@ static void convolve(const ConvTask *v, const Runtime *rt) {
   long panels = panels_of(v->columns);
   double work = 2.0 * v->images * v->oh * v->ow * v->groups * v->columns * v->kh * v->kw * v->channels;
   int parallel = rt->threads > 1 && work > 2e6;
-  Job job = {v, rt, (const T *)v->packed, v->oh, 1, panels, 1, (v->ow - 1) * v->sw + (v->kw - 1) * v->dw + 1, 0, 0};
+  Job job = {v, rt, (const T *)v->packed, v->oh, 1, panels, 1, (v->ow - 1) * v->sw + (v->kw - 1) * v->dw + 1, 0};
   if (!job.packed) {
     T *to = (T *)rt->scratch(rt, 1, v->groups * panels * v->kh * v->kw * v->channels * NR * (long)sizeof(T));
     if (!to) {
-      plainly(v);
+      plainly_all(v);
       return;
     }
     PackJob pack = {v, to};
@@ -120,6 +114,5 @@ static void convolve(const ConvTask *v, const Runtime *rt) {
   job.line_blocks = (v->oh + job.lines - 1) / job.lines;
   long tasks = others * job.line_blocks * job.panel_blocks;
   rt->parallel_for(rt, run_tasks, &job, tasks, parallel ? 1 : tasks);
-  if (job.failed) plainly(v);
 }
 """

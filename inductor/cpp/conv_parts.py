@@ -207,30 +207,33 @@ static T *before(T *p, long n) { return (T *)((unsigned long)p - (unsigned long)
 """
 
 _PLAINLY = r"""
-/* Out of memory for panels or staging: one element after another. */
-static void plainly(const ConvTask *v) {
-  long panels = panels_of(v->columns), taps = v->kh * v->kw;
+/* Out of memory for scratch: lines [p0,p1) and columns [j0,j1) of one group of image n, one element after another. */
+static void plainly(const ConvTask *v, long n, long g, long p0, long p1, long j0, long j1) {
+  long panels = panels_of(v->columns), taps = v->kh * v->kw, image = n * v->y_n + g * v->y_g, row = n * v->oh * v->ow;
+  const T *x = (const T *)v->x + n * v->x_n + g * v->x_g, *packed = (const T *)v->packed, *w = (const T *)v->w;
+  T *y = (T *)v->y;
+  for (long p = p0; p < p1; p++)
+    for (long q = 0; q < v->ow; q++)
+      for (long j = j0; j < j1; j++) {
+        T sum = 0;
+        for (long i = 0; i < taps * v->channels; i++) {
+          long c = i % v->channels, s = i / v->channels % v->kw, r = i / v->channels / v->kw;
+          long h = p * v->sh - v->ph + r * v->dh, l = q * v->sw - v->pw + s * v->dw;
+          if (h < 0 || h >= v->ih || l < 0 || l >= v->iw) continue;
+          sum += x[h * v->x_h + l * v->x_w + c * v->x_c] *
+                 (packed ? packed[((g * panels + j / NR) * taps * v->channels + i) * NR + j % NR]
+                         : w[g * v->w_g + j * v->w_column + c * v->w_c + r * v->w_h + s * v->w_w]);
+        }
+        long at = image + p * v->y_h + q * v->y_w + j, here = row + p * v->ow + q;
+        if (y) y[at] = sum;
+        else v->epilogue(v->args, before(&sum, at), g, here, here + 1, j, j + 1);
+      }
+  if (y && v->epilogue) v->epilogue(v->args, y, g, row + p0 * v->ow, row + p1 * v->ow, j0, j1);
+}
+
+/* The same for all of the result: there is no memory for panels. */
+static void plainly_all(const ConvTask *v) {
   for (long n = 0; n < v->images; n++)
-    for (long g = 0; g < v->groups; g++) {
-      const T *x = (const T *)v->x + n * v->x_n + g * v->x_g, *packed = (const T *)v->packed, *w = (const T *)v->w;
-      for (long p = 0; p < v->oh; p++)
-        for (long q = 0; q < v->ow; q++)
-          for (long j = 0; j < v->columns; j++) {
-            T sum = 0;
-            for (long i = 0; i < taps * v->channels; i++) {
-              long c = i % v->channels, s = i / v->channels % v->kw, r = i / v->channels / v->kw;
-              long h = p * v->sh - v->ph + r * v->dh, l = q * v->sw - v->pw + s * v->dw;
-              if (h < 0 || h >= v->ih || l < 0 || l >= v->iw) continue;
-              sum += x[h * v->x_h + l * v->x_w + c * v->x_c] *
-                     (packed ? packed[((g * panels + j / NR) * taps * v->channels + i) * NR + j % NR]
-                             : w[g * v->w_g + j * v->w_column + c * v->w_c + r * v->w_h + s * v->w_w]);
-            }
-            long at = n * v->y_n + p * v->y_h + q * v->y_w + g * v->y_g + j, row = (n * v->oh + p) * v->ow + q;
-            T *y = (T *)v->y;
-            if (y) y[at] = sum;
-            else y = before(&sum, at);
-            if (v->epilogue) v->epilogue(v->args, y, g, row, row + 1, j, j + 1);
-          }
-    }
+    for (long g = 0; g < v->groups; g++) plainly(v, n, g, 0, v->oh, 0, v->columns);
 }
 """

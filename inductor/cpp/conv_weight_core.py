@@ -16,7 +16,7 @@ from typing import Final
 from inductor.artifact.format import RUNTIME_ABI, SourceUnit
 from inductor.cpp.gemm_core import Tile, head, products, stores, switch, transposition
 
-__all__ = ["CONV_WEIGHT_TASK", "conv_weight_core"]
+__all__ = ["CONV_WEIGHT_TASK", "conv_weight_core", "shared_text"]
 
 # The arguments of a core; the same text is in every caller's unit.
 CONV_WEIGHT_TASK: Final = r"""
@@ -38,12 +38,16 @@ def conv_weight_core(tile: Tile) -> SourceUnit:
 
     SYMBOL is the name of the unit.
     """
-    kernels = "".join(_kernel(tile, rows) for rows in range(1, tile.rows + 1))
-    select = switch(tile, _KERNEL_PARAMETERS, "s, a, r, b, c, add")
     symbol = tile.symbol("conv_weight")
     entry = f'\nextern "C" void {symbol}(const ConvWeightTask *v, const Runtime *rt) {{ gradient(v, rt); }}\n'
-    text = RUNTIME_ABI + CONV_WEIGHT_TASK + head(tile) + transposition(tile) + _STEPS + kernels + select + _BODY + entry
-    return SourceUnit(symbol, text, reusable=True)
+    return SourceUnit(symbol, shared_text(tile) + _TASKS + entry, reusable=True)
+
+
+def shared_text(tile: Tile) -> str:
+    """The beginning of the unit of a core. It defines the micro-kernels (`tile`), the sums over windows, and their storage."""
+    kernels = "".join(_kernel(tile, rows) for rows in range(1, tile.rows + 1))
+    select = switch(tile, _KERNEL_PARAMETERS, "s, a, r, b, c, add")
+    return RUNTIME_ABI + CONV_WEIGHT_TASK + head(tile) + transposition(tile) + _STEPS + kernels + select + _WINDOWS
 
 
 _KERNEL_PARAMETERS = "const Steps *s, const T *a, long r, const T *b, T *c, int add"
@@ -75,7 +79,7 @@ def _kernel(tile: Tile, rows: int) -> str:
     return "\n".join([*lines, *stores(acc, "NR"), "}", ""])
 
 
-_BODY = r"""
+_WINDOWS = r"""
 enum { BLOCK_BYTES = 256 << 10, /* of x and g in a block of positions */
        STORED = 4,
        FEWEST = 96 };           /* positions of a block, unless there are fewer: a block loads and stores each accumulator */
@@ -96,6 +100,13 @@ typedef struct {
   long panels, tiles, blocks, lines, images; /* tiles: of channels; blocks: of tiles; lines, images: of a block of positions */
   int failed;
 } Job;
+
+/* A panel of a group, and some tiles of channels. */
+typedef struct { long group, j, columns, t0, t1, c0, count; } Part;
+
+static int is_parallel(const ConvWeightTask *v, const Runtime *rt) {
+  return rt->threads > 1 && 2.0 * v->images * v->oh * v->ow * v->groups * v->columns * v->kh * v->kw * v->channels > 2e6;
+}
 
 /* First channel of tile t: channels are shared out evenly. */
 static long channel_of(const Job *job, long t) { return t * job->v->channels / job->tiles; }
@@ -170,36 +181,44 @@ static long store_blocks(const ConvWeightTask *v, const T *sums, long channels, 
   return columns - columns % L;
 }
 
-static void run_tasks(void *ctx, long begin, long end) {
-  Job *job = (Job *)ctx;
+static Part part_of(const Job *job, long task) {
+  long group = task / job->blocks / job->panels, j = task / job->blocks % job->panels, tb = task % job->blocks;
+  long t0 = tb * job->tiles / job->blocks, t1 = (tb + 1) * job->tiles / job->blocks, c0 = channel_of(job, t0);
+  long left = job->v->columns - j * NR;
+  return (Part){group, j, left < NR ? left : NR, t0, t1, c0, channel_of(job, t1) - c0};
+}
+
+/* Numbers of the sums of a part: [tap][channel][NR], and room for the last tile. */
+static long size_of_sums(const Job *job) { return job->v->kh * job->v->kw * ((job->tiles + job->blocks - 1) / job->blocks + 1) * MR * NR; }
+
+/* The sums of a part over the windows of all positions. padded: room for a panel of g. */
+static void sum_windows(const Job *job, const Part *part, T *sums, T *padded) {
   const ConvWeightTask *v = job->v;
-  long taps = v->kh * v->kw, tiles = (job->tiles + job->blocks - 1) / job->blocks;
-  T *sums = (T *)job->rt->scratch(job->rt, 0, taps * (tiles * MR + MR) * NR * (long)sizeof(T));
-  T *padded = v->columns % NR ? (T *)job->rt->scratch(job->rt, 1, job->images * job->lines * v->ow * NR * (long)sizeof(T)) : 0;
-  if (!sums || (v->columns % NR && !padded)) {
-    job->failed = 1;
-    return;
-  }
-  for (long task = begin; task < end; task++) {
-    long tb = task % job->blocks, j = task / job->blocks % job->panels, group = task / job->blocks / job->panels;
-    long t0 = tb * job->tiles / job->blocks, t1 = (tb + 1) * job->tiles / job->blocks;
-    long c0 = channel_of(job, t0), count = channel_of(job, t1) - c0;
-    long columns = v->columns - j * NR < NR ? v->columns - j * NR : NR;
-    const T *x = (const T *)v->x + group * v->x_g, *g = (const T *)v->g + group * v->g_g + j * NR;
-    int add = 0;
-    for (long n = 0; n < v->images; n += job->images)
-      for (long p = 0; p < v->oh; p += job->lines) {
-        long n1 = n + job->images < v->images ? n + job->images : v->images, p1 = p + job->lines < v->oh ? p + job->lines : v->oh;
-        if (columns < NR) pack_edge(v, g, columns, n, n1, p, p1, padded);
-        add_block(job, x, g, columns < NR ? padded : 0, n, n1, p, p1, t0, t1, sums, add);
-        add = 1;
-      }
-    for (long i = 0; i < taps * count * NR && !add; i++) sums[i] = 0;
-    T *w = (T *)v->w + group * v->w_g + j * NR * v->w_column + c0 * v->w_c;
-    long done = v->w_c == 1 ? store_blocks(v, sums, count, columns, w) : 0;
-    for (long i = done; i < columns; i += STORED)
-      store_columns(v, sums + i, count, columns - i < STORED ? columns - i : STORED, w + i * v->w_column);
-  }
+  const T *x = (const T *)v->x + part->group * v->x_g, *g = (const T *)v->g + part->group * v->g_g + part->j * NR;
+  int add = 0;
+  for (long n = 0; n < v->images; n += job->images)
+    for (long p = 0; p < v->oh; p += job->lines) {
+      long n1 = n + job->images < v->images ? n + job->images : v->images, p1 = p + job->lines < v->oh ? p + job->lines : v->oh;
+      if (part->columns < NR) pack_edge(v, g, part->columns, n, n1, p, p1, padded);
+      add_block(job, x, g, part->columns < NR ? padded : 0, n, n1, p, p1, part->t0, part->t1, sums, add);
+      add = 1;
+    }
+  for (long i = 0; i < v->kh * v->kw * part->count * NR && !add; i++) sums[i] = 0;
+}
+
+static void store_part(const Job *job, const Part *part, const T *sums) {
+  const ConvWeightTask *v = job->v;
+  T *w = (T *)v->w + part->group * v->w_g + part->j * NR * v->w_column + part->c0 * v->w_c;
+  long done = v->w_c == 1 ? store_blocks(v, sums, part->count, part->columns, w) : 0;
+  for (long i = done; i < part->columns; i += STORED)
+    store_columns(v, sums + i, part->count, part->columns - i < STORED ? part->columns - i : STORED, w + i * v->w_column);
+}
+
+/* Room for a panel of g, if one has fewer than NR columns; whether there was enough memory. */
+static int room_for_edges(const Job *job, T **padded) {
+  const ConvWeightTask *v = job->v;
+  *padded = v->columns % NR ? (T *)job->rt->scratch(job->rt, 1, job->images * job->lines * v->ow * NR * (long)sizeof(T)) : 0;
+  return *padded || v->columns % NR == 0;
 }
 
 /* Out of memory for sums: one element after another. */
@@ -219,10 +238,8 @@ static void plainly(const ConvWeightTask *v) {
   }
 }
 
-static void gradient(const ConvWeightTask *v, const Runtime *rt) {
-  if (v->columns <= 0 || v->channels <= 0 || v->groups <= 0) return;
-  double work = 2.0 * v->images * v->oh * v->ow * v->groups * v->columns * v->kh * v->kw * v->channels;
-  int parallel = rt->threads > 1 && work > 2e6;
+/* The division of the work: blocks of positions of about BLOCK_BYTES, and `wanted` parts a thread, so that their ends coincide. */
+static Job divided(const ConvWeightTask *v, const Runtime *rt, long wanted) {
   Job job = {v, rt, (v->columns + NR - 1) / NR, (v->channels + MR - 1) / MR, 1, v->oh, 1, 0};
   long line = (v->sh * v->sw * v->ow * v->channels + v->ow * NR) * (long)sizeof(T);
   job.lines = line > 0 ? BLOCK_BYTES / line : 1;
@@ -235,10 +252,36 @@ static void gradient(const ConvWeightTask *v, const Runtime *rt) {
     long blocks = (v->oh + job.lines - 1) / job.lines;
     job.lines = (v->oh + blocks - 1) / blocks;
   }
-  /* At least four tasks a thread, so that their ends coincide. */
-  while (parallel && v->groups * job.panels * job.blocks < 4 * rt->threads && job.blocks < job.tiles) job.blocks++;
-  long tasks = v->groups * job.panels * job.blocks;
-  rt->parallel_for(rt, run_tasks, &job, tasks, parallel ? 1 : tasks);
-  if (job.failed) plainly(v);
+  while (is_parallel(v, rt) && v->groups * job.panels * job.blocks < wanted * rt->threads && job.blocks < job.tiles) job.blocks++;
+  return job;
+}
+
+/* Computes all parts by `run`. */
+static void compute(Job *job, LoopFn run) {
+  long parts = job->v->groups * job->panels * job->blocks;
+  job->rt->parallel_for(job->rt, run, job, parts, is_parallel(job->v, job->rt) ? 1 : parts);
+  if (job->failed) plainly(job->v);
+}
+"""
+
+_TASKS = r"""
+static void run_parts(void *ctx, long begin, long end) {
+  Job *job = (Job *)ctx;
+  T *sums = (T *)job->rt->scratch(job->rt, 0, size_of_sums(job) * (long)sizeof(T)), *padded;
+  if (!room_for_edges(job, &padded) || !sums) {
+    __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED);
+    return;
+  }
+  for (long i = begin; i < end; i++) {
+    Part part = part_of(job, i);
+    sum_windows(job, &part, sums, padded);
+    store_part(job, &part, sums);
+  }
+}
+
+static void gradient(const ConvWeightTask *v, const Runtime *rt) {
+  if (v->columns <= 0 || v->channels <= 0 || v->groups <= 0) return;
+  Job job = divided(v, rt, 4);
+  compute(&job, run_parts);
 }
 """

@@ -416,13 +416,27 @@ typedef struct {
   const Runtime *rt;
   const T *panels; /* of the b that all products share, or null */
   long rows, columns, row_blocks, column_blocks;
-  int failed;
 } Job;
 
 static long round_up(long x, long to) { return (x + to - 1) / to * to; }
 
 /* The address n elements before p, which may be outside of all memory. */
 static T *before(T *p, long n) { return (T *)((unsigned long)p - (unsigned long)n * sizeof(T)); }
+
+/* Out of memory for scratch: block [i0,i1) x [j0,j1) of product s, one element after another. */
+static void plainly(const GemmTask *g, long s, long i0, long i1, long j0, long j1) {
+  const T *a = (const T *)g->a + s * g->a_step, *b = (const T *)g->b + s * g->b_step, *packed = (const T *)g->packed;
+  for (long i = i0; i < i1; i++)
+    for (long j = j0; j < j1; j++) {
+      T sum = 0, *c = (T *)g->c;
+      for (long k = 0; k < g->k; k++)
+        sum += a[i * g->a_row + k * g->a_col] *
+               (packed ? packed[j / NR * NR * g->k + k * NR + j % NR] : b[k * g->b_row + j * g->b_col]);
+      if (c) c[s * g->c_step + i * g->ldc + j] = sum;
+      else g->epilogue(g->args, before(&sum, s * g->c_step + i * g->ldc + j), s, i, i + 1, j, j + 1);
+    }
+  if (g->c && g->epilogue) g->epilogue(g->args, (T *)g->c, s, i0, i1, j0, j1);
+}
 
 static void run_tasks(void *ctx, long begin, long end) {
   Job *job = (Job *)ctx;
@@ -431,19 +445,22 @@ static void run_tasks(void *ctx, long begin, long end) {
   long b_size = job->panels ? 0 : g->direct ? (g->n % NR ? g->k * NR : 0) : g->kc * NR;
   long c_size = g->c ? 0 : (job->rows - 1) * g->ldc + (job->columns < g->n ? job->columns : g->n);
   T *wa = (T *)job->rt->scratch(job->rt, 0, (a_size + round_up(b_size, 64) + c_size + 128) * (long)sizeof(T));
-  if (!wa) { __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED); return; }
-  T *wb = wa + round_up(a_size, 64), *wc = wb + round_up(b_size, 64);
+  T *wb = wa ? wa + round_up(a_size, 64) : 0, *wc = wa ? wb + round_up(b_size, 64) : 0;
   long packed_for = -1;
   for (long t = begin; t < end; t++) {
     long jb = t % job->column_blocks, ib = t / job->column_blocks % job->row_blocks;
     long s = t / (job->column_blocks * job->row_blocks);
     const T *a = (const T *)g->a + s * g->a_step, *b = (const T *)g->b + s * g->b_step;
+    long i0 = ib * job->rows, i1 = i0 + job->rows < g->m ? i0 + job->rows : g->m;
+    long j0 = jb * job->columns, j1 = j0 + job->columns < g->n ? j0 + job->columns : g->n;
+    if (!wa) {
+      plainly(g, s, i0, i1, j0, j1);
+      continue;
+    }
     if (!job->panels && g->direct && g->n % NR && packed_for != s) {
       pack_panel(b + g->n / NR * NR, g->k, g->n % NR, g->b_row, 1, wb);
       packed_for = s;
     }
-    long i0 = ib * job->rows, i1 = i0 + job->rows < g->m ? i0 + job->rows : g->m;
-    long j0 = jb * job->columns, j1 = j0 + job->columns < g->n ? j0 + job->columns : g->n;
     T *c = g->c ? (T *)g->c : before(wc, s * g->c_step + i0 * g->ldc + j0);
     block(g, a, b, c + s * g->c_step, job->panels, wb, wa, i0, i1, j0, j1);
     if (g->epilogue) g->epilogue(g->args, c, s, i0, i1, j0, j1);
@@ -454,23 +471,6 @@ typedef struct { const GemmTask *g; T *panels; } PackJob;
 static void run_pack(void *ctx, long begin, long end) {
   PackJob *p = (PackJob *)ctx;
   pack_panels((const T *)p->g->b, p->g->k, p->g->n, p->g->b_row, p->g->b_col, p->panels, begin, end);
-}
-
-/* Out of memory for packing: no blocks, no scratch. */
-static void plainly(const GemmTask *g) {
-  for (long s = 0; s < g->batch; s++) {
-    const T *a = (const T *)g->a + s * g->a_step, *b = (const T *)g->b + s * g->b_step, *packed = (const T *)g->packed;
-    for (long i = 0; i < g->m; i++)
-      for (long j = 0; j < g->n; j++) {
-        T sum = 0, *c = (T *)g->c;
-        for (long k = 0; k < g->k; k++)
-          sum += a[i * g->a_row + k * g->a_col] *
-                 (packed ? packed[j / NR * NR * g->k + k * NR + j % NR] : b[k * g->b_row + j * g->b_col]);
-        if (c) c[s * g->c_step + i * g->ldc + j] = sum;
-        else c = before(&sum, s * g->c_step + i * g->ldc + j);
-        if (g->epilogue) g->epilogue(g->args, c, s, i, i + 1, j, j + 1);
-      }
-  }
 }
 
 static void product(const GemmTask *g, const Runtime *rt, long threads);
@@ -517,11 +517,14 @@ static void product(const GemmTask *g, const Runtime *rt, long threads) {
   int parallel = threads > 1 && 2.0 * g->batch * g->m * g->n * g->k > 2e6;
   int shared = g->batch == 1 || g->b_step == 0;
   if (parallel && deep_product(g, rt)) return;
-  Job job = {g, rt, (const T *)g->packed, g->mc, round_up(g->nc, NR), 0, 0, 0};
+  Job job = {g, rt, (const T *)g->packed, g->mc, round_up(g->nc, NR), 0, 0};
   if (!job.panels && shared && !g->direct && !g->by_block) {
     long n_panels = (g->n + NR - 1) / NR;
     T *panels = (T *)rt->scratch(rt, 1, n_panels * g->k * NR * (long)sizeof(T));
-    if (!panels) { plainly(g); return; }
+    if (!panels) {
+      for (long s = 0; s < g->batch; s++) plainly(g, s, 0, g->m, 0, g->n);
+      return;
+    }
     PackJob pack = {g, panels};
     rt->parallel_for(rt, run_pack, &pack, n_panels, parallel ? 1 : n_panels);
     job.panels = panels;
@@ -540,6 +543,5 @@ static void product(const GemmTask *g, const Runtime *rt, long threads) {
   job.rows = (g->m + job.row_blocks - 1) / job.row_blocks;
   long tasks = g->batch * job.row_blocks * job.column_blocks;
   rt->parallel_for(rt, run_tasks, &job, tasks, parallel ? 1 : tasks);
-  if (job.failed) plainly(g);
 }
 """

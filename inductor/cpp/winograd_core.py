@@ -159,7 +159,6 @@ typedef struct {
   long images, image_blocks, panels, panel_blocks;
   long row, point; /* from tile to tile, and from point to point, of transformed patches */
   long width;      /* of a staged line, in places */
-  int failed;
 } Job;
 
 /* Memory of a thread. */
@@ -288,11 +287,10 @@ static long least(long a, long b) { return a < b ? a : b; }
 static void run_tasks(void *ctx, long begin, long end) {
   Job *job = (Job *)ctx;
   const ConvTask *v = job->v;
+  ConvTask plain = *v;
+  plain.packed = job->taps;
   Memory m;
-  if (!remember(job, &m)) {
-    __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED);
-    return;
-  }
+  int has_memory = remember(job, &m);
   for (long task = begin; task < end; task++) {
     long jb = task % job->panel_blocks, rest = task / job->panel_blocks;
     long i0 = rest % job->line_blocks * job->lines, g = rest / job->line_blocks % v->groups;
@@ -300,6 +298,8 @@ static void run_tasks(void *ctx, long begin, long end) {
     Block b = {n0, least(n0 + job->images, v->images), g, i0, least(i0 + job->lines, job->high),
                j0, least(j0 + job->panels, panels_of(v->columns))};
     long first = n0 * v->y_n + g * v->y_g, last = least(b.j1 * NR, v->columns);
+    for (long n = b.n0; n < b.n1 && !has_memory; n++) plainly(&plain, n, g, 2 * i0, least(2 * b.i1, v->oh), j0 * NR, last);
+    if (!has_memory) continue;
     T *y = v->y ? (T *)v->y : before(m.block, first + 2 * i0 * v->y_h + j0 * NR);
     transform_images(job, &b, &m);
     for (long j = b.j0; j < b.j1; j++) run_panel(job, &b, &m, y + g * v->y_g, j);
@@ -343,13 +343,11 @@ static void convolve(const ConvTask *v, const Runtime *rt) {
   long wide = (v->ow + 1) / 2, high = (v->oh + 1) / 2;
   const T *packed = (const T *)v->packed;
   long width = (2 * wide - 1) * STRIDE + 3;
-  Job job = {v, rt, packed, packed ? packed + panels * POINTS * size : 0, wide, high, 0, 0, 0, 0, 0, 0, 0, 0, width, 0};
-  ConvTask plain = *v;
-  plain.packed = job.taps;
+  Job job = {v, rt, packed, packed ? packed + panels * POINTS * size : 0, wide, high, 0, 0, 0, 0, 0, 0, 0, 0, width};
   if (!packed) {
     T *to = (T *)rt->scratch(rt, 1, panels * POINTS * size * (long)sizeof(T));
     if (!to) {
-      plainly(&plain);
+      plainly_all(v);
       return;
     }
     PackJob pack = {v, to};
@@ -358,6 +356,5 @@ static void convolve(const ConvTask *v, const Runtime *rt) {
   }
   long tasks = divide(&job, parallel);
   rt->parallel_for(rt, run_tasks, &job, tasks, parallel ? 1 : tasks);
-  if (job.failed) plainly(&plain);
 }
 """

@@ -190,6 +190,8 @@ def _place(b: ir.Buffer, steps: list[Step], home: dict[str, int], readers: dict[
             _take_in(steps, at, [k for k in related if k < at], home, readers, fixed)
         return at
     steps.append(Nest(_rows(d), [b], column))
+    if column and b.name not in early:
+        _take_in(steps, len(steps) - 1, related, home, readers, fixed)
     return len(steps) - 1
 
 
@@ -197,13 +199,11 @@ def _take_in(steps: list[Step], at: int, earlier: Sequence[int], home: dict[str,
              fixed: Collection[str]) -> None:  # fmt: skip
     """Move the members of earlier nests that reduce the same rows and read the same inputs to the beginning of nest `at`.
 
-    That nest began with a member that shares nothing with them.
+    That nest began with a member that shares nothing with them, or that needs a result of a step between.
     """
     for k in earlier:
         nest, before = steps[at], steps[k]
-        if not isinstance(nest, Nest) or not isinstance(before, Nest) or before.rows != nest.rows or nest.column or before.column:
-            continue
-        if not all(any(isinstance(m.definition, ir.Reduction) for m in x.members) or _is_one_a_row(x) for x in (nest, before)):
+        if not isinstance(nest, Nest) or not isinstance(before, Nest) or not _share_loops(before, nest):
             continue
         between = {n for step in steps[k + 1 : at] for m in step.members for n in m.reads}
         made = {m.name: m for m in before.members}
@@ -211,9 +211,19 @@ def _take_in(steps: list[Step], at: int, earlier: Sequence[int], home: dict[str,
         if between.isdisjoint(made) and all(same_row(x, made[x.buffer], nest.rows) == len(nest.rows) for x in reads) and (
             (before.members[0].name in fixed) == (nest.members[0].name in fixed)
         ):  # fmt: skip
-            steps[at], steps[k] = Nest(nest.rows, [*before.members, *nest.members]), Nest(before.rows, [])
+            steps[at], steps[k] = Nest(nest.rows, [*before.members, *nest.members], nest.column), Nest(before.rows, [])
             home.update(dict.fromkeys(made, at))
             readers.update({n: at for n, last in readers.items() if last == k})
+
+
+def _share_loops(before: Nest, nest: Nest) -> bool:
+    """Whether one nest can begin with the members of `before`: both reduce the same rows, or the same columns."""
+    if before.rows != nest.rows or before.column != nest.column or not before.members:
+        return False
+    if nest.column:
+        others = [m.definition for m in nest.members if isinstance(m.definition, ir.Reduction)]
+        return len(before.members) + len(others) <= MOST_COLUMNS and all(_reduces_the_columns_of(before, d) for d in others)
+    return all(any(isinstance(m.definition, ir.Reduction) for m in x.members) or _is_one_a_row(x) for x in (nest, before))
 
 
 def _is_one_a_row(nest: Nest) -> bool:

@@ -19,7 +19,7 @@ from inductor.cpp import gemm
 from inductor.cpp.gemm import GemmChoice, Request
 from inductor.cpp.gemm_problem import REAL, GemmProblem, pack_function
 from inductor.runtime import loader
-from tests.inductor.helpers_cores import text_of
+from tests.inductor.helpers_cores import SCARCE, text_of
 from tests.inductor.helpers_runtime import PRELUDE
 
 
@@ -59,14 +59,15 @@ def _laid_out(
 
 def run(
     folder: Path, p: GemmProblem, choice: GemmChoice, packed: bool = False, epilogue: str = "", tools: Any = None,
-    spoil: tuple[int, int] | None = None,
+    spoil: tuple[int, int] | None = None, scratch: str = "",
 ) -> tuple[Any, Any]:  # fmt: skip
-    """The template's result and numpy's. spoil: where a holds a NaN."""
+    """The template's result and numpy's. spoil: where a holds a NaN. scratch: "sometimes" or "never", if memory is scarce."""
     tools = tools or toolchain.toolchain()
     code = gemm.render(p, tools, choice, packed)
     real = REAL[p.dtype]
-    source = f"""{PRELUDE}{epilogue}{text_of(code, "finish" if epilogue else "")}
+    source = f"""{PRELUDE}{SCARCE if scratch else ""}{epilogue}{text_of(code, "finish" if epilogue else "")}
 EXPORT void segment(char **bufs, const Runtime *rt) {{
+  {f"Runtime poor = scarce(rt, {scratch}); rt = &poor;" if scratch else ""}
   core::run((const {real} *)bufs[0], (const {real} *)bufs[{3 if packed else 1}], ({real} *)bufs[2], bufs, rt); }}
 {pack_function("pack", "core", "bufs[1]", 3) if packed else ""}"""
     library = folder / f"{len(list(folder.iterdir()))}.so"
@@ -161,10 +162,11 @@ def test_default_choice_agrees_with_numpy(folder: Path, shape: tuple[int, int, i
 
 
 EPILOGUE = """
+static float seen[1 << 17];
 static void finish(char **bufs, void *, long batch, long i0, long i1, long j0, long j1) {
   float *c = (float *)bufs[2];
   for (long i = i0; i < i1; i++) for (long j = j0; j < j1; j++) {
-    float *v = c + batch * %(step)d + i * %(ldc)d + j; *v = *v + 1000 + 10 * batch; } }"""
+    long at = batch * %(step)d + i * %(ldc)d + j; c[at] += 1000 * ++seen[at] + 10 * batch; } }"""
 
 
 @pytest.mark.parametrize("shape, batch", [((200, 150, 90), 1), ((30, 70, 16), 5), ((3, 4, 0), 1)])
@@ -174,6 +176,20 @@ def test_epilogue_sees_every_element_once_after_it_is_complete(
     p = problem(*shape, batch=batch)
     source = EPILOGUE % {"step": p.batch_strides[2], "ldc": p.ldc}
     y, want = run(folder, p, template(p, *TILES[0], mc=28, nc=64, kc=40), epilogue=source)
+    want = want + 1000 + 10 * np.arange(batch)[:, None, None]
+    assert np.allclose(y, want, atol=1e-2)
+
+
+@pytest.mark.parametrize("scratch", ["sometimes", "never"])
+@pytest.mark.parametrize(
+    "shape, batch, changes", [((200, 150, 90), 1, {}), ((60, 70, 90), 3, {"by_block": True}), ((9, 40, 9000), 1, {"direct": True})]
+)
+def test_a_task_without_scratch_memory_computes_its_block_once(
+    folder: Path, shape: tuple[int, int, int], batch: int, changes: dict[str, Any], scratch: str, three_threads: None
+) -> None:
+    p = problem(*shape, batch=batch)
+    source = EPILOGUE % {"step": p.batch_strides[2], "ldc": p.ldc}
+    y, want = run(folder, p, template(p, *TILES[0], mc=28, nc=64, kc=40, **changes), epilogue=source, scratch=scratch)
     want = want + 1000 + 10 * np.arange(batch)[:, None, None]
     assert np.allclose(y, want, atol=1e-2)
 

@@ -98,6 +98,16 @@ def _uniform(xp: Any, out: Any, state: Any, size: Any, dtype: Any) -> None:
     xp.copyto(out, _unit(xp, _words(xp, state, n), out.dtype == xp.float64).reshape(out.shape), casting="unsafe")
 
 
+def kept(xp: Any, state: Any, shape: Sequence[int], p: float) -> Any:
+    """The bool array of `shape` that dropout with probability `p` multiplies by: `philox_uniform(state, shape) >= p`.
+
+    For kernels of dropout.
+    """
+    u = xp.empty(shape, "f4")
+    _uniform(xp, u, state, shape, None)
+    return u >= xp.float32(p)
+
+
 PHILOX_UNIFORM = declare("philox_uniform(Tensor state, int[] size, dtype? dtype=None) -> Tensor", Kind.RANDOM,
                          meta=_draw_meta, kernel=_uniform, nondifferentiable=True, samples=_state_samples, batch="drawn")  # fmt: skip
 

@@ -257,7 +257,11 @@ class TraceMode(Mode):
         out = list(args)
         for i, a in enumerate(args):
             if a.__class__ is SymFloat:
-                given = None if compute is None or i not in op._tensor_at else self._as_operand(op, args, i, compute)
+                given = None
+                if op.kind is Kind.COMPOSITE and op.schema.params[i].name in op.takes_numbers:
+                    given = self.float_input(a)
+                elif compute is not None and i in op._tensor_at:
+                    given = self._as_operand(op, args, i, compute)
                 out[i] = float(a) if given is None else given
         if op is OPS["pow"] and args[1].__class__ is SymFloat and op.takes_as_given(0.5, op.compute_dtype(*out)):
             op = OPS["pow_of_symbol"]

@@ -148,16 +148,17 @@ class _Blocked(Loops):
     def read(self, v: ir.Value, query: E.Expr | None = None, key: E.Expr | None = None, **axes: E.Expr) -> ir.Value:
         """A value of the definition at a point, 0 past the last query, key or column."""
         inside = _all([*self.bounds(query, key), *(x for name, c in axes.items() for x in self.column_bounds(name, c))])
+        v = v if inside is None else self.guarded(v, inside)
         found = self.at(v, query=0 if query is None else query, key=0 if key is None else key, **axes)
-        if inside is None:
-            return found
-        return select(inside, self.guarded(found, inside), ir.const(0, found.dtype))
+        return found if inside is None else select(inside, found, ir.const(0, found.dtype))
 
     def guarded(self, v: ir.Value, inside: ir.Value) -> ir.Value:
-        """A value that reads memory only where a condition holds."""
+        """A value of the definition that reads memory only where a condition holds. Loads of one element for all of a block stay."""
+        d = self.d
+        moving = [a for a in (d.query, d.key, d.depth, d.width) if isinstance(a, E.Sym)]
 
         def one(x: ir.Load) -> ir.Value | None:
-            if x.buffer in (ir.PRODUCT, ir.WEIGHT):
+            if x.index.symbols.isdisjoint(moving):
                 return None
             masks = [m for m in (x.mask, inside) if m is not None]
             return ir.load(x.buffer, x.index, x.dtype, _all(masks), x.indirect)
@@ -166,8 +167,8 @@ class _Blocked(Loops):
 
     def value_at(self, v: ir.Value, name: str, element: ir.Value, query: E.Expr, key: E.Expr) -> ir.Value:
         """A score or weight for an element of a tile."""
-        found, inside = self.at(v, query, key), _all(self.bounds(query, key))
-        found = found if inside is None else self.guarded(found, inside)
+        inside = _all(self.bounds(query, key))
+        found = self.at(v if inside is None else self.guarded(v, inside), query, key)
         return replace_loads(found, lambda x: element if x.buffer == name else None)
 
     def multiplied(self, into: Tile, sizes: tuple[Size, Size, Size], a: Callable[[E.Expr, E.Expr], ir.Value],

@@ -281,13 +281,16 @@ class Builder:
 
     def broadcast(self, x: ir.Ref, point: Point, shape: Sequence[Size] | None = None) -> ir.Value:
         """The element of `x` that broadcasts to `point` of a larger shape, or None if the position is not known."""
-        lead = len(point) - len(x.shape)
+        return self.load(x, self.broadcast_point(x.layout.shape, point, shape))
+
+    def broadcast_point(self, own: Sequence[Size], point: Point, shape: Sequence[Size] | None = None) -> Point:
+        """The point of the shape `own` that broadcasts to `point` of `shape`."""
+        lead = len(point) - len(own)
         sizes = [None] * len(point) if shape is None else shape
-        own = [
+        return [
             0 if (n == 1 if type(n) is int else self.facts.stretches(n, sizes[lead + d])) else point[lead + d]
-            for d, n in enumerate(x.layout.shape)
+            for d, n in enumerate(own)
         ]
-        return self.load(x, own)
 
     def copy(self, x: ir.Ref, layout: ir.Layout) -> ir.Ref:
         """The elements of `x` in memory of `layout`."""

@@ -217,7 +217,7 @@ def _top(word: ir.Value, bits: int, of: dtypes.dtype) -> ir.Value:
     return ir.cast(ir.cast(shifted, dtypes.int32), of)
 
 
-def _unit(b: Builder, state: ir.Ref, i: E.Expr, word: int, double: bool) -> ir.Value:
+def uniform(b: Builder, state: ir.Ref, i: E.Expr, word: int = 0, double: bool = False) -> ir.Value:
     """Uniform in [0, 1), computed as in `eager.optable.random`."""
     if not double:
         f32 = dtypes.float32
@@ -235,7 +235,7 @@ def _linear(spec: TensorSpec, p: Point) -> E.Expr:
 @rule("philox_uniform")
 def _uniform(b: Builder, spec: TensorSpec, state: ir.Ref, size: Any, dtype: Any) -> ir.Ref:
     double = spec.dtype is dtypes.float64
-    return b.pointwise(layout_of(spec), lambda p: _unit(b, state, _linear(spec, p), 0, double))
+    return b.pointwise(layout_of(spec), lambda p: uniform(b, state, _linear(spec, p), 0, double))
 
 
 @rule("philox_normal")
@@ -245,7 +245,7 @@ def _normal(b: Builder, spec: TensorSpec, state: ir.Ref, size: Any, dtype: Any) 
 
     def at(p: Point) -> ir.Value:
         i = _linear(spec, p)
-        u, v = _unit(b, state, i, 0, double), _unit(b, state, i, 2 if double else 1, double)
+        u, v = uniform(b, state, i, 0, double), uniform(b, state, i, 2 if double else 1, double)
         log = ir.make_op("log1p", (ir.make_op("neg", (u,), f),), f)
         radius = ir.make_op("sqrt", (ir.make_op("mul", (ir.const(-2.0, f), log), f),), f)
         angle = ir.make_op("cos", (ir.make_op("mul", (v, ir.const(2.0 * math.pi, f)), f),), f)

@@ -102,6 +102,14 @@ def attention_and_convolution() -> None:
     x, w = torch.randn(2, 4, 9, 9), torch.randn(8, 4, 3, 3)
     attend = torch.compile(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True))
     close(attend(q.cuda(), k.cuda(), v.cuda()), F.scaled_dot_product_attention(q, k, v, is_causal=True))
+    given = [x.cuda().requires_grad_() for x in (q, k, v)]
+    found = []
+    for f in (F.scaled_dot_product_attention, torch.compile(F.scaled_dot_product_attention)):
+        torch.manual_seed(1)
+        y = f(*given, dropout_p=0.3)
+        found.append((y.detach(), *torch.autograd.grad(y.sin().sum(), given), torch.rand(2, device="cuda")))
+    for a, b in zip(*found, strict=True):
+        close(a, b.cpu())
     convolve = torch.compile(lambda x, w: F.max_pool2d(F.relu(F.conv2d(x, w, padding=1)), 2))
     close(convolve(x.cuda(), w.cuda()), F.max_pool2d(F.relu(F.conv2d(x, w, padding=1)), 2))
 

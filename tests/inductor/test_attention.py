@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eager as torch
-from eager.base import dtypes
+from eager.base import dtypes, logs
 from eager.base.spec import fake_like
 from eager.nn import functional as F
 from fxir.base.options import CompileOptions, GraphKind
@@ -194,9 +194,57 @@ def test_causal(t: int, s: int):
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-14), (torch.float16, 2e-3), (torch.bfloat16, 2e-2)])
 def test_dtypes(dtype: Any, tolerance: float):
-    for causal in (False, True):
-        _check(lambda q, k, v, c=causal: F.scaled_dot_product_attention(q, k, v, is_causal=c),
+    for causal, p in ((False, 0.2), (True, 0.0)):
+        _check(lambda q, k, v, c=causal, p=p: F.scaled_dot_product_attention(q, k, v, dropout_p=p, is_causal=c),
                _inputs(((2, 2, 50, 24), (2, 2, 50, 24), (2, 2, 50, 24)), dtype), tolerance)  # fmt: skip
+
+
+DROPOUT = {
+    "blocks that are not whole": (((2, 3, 70, 16), (2, 3, 130, 16), (2, 3, 130, 24)), {}),
+    "causal": (((2, 2, 300, 16),) * 3, {"is_causal": True}),
+    "bool mask": (((2, 3, 70, 16),) * 3, {"attn_mask": torch.arange(70 * 70).view(70, 70) % 3 > 0}),
+    "heads that share keys": (((2, 6, 40, 16), (2, 2, 40, 16), (2, 2, 40, 16)), {"enable_gqa": True}),
+    "broadcast": (((2, 3, 40, 16), (3, 44, 16), (4, 1, 1, 44, 16)), {}),
+}
+
+
+@pytest.mark.parametrize("name", DROPOUT)
+def test_dropout(name: str):
+    shapes, more = DROPOUT[name]
+    _check(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, dropout_p=0.2, **more), _inputs(shapes), 3e-6)
+
+
+def test_dropout_draws_what_eager_code_draws():
+    def fn(q: Any, k: Any, v: Any) -> Any:
+        return F.scaled_dot_product_attention(q, k, v, dropout_p=0.5), torch.rand(3)
+
+    x = [t.detach() for t in _inputs(((2, 40, 16),) * 3)]
+    found = []
+    for call in (fn, torch.compile(fn, fullgraph=True)):
+        torch.manual_seed(1)
+        found.append([*call(*x), torch.rand(3), *call(*x)])
+    for a, b in zip(*found, strict=True):
+        assert torch.allclose(a, b, atol=1e-5)
+    assert not torch.allclose(found[1][0], found[1][3], atol=0.1)
+
+
+@pytest.mark.parametrize("depth", [16, 300])  # rows of 300 columns stay a call of the eager kernel
+def test_one_graph_serves_every_dropout_probability(depth: int):
+    def fn(q: Any, p: float) -> Any:
+        return F.scaled_dot_product_attention(q, q, q, dropout_p=p)
+
+    (x,) = _inputs(((40, depth),))
+    compiled = torch.compile(fn, fullgraph=True)
+    with logs.capture("recompiles") as records:
+        for p in (0.1, 0.2, 0.3, 0.7):
+            results = []
+            for call in (fn, compiled):
+                torch.manual_seed(1)
+                y = call(x, p)
+                results.append((y.detach(), *torch.autograd.grad(y.sin().sum(), x)))
+            for a, b in zip(*results, strict=True):
+                assert torch.allclose(a, b, atol=1e-4)
+    assert len(records) == 1
 
 
 def test_heads_that_share_keys():
@@ -265,11 +313,18 @@ def test_empty(batch: int, queries: int, keys: int):
     _check(lambda q, k, v: F.scaled_dot_product_attention(q, k, v), inputs, 1e-6)
 
 
-def test_sizes_that_change():
-    fn = torch.compile(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), dynamic=True)
+@pytest.mark.parametrize("p", [0.0, 0.2])
+def test_sizes_that_change(p: float):
+    def attend(q: Any, k: Any, v: Any) -> Any:
+        return F.scaled_dot_product_attention(q, k, v, dropout_p=p, is_causal=True)
+
+    fn = torch.compile(attend, dynamic=True)
     for b, t, s in ((1, 40, 40), (2, 70, 33), (3, 5, 300), (2, 129, 65)):
         q, k, v = _inputs(((b, 2, t, 16), (b, 2, s, 16), (b, 2, s, 16)))
-        got, want = fn(q, k, v), F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        torch.manual_seed(3)
+        got = fn(q, k, v)
+        torch.manual_seed(3)
+        want = attend(q, k, v)
         g = torch.randn(*want.shape)
         assert torch.allclose(got, want, atol=1e-5)
         for a, b_ in zip(torch.autograd.grad(got, (q, k, v), g), torch.autograd.grad(want, (q, k, v), g), strict=True):
@@ -342,16 +397,17 @@ def test_a_written_row_of_minus_inf_gives_nan_as_eager_does():
     assert got[:, :, 5].isnan().all() and torch.allclose(got, want, rtol=1e-5, atol=1e-5, equal_nan=True)
 
 
-def test_scores_take_no_memory():
+@pytest.mark.parametrize("p", [0.0, 0.2])
+def test_scores_take_no_memory(p: float):
     def fn(q: Any, k: Any, v: Any, m: Any, g: Any) -> Any:
         q, k, v = (x.detach().requires_grad_() for x in (q, k, v))
-        y = F.scaled_dot_product_attention(q, k, v, m)
+        y = F.scaled_dot_product_attention(q, k, v, m, p)
         return (y, *torch.autograd.grad(y, (q, k, v), g))
 
     arenas = []
     for n in (256, 1024):
         x = [torch.randn(1, 1, n, 16) for _ in range(3)]
         compiled = _compiled(fn, *x, torch.randn(n, n), torch.randn(1, 1, n, 16))
-        assert _externs(compiled) == []
+        assert _externs(compiled) == (["rng_state"] if p else [])
         arenas.append(compiled.arena_bytes)
     assert arenas[1] <= 4 * arenas[0] + 4096

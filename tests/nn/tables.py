@@ -31,6 +31,9 @@ class Make:
     def bool(self, *shape: int) -> Any:
         return eager.tensor(self.rng.integers(0, 2, shape).astype(bool))
 
+    def state(self) -> Any:
+        return eager.tensor([int(self.rng.integers(1 << 40)), 16])
+
     def dtype(self, name: str) -> Any:
         return getattr(eager, name)
 

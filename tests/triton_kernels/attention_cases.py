@@ -8,6 +8,7 @@ import numpy as np
 
 import eager as torch
 from eager.nn import functional as F
+from eager.optable.table import OPS
 from fxir.trace.trace import trace
 from inductor.base.target import SM_90
 from inductor.driver.backend import KEPT
@@ -20,7 +21,10 @@ from tests.triton_kernels.graphs import on_cuda
 
 
 class Case(NamedTuple):
-    """heads: of queries, and of keys. sizes: queries, keys, depth, width. mask: "", "bool" or "float". batch: 0 for two slices at least."""
+    """heads: of queries, and of keys. sizes: queries, keys, depth, width. mask: "", "bool" or "float". batch: 0 for two slices at least.
+
+    dropout_p: with dropout from a random state, the last input, unless 0.
+    """
 
     heads: tuple[int, int]
     sizes: tuple[int, int, int, int]
@@ -28,6 +32,7 @@ class Case(NamedTuple):
     mask: str = ""
     blocks: tuple[int, int] = (16, 16)
     batch: int = 0
+    dropout_p: float = 0.0
 
 
 CASES: Final = {
@@ -42,6 +47,8 @@ CASES: Final = {
     "bool mask": Case((2, 2), (20, 35, 16, 16), False, "bool"),
     "one program and fewer columns than a product takes": Case((1, 1), (16, 12, 6, 4), True, batch=1),
     "float mask": Case((1, 1), (20, 35, 16, 16), False, "float"),
+    "dropout": Case((2, 2), (21, 37, 16, 16), True, dropout_p=0.3),
+    "dropout and a mask": Case((1, 1), (32, 16, 16, 16), False, "bool", dropout_p=0.5),
 }
 
 
@@ -59,18 +66,22 @@ def inputs_of(case: Case, of: Any, with_cotangent: bool) -> list[torch.Tensor]:
         shown = rng.random((queries, keys)) < 0.7
         shown[3] = False  # a query that sees nothing
         made.append(torch.from_numpy(shown))
-    return [*made, draw(queries, keys)] if case.mask == "float" else made
+    if case.mask == "float":
+        made.append(draw(queries, keys))
+    return [*made, torch.tensor([11, (1 << 32) - 300])] if case.dropout_p else made
 
 
 def function_of(case: Case, with_cotangent: bool) -> Callable[..., tuple[Any, ...]]:
     """Attention of the inputs, or its gradients."""
 
-    def attend(q: Any, k: Any, v: Any, *mask: Any) -> Any:
-        return F.scaled_dot_product_attention(q, k, v, *mask, is_causal=case.is_causal, enable_gqa=case.heads[0] != case.heads[1])
+    def attend(q: Any, k: Any, v: Any, *more: Any) -> Any:
+        if case.dropout_p:
+            return OPS["attention"](q, k, v, more[0] if case.mask else None, case.is_causal, 0.25, more[-1], case.dropout_p)[0]
+        return F.scaled_dot_product_attention(q, k, v, *more, is_causal=case.is_causal, enable_gqa=case.heads[0] != case.heads[1])
 
-    def gradients(q: Any, k: Any, v: Any, g: Any, *mask: Any) -> tuple[Any, ...]:
+    def gradients(q: Any, k: Any, v: Any, g: Any, *more: Any) -> tuple[Any, ...]:
         given = [x.detach().requires_grad_() for x in (q, k, v)]
-        y = attend(*given, *mask)
+        y = attend(*given, *more)
         return (y.detach(), *torch.autograd.grad(y, given, g))
 
     return gradients if with_cotangent else lambda *xs: (attend(*xs),)

@@ -77,8 +77,9 @@ def test_a_recurrent_layer_is_a_call_of_its_eager_kernel(name: str) -> None:
     assert isinstance(step, Call) and step.op == name
 
 
-def test_attention_and_its_gradients_hold_no_scores_in_memory():
-    case = Case((4, 4), (512, 512, 64, 64), True)
+@pytest.mark.parametrize("p", [0.0, 0.1])
+def test_attention_and_its_gradients_hold_no_scores_in_memory(p):
+    case = Case((4, 4), (512, 512, 64, 64), True, dropout_p=p)
     graph = trace(function_of(case, True), [on_cuda(t) for t in inputs_of(case, torch.bfloat16, True)], KEPT)
     plan = lower_to_cuda(graph)
     kernels = [k for k in plan.kernels if "tl.dot" in k.source]

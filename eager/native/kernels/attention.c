@@ -1,12 +1,12 @@
 /* Scaled dot-product attention and its gradient, by blocks of rows of the query. The scores of a block against all keys fit the
  * nearest cache; they become weights and are multiplied with the values before the next block begins. The forward keeps only the
  * logarithm of each row's normaliser, from which the gradient recomputes the weights (after T. Dao et al., arXiv:2205.14135, with
- * blocks in one of the two directions). */
+ * blocks in one of the two directions). The gradient also draws the random bits of dropout again. */
 #define PY_SSIZE_T_CLEAN
 #include "runtime/parallel_loops.h"
 KERNEL_FILE
 #include "kernels/kernel.h"
-#include "kernels/vector_math.h"
+#include "kernels/philox.h"
 
 enum { BLOCK_BYTES = 256 << 10, MOST_ROWS = 128, LEAST_ROWS = 8, LANES = 16 };
 
@@ -28,6 +28,10 @@ typedef struct {
     const char *mask;
     int mask_kind;               /* 0 none, 1 bool, 2 added */
     int64_t mask_strides[EAGER_MAX_NDIM], mask_row, mask_column;
+    bool drops;                  /* dropout of the weights, by the counters offset + row-major position in (matrix, row, column) */
+    float dropout_p;
+    double share;                /* the factor of a weight that dropout keeps */
+    uint64_t seed, offset;
     char *y, *lse;               /* results, or for the gradient what the forward gave: dense */
     char *gq, *gk, *gv;
     long rows, blocks;           /* of a block; blocks of one matrix */
@@ -58,6 +62,15 @@ static void product(const Attention *a, bool ta, bool tb, long m, long n, long k
 
 /* Number of columns that the rows before `end` attend to. */
 static long seen_by(const Attention *a, long end) { return a->causal && end < a->s ? end : a->s; }
+
+/* Numbers in [0, 1) for the weights of columns at, ..., at + count - 1 of a row; a weight is kept if its number is at least
+ * `dropout_p`. */
+VM_INLINE void draw(const Attention *a, float *numbers, long index, long row, long at, int count)
+{
+    PhiloxWords w;
+    philox_block(&w, a->seed, a->offset + (uint64_t)((index * a->t + row) * a->s + at), count);
+    for (int j = 0; j < count; j++) numbers[j] = unit_f32(w.word[0][j]);
+}
 
 #define ATTENTION(S, T)                                                                                     \
     /* Masks the scores of rows [r0, r1) against the first n keys. */                                       \
@@ -103,6 +116,19 @@ static long seen_by(const Attention *a, long end) { return a->causal && end < a-
             lse[r] = log_##S(total[r]) + top;                                                               \
         }                                                                                                   \
     }                                                                                                       \
+    /* Dropout of the weights of rows [r0, r1) for the first n keys, in place. */                           \
+    CLONES static void drop_##S(const Attention *a, T *weights, long index, long r0, long r1, long n)       \
+    {                                                                                                       \
+        float numbers[PHILOX_BLOCK];                                                                        \
+        const T share = (T)a->share;                                                                        \
+        for (long r = r0; r < r1; r++)                                                                      \
+            for (long at = 0; at < n; at += PHILOX_BLOCK) {                                                 \
+                T *restrict row = weights + (r - r0) * n + at;                                              \
+                const int count = n - at < PHILOX_BLOCK ? (int)(n - at) : PHILOX_BLOCK;                     \
+                draw(a, numbers, index, r, at, count);                                                      \
+                for (int j = 0; j < count; j++) row[j] = numbers[j] >= a->dropout_p ? row[j] * share : 0;   \
+            }                                                                                               \
+    }                                                                                                       \
     CLONES static void divide_##S(T *y, long rows, long n, const T *total)                                  \
     {                                                                                                       \
         for (long r = 0; r < rows; r++) {                                                                   \
@@ -123,6 +149,7 @@ static long seen_by(const Attention *a, long end) { return a->causal && end < a-
                     matrix_of(a, &a->k, index, 0), a->k.pitch, 0, scores, n);                               \
             mask_##S(a, scores, index, r0, r1, n);                                                          \
             weigh_##S(scores, rows, n, total, (T *)a->lse + index * a->t + r0);                             \
+            if (a->drops) drop_##S(a, scores, index, r0, r1, n);                                            \
             product(a, false, false, rows, a->e, n, 1, scores, n, matrix_of(a, &a->v, index, 0), a->v.pitch, 0, y, a->e); \
             divide_##S(y, rows, a->e, total);                                                               \
         }                                                                                                   \
@@ -132,13 +159,26 @@ static long seen_by(const Attention *a, long end) { return a->causal && end < a-
         for (long r = 0; r < rows; r++)                                                                     \
             for (long j = 0; j < n; j++) scores[r * n + j] = exp_##S(scores[r * n + j] - lse[r]);           \
     }                                                                                                       \
-    /* ds = p * (dp - sum(g * y)) * scale, in place of dp */                                                \
-    CLONES static void cotangent_##S(T *dp, const T *p, long rows, long n, const T *g, long pitch, const T *y, long e, T scale) \
+    /* ds = p * (dropout(dp) - sum(g * y)) * scale, in place of dp; then p becomes dropout(p). Rows [r0, r1), the first n keys. */\
+    CLONES static void cotangent_##S(const Attention *a, T *dp, T *p, long index, long r0, long r1, long n) \
     {                                                                                                       \
-        for (long r = 0; r < rows; r++) {                                                                   \
+        float numbers[PHILOX_BLOCK];                                                                        \
+        const T scale = (T)a->scale, share = (T)a->share;                                                   \
+        const T *g = matrix_of(a, &a->g, index, r0), *y = (const T *)a->y + (index * a->t + r0) * a->e;     \
+        for (long r = 0; r < r1 - r0; r++) {                                                                \
             T delta = 0;                                                                                    \
-            for (long j = 0; j < e; j++) delta += g[r * pitch + j] * y[r * e + j];                          \
-            for (long j = 0; j < n; j++) dp[r * n + j] = (dp[r * n + j] - delta) * p[r * n + j] * scale;    \
+            for (long j = 0; j < a->e; j++) delta += g[r * a->g.pitch + j] * y[r * a->e + j];               \
+            T *restrict ds = dp + r * n, *restrict w = p + r * n;                                           \
+            if (!a->drops) for (long j = 0; j < n; j++) ds[j] = (ds[j] - delta) * w[j] * scale;             \
+            else for (long at = 0; at < n; at += PHILOX_BLOCK) {                                            \
+                const int count = n - at < PHILOX_BLOCK ? (int)(n - at) : PHILOX_BLOCK;                     \
+                draw(a, numbers, index, r0 + r, at, count);                                                 \
+                for (int j = 0; j < count; j++) {                                                           \
+                    const bool kept = numbers[j] >= a->dropout_p;                                           \
+                    ds[at + j] = ((kept ? ds[at + j] * share : 0) - delta) * w[at + j] * scale;             \
+                    w[at + j] = kept ? w[at + j] * share : 0;                                               \
+                }                                                                                           \
+            }                                                                                               \
         }                                                                                                   \
     }                                                                                                       \
     /* One unit: a matrix. */                                                                               \
@@ -157,9 +197,9 @@ static long seen_by(const Attention *a, long end) { return a->causal && end < a-
                 product(a, false, true, rows, n, a->d, a->scale, q, a->q.pitch, k, a->k.pitch, 0, p, n);    \
                 mask_##S(a, p, index, r0, r1, n);                                                           \
                 weights_##S(p, rows, n, (const T *)a->lse + index * a->t + r0);                             \
-                product(a, true, false, n, a->e, rows, 1, p, n, g, a->g.pitch, 1, gv, a->e);                \
                 product(a, false, true, rows, n, a->e, 1, g, a->g.pitch, v, a->v.pitch, 0, ds, n);          \
-                cotangent_##S(ds, p, rows, n, g, a->g.pitch, (const T *)a->y + (index * a->t + r0) * a->e, a->e, (T)a->scale); \
+                cotangent_##S(a, ds, p, index, r0, r1, n);                                                  \
+                product(a, true, false, n, a->e, rows, 1, p, n, g, a->g.pitch, 1, gv, a->e);                \
                 product(a, false, false, rows, a->d, n, 1, ds, n, k, a->k.pitch, 0, gq + r0 * a->d, a->d);  \
                 product(a, true, false, n, a->d, rows, 1, ds, n, q, a->q.pitch, 1, gk, a->d);               \
             }                                                                                               \
@@ -209,8 +249,25 @@ static bool read_mask(Attention *a, PyObject *o)
     return true;
 }
 
-/* Reads q, k, v, mask, causal and scale. False for unsupported arguments; the caller drops the copies in `held`. */
-static bool read_attention(Attention *a, PyObject *const *q_k_v_mask, PyObject *causal, PyObject *scale, PyObject **held)
+/* Reads the state and probability of dropout. */
+static bool read_dropout(Attention *a, PyObject *state_given, PyObject *p_given)
+{
+    if (state_given == Py_None) return true;
+    const TensorObject *state = cpu_tensor(state_given);
+    double p;
+    if (!state || code_of(state) != EAGER_INT64 || tensor_count(state) != 2 || !is_row_major(state) || !read_real(p_given, &p)) return false;
+    const uint64_t *words = (const uint64_t *)state->data;
+    a->drops = true;
+    a->dropout_p = (float)p;
+    a->share = p == 1 ? 0 : 1 / (1 - p);
+    a->seed = words[0];
+    a->offset = words[1];
+    return true;
+}
+
+/* Reads q, k, v, mask, and the last parameters: causal, scale, state and probability of dropout. False for unsupported arguments;
+ * the caller drops the copies in `held`. */
+static bool read_attention(Attention *a, PyObject *const *q_k_v_mask, PyObject *const *last, PyObject **held)
 {
     TensorObject *q = float_tensor(q_k_v_mask[0]), *k = float_tensor(q_k_v_mask[1]), *v = float_tensor(q_k_v_mask[2]);
     if (!blas_loaded() || !q || !k || !v || code_of(k) != code_of(q) || code_of(v) != code_of(q) || tensor_ndim(q) < 2) return false;
@@ -225,9 +282,10 @@ static bool read_attention(Attention *a, PyObject *const *q_k_v_mask, PyObject *
     a->e = (long)tensor_sizes(v)[n - 1];
     a->dtype = code_of(q) == EAGER_FLOAT64;
     a->itemsize = a->dtype ? 8 : 4;
-    a->causal = causal == Py_True;
-    if (tensor_sizes(k)[n - 1] != a->d || tensor_sizes(v)[n - 2] != a->s || !read_real(scale, &a->scale)) return false;
+    a->causal = last[0] == Py_True;
+    if (tensor_sizes(k)[n - 1] != a->d || tensor_sizes(v)[n - 2] != a->s || !read_real(last[1], &a->scale)) return false;
     if (!a->count || !a->t || !a->s || !a->d || !a->e || !read_mask(a, q_k_v_mask[3])) return false;
+    if (!read_dropout(a, last[2], last[3])) return false;
     a->rows = BLOCK_BYTES / (a->s * a->itemsize) / 8 * 8;
     if (a->rows > MOST_ROWS) a->rows = MOST_ROWS;
     if (a->rows < LEAST_ROWS) a->rows = LEAST_ROWS;
@@ -252,13 +310,13 @@ static TensorObject *result(const Attention *a, long rows, long columns, Results
     return result_memory(results, a->dtype ? EAGER_FLOAT64 : EAGER_FLOAT32, a->lead + 2, sizes);
 }
 
-/* attention(q, k, v, mask, is_causal, scale): result, and the log of each row's normaliser */
+/* attention(q, k, v, mask, is_causal, scale, state, dropout_p): result, and the log of each row's normaliser */
 bool kernel_attention(PyObject *const *args, Results *results)
 {
     Attention a = {.lead = 0};
     PyObject *held[3] = {NULL};
     bool done = false;
-    if (read_attention(&a, args, args[4], args[5], held)) {
+    if (read_attention(&a, args, args + 4, held)) {
         TensorObject *y = result(&a, a.t, a.e, results), *lse = y ? result(&a, a.t, 1, results) : NULL;
         if (lse) {
             a.y = y->data;
@@ -279,14 +337,14 @@ static bool is_dense(const Attention *a, PyObject *o, long rows, long columns, c
     return tensor_count(t) == (int64_t)a->count * rows * columns;
 }
 
-/* attention_backward(g, q, k, v, mask, y, lse, is_causal, scale): gradients of q, k and v */
+/* attention_backward(g, q, k, v, mask, y, lse, is_causal, scale, state, dropout_p): gradients of q, k and v */
 bool kernel_attention_backward(PyObject *const *args, Results *results)
 {
     Attention a = {.lead = 0};
     PyObject *held[4] = {NULL};
     bool done = false;
     TensorObject *g = float_tensor(args[0]);
-    if (g && read_attention(&a, args + 1, args[7], args[8], held) && code_of(g) == (a.dtype ? EAGER_FLOAT64 : EAGER_FLOAT32) &&
+    if (g && read_attention(&a, args + 1, args + 7, held) && code_of(g) == (a.dtype ? EAGER_FLOAT64 : EAGER_FLOAT32) &&
         tensor_ndim(g) == a.lead + 2 && tensor_sizes(g)[a.lead] == a.t && tensor_sizes(g)[a.lead + 1] == a.e &&
         read_matrices(&a, g, &a.g, &held[3]) && is_dense(&a, args[5], a.t, a.e, &a.y) && is_dense(&a, args[6], a.t, 1, &a.lse)) {
         TensorObject *gq = result(&a, a.t, a.d, results), *gk = gq ? result(&a, a.s, a.d, results) : NULL;

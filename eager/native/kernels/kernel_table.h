@@ -134,8 +134,8 @@ bool kernel_fill(PyObject *const *args, Results *results);
     {"linear", 3, 1, 0, kernel_linear}, \
     {"convolution", 9, 1, 0, kernel_convolution}, \
     {"conv_weight", 7, 1, 0, kernel_conv_weight}, \
-    {"attention", 6, 1, 0, kernel_attention}, \
-    {"attention_backward", 9, 1, 0, kernel_attention_backward}, \
+    {"attention", 8, 1, 0, kernel_attention}, \
+    {"attention_backward", 11, 1, 0, kernel_attention_backward}, \
     {"cross_entropy", 4, 1, 0, kernel_cross_entropy}, \
     {"cross_entropy_backward", 6, 1, 0, kernel_cross_entropy_backward}, \
     {"all", 3, 1, 0, kernel_all}, \

@@ -1,52 +1,20 @@
 /* Philox 4x32-10, the counter-based generator of every random op: element i has counter offset + i.
  *
- * Source: Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011. The words equal the words of
- * eager.optable.random.philox, the reference that other devices run. */
+ * The words equal the words of eager.optable.random.philox, the reference that other devices run. */
 #define PY_SSIZE_T_CLEAN
 #include "kernels/functions.h"
 #include "runtime/parallel_loops.h"
 KERNEL_FILE
 #include "tensor/numpy_buffers.h"
 #include "kernels/kernel.h"
-#include "kernels/vector_math.h"
-
-enum { BLOCK = 256 };
+#include "kernels/philox.h"
 
 typedef struct {
     void *out;
     uint64_t seed, offset;
 } Draw;
 
-typedef struct {
-    uint32_t word[4][BLOCK];
-} Words;
-
-VM_INLINE void philox_block(Words *w, uint64_t seed, uint64_t first, int count)
-{
-    for (int i = 0; i < count; i++) {
-        const uint64_t counter = first + (uint64_t)i;
-        uint32_t c0 = (uint32_t)counter, c1 = (uint32_t)(counter >> 32), c2 = 0, c3 = 0;
-        uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
-#pragma GCC unroll 10
-        for (int round = 0; round < 10; round++) {
-            const uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
-            const uint32_t n0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0, n2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
-            c1 = (uint32_t)p1;
-            c3 = (uint32_t)p0;
-            c0 = n0;
-            c2 = n2;
-            k0 += 0x9E3779B9u;
-            k1 += 0xBB67AE85u;
-        }
-        w->word[0][i] = c0;
-        w->word[1][i] = c1;
-        w->word[2][i] = c2;
-        w->word[3][i] = c3;
-    }
-}
-
-/* [0, 1) with 24 bits of one word, or 53 bits of two. */
-VM_INLINE float unit_f32(uint32_t a) { return (float)(int32_t)(a >> 8) * 0x1p-24f; }
+/* [0, 1) with 53 bits of two words. */
 VM_INLINE double unit_f64(uint32_t a, uint32_t b) { return ((double)(a >> 5) * 0x1p26 + (double)(b >> 6)) * 0x1p-53; }
 
 /* cos(2 pi v), v in [0, 1): an eighth of a turn is left, then a polynomial for cos or sin (Taylor, error below 1e-8). */
@@ -63,9 +31,9 @@ VM_INLINE float cos_turn_f32(float v)
 CLONES static void uniform_f32(void *context, long begin, long end)
 {
     const Draw *draw = context;
-    Words w;
-    for (long at = begin; at < end; at += BLOCK) {
-        int count = end - at < BLOCK ? (int)(end - at) : BLOCK;
+    PhiloxWords w;
+    for (long at = begin; at < end; at += PHILOX_BLOCK) {
+        int count = end - at < PHILOX_BLOCK ? (int)(end - at) : PHILOX_BLOCK;
         philox_block(&w, draw->seed, draw->offset + (uint64_t)at, count);
         for (int i = 0; i < count; i++) ((float *)draw->out)[at + i] = unit_f32(w.word[0][i]);
     }
@@ -74,9 +42,9 @@ CLONES static void uniform_f32(void *context, long begin, long end)
 CLONES static void uniform_f64(void *context, long begin, long end)
 {
     const Draw *draw = context;
-    Words w;
-    for (long at = begin; at < end; at += BLOCK) {
-        int count = end - at < BLOCK ? (int)(end - at) : BLOCK;
+    PhiloxWords w;
+    for (long at = begin; at < end; at += PHILOX_BLOCK) {
+        int count = end - at < PHILOX_BLOCK ? (int)(end - at) : PHILOX_BLOCK;
         philox_block(&w, draw->seed, draw->offset + (uint64_t)at, count);
         for (int i = 0; i < count; i++) ((double *)draw->out)[at + i] = unit_f64(w.word[0][i], w.word[1][i]);
     }
@@ -86,11 +54,11 @@ CLONES static void uniform_f64(void *context, long begin, long end)
 CLONES static void normal_f32(void *context, long begin, long end)
 {
     const Draw *draw = context;
-    Words w;
-    for (long at = begin; at < end; at += BLOCK) {
-        int count = end - at < BLOCK ? (int)(end - at) : BLOCK;
+    PhiloxWords w;
+    for (long at = begin; at < end; at += PHILOX_BLOCK) {
+        int count = end - at < PHILOX_BLOCK ? (int)(end - at) : PHILOX_BLOCK;
         philox_block(&w, draw->seed, draw->offset + (uint64_t)at, count);
-        float *out = (float *)draw->out + at, radius[BLOCK], turn[BLOCK];
+        float *out = (float *)draw->out + at, radius[PHILOX_BLOCK], turn[PHILOX_BLOCK];
         for (int i = 0; i < count; i++) radius[i] = -2.0f * log1p_f32(-unit_f32(w.word[0][i]));
         for (int i = 0; i < count; i++) turn[i] = cos_turn_f32(unit_f32(w.word[1][i]));
         for (int i = 0; i < count; i++) out[i] = sqrtf(radius[i]) * turn[i];
@@ -100,9 +68,9 @@ CLONES static void normal_f32(void *context, long begin, long end)
 CLONES static void normal_f64(void *context, long begin, long end)
 {
     const Draw *draw = context;
-    Words w;
-    for (long at = begin; at < end; at += BLOCK) {
-        int count = end - at < BLOCK ? (int)(end - at) : BLOCK;
+    PhiloxWords w;
+    for (long at = begin; at < end; at += PHILOX_BLOCK) {
+        int count = end - at < PHILOX_BLOCK ? (int)(end - at) : PHILOX_BLOCK;
         philox_block(&w, draw->seed, draw->offset + (uint64_t)at, count);
         for (int i = 0; i < count; i++)
             ((double *)draw->out)[at + i] = sqrt(-2.0 * log1p(-unit_f64(w.word[0][i], w.word[1][i]))) *
@@ -121,9 +89,9 @@ typedef struct {
 static void draw_integers(void *context, long begin, long end)
 {
     const IntegerDraw *w = context;
-    Words words;
-    for (long at = begin; at < end; at += BLOCK) {
-        const int count = end - at < BLOCK ? (int)(end - at) : BLOCK;
+    PhiloxWords words;
+    for (long at = begin; at < end; at += PHILOX_BLOCK) {
+        const int count = end - at < PHILOX_BLOCK ? (int)(end - at) : PHILOX_BLOCK;
         philox_block(&words, w->draw.seed, w->draw.offset + (uint64_t)at, count);
         for (int i = 0; i < count; i++) {
             const uint64_t drawn = words.word[0][i] | (uint64_t)words.word[1][i] << 32;

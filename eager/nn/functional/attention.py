@@ -9,12 +9,14 @@ from eager.base.spec import preserve_strides
 from eager.base.warn import warn
 from eager.nn.functional.dropouts import dropout
 from eager.nn.functional.linears import linear
+from eager.optable.attention import weights_shape
 from eager.optable.declaration import cast_to
 from eager.optable.matmul import transpose_last
 from eager.optable.precision import LOWER
 from eager.optable.shape import laid_out
 from eager.optable.table import OPS
 from eager.public.record import public
+from eager.random import state_for
 
 Tensor = Any
 
@@ -27,15 +29,16 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
 
     query: (*, t, d), key: (*, s, d), value: (*, s, e); result (*, t, e). attn_mask: bool (True = visible) or
     added to the scores; it broadcasts to (*, t, s). is_causal: row i sees columns j <= i. scale: 1 / sqrt(d) by default.
-    enable_gqa: key and value may have fewer heads (dim -3), each shared by a group of query heads.
-    Raises: RuntimeError for a mask together with is_causal, and for shapes that do not fit.
+    enable_gqa: key and value may have fewer heads (dim -3), each shared by a group of query heads. dropout_p: the probability with
+    which a weight becomes 0; the others are multiplied by 1 / (1 - dropout_p). Raises: RuntimeError for a mask together with
+    is_causal, for dropout_p outside [0, 1], and for shapes that do not fit.
     """
     if attn_mask is not None and is_causal:
         raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
     if attn_mask is not None and attn_mask.dtype is not dtypes.bool_ and attn_mask.dtype is not query.dtype:
         raise RuntimeError("Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
                            f"{attn_mask.dtype} and  query.dtype: {query.dtype} instead.")  # fmt: skip
-    if dropout_p < 0.0:
+    if not 0.0 <= dropout_p <= 1.0:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p}")
     if enable_gqa:
         key, value = _spread_heads(query, key), _spread_heads(query, value)
@@ -43,7 +46,7 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
         scale = 1.0 / math.sqrt(query.shape[-1]) if query.shape[-1] else 1.0
     if dropout_p > 0.0:
         return _with_dropout(query, key, value, attn_mask, dropout_p, is_causal, scale)
-    y = OPS["attention"](query, key, value, attn_mask, is_causal, scale)[0]
+    y = OPS["attention"](query, key, value, attn_mask, is_causal, scale, None, 0.0)[0]
     return _as_query(y, query, key, value, attn_mask)
 
 
@@ -71,8 +74,12 @@ def _spread_heads(query: Tensor, t: Tensor) -> Tensor:
 
 def _with_dropout(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, p: float, is_causal: bool,
                   scale: float) -> Tensor:  # fmt: skip
-    weights = attention_weights(query, key, mask, is_causal, scale)
-    return OPS["matmul"](dropout(weights, p), value)
+    """Attention with dropout of its weights, in row-major memory, as torch's result of its math kernel is."""
+    if p == 1.0:
+        return OPS["attention"](query, key, value, mask, is_causal, scale, None, 0.0)[0] * 0.0
+    shape = weights_shape(*(x.shape for x in (query, key, mask) if x is not None))
+    state = state_for(math.prod(shape), None, query.device)
+    return OPS["attention"](query, key, value, mask, is_causal, scale, state, p)[0]
 
 
 def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bool, scale: float) -> Tensor:

@@ -313,25 +313,27 @@ def test_windows_over_a_whole_image_and_larger_than_it():
 
 
 @pytest.mark.parametrize("mask", ["none", "causal", "bool", "added", "blind"])
-def test_attention_in_blocks_of_rows(mask):
-
-
+@pytest.mark.parametrize("p", [0.0, 0.3, 1.0])
+def test_attention_in_blocks_of_rows(mask, p):
+    state = np.array([-7, (1 << 32) - 1000])  # counters whose upper half changes within the draw
     for dtype, tolerance in (("f4", 2e-5), ("f8", 1e-11)):
         q, k, v = (RNG.standard_normal((2, 3, n, d)).astype(dtype) for n, d in ((150, 7), (300, 7), (300, 5)))
         q = np.moveaxis(np.ascontiguousarray(np.moveaxis(q, 1, 2)), 2, 1)  # heads inside, as projections leave them
         m = {"bool": RNG.random((150, 300)) < 0.6, "added": RNG.standard_normal((1, 3, 1, 300)).astype(dtype),
              "blind": np.zeros((2, 1, 150, 300), bool)}.get(mask)  # fmt: skip
         args = [torch.from_numpy(a) if a is not None else None for a in (q, k, v, m)]
-        y, lse = _native.run_kernel(OPS["attention"], (*args, mask == "causal", 0.4))
+        dropout = (torch.from_numpy(state), p) if p else (None, 0.0)
+        y, lse = _native.run_kernel(OPS["attention"], (*args, mask == "causal", 0.4, *dropout))
         wide = [a if a is None or a.dtype == bool else a.astype("f8") for a in (q, k, v, m)]
+        exact_dropout = (state, p) if p else (None, 0.0)
         want, want_lse = np.empty(y.shape), np.empty(lse.shape)
-        attention._kernel(np, (want, want_lse), *wide, mask == "causal", 0.4)
+        attention._kernel(np, (want, want_lse), *wide, mask == "causal", 0.4, *exact_dropout)
         np.testing.assert_allclose(y.numpy(), want, rtol=tolerance, atol=tolerance)
         np.testing.assert_allclose(lse.numpy(), want_lse, rtol=tolerance, atol=tolerance)
         g = RNG.standard_normal(y.shape).astype(dtype)
-        got = _native.run_kernel(OPS["attention_backward"], (torch.from_numpy(g), *args, y, lse, mask == "causal", 0.4))
+        got = _native.run_kernel(OPS["attention_backward"], (torch.from_numpy(g), *args, y, lse, mask == "causal", 0.4, *dropout))
         exact = [np.empty(a.shape) for a in (q, k, v)]
-        attention._backward_kernel(np, exact, g.astype("f8"), *wide, want, want_lse, mask == "causal", 0.4)
+        attention._backward_kernel(np, exact, g.astype("f8"), *wide, want, want_lse, mask == "causal", 0.4, *exact_dropout)
         for a, b in zip(got, exact, strict=True):
             np.testing.assert_allclose(a.numpy(), b, rtol=20 * tolerance, atol=20 * tolerance)
 

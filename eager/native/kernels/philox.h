@@ -1,0 +1,77 @@
+/* Blocks of random words of Philox 4x32-10, whose counters follow one another.
+ *
+ * Source: Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011. */
+#ifndef EAGER_PHILOX_H
+#define EAGER_PHILOX_H
+
+#include "kernels/vector_math.h"
+
+enum { PHILOX_BLOCK = 256 };
+
+typedef struct {
+    uint32_t word[4][PHILOX_BLOCK];
+} PhiloxWords;
+
+/* Defines NAME(w, seed, first, count): the words of counters first, first + 1, ... in groups of LANES, at least `count` of them.
+ * V: a vector of 64-bit numbers; the lower half of a number is a word, and PRODUCT(x, m) multiplies these halves by m. The upper
+ * halves are never read: the vectoriser would multiply and permute in full. NARROW: the vector of the words alone. */
+#define PHILOX(NAME, TARGET, V, NARROW, LANES, PRODUCT)                                                     \
+    TARGET static inline void NAME(PhiloxWords *w, uint64_t seed, uint64_t first, int count)                \
+    {                                                                                                       \
+        V lanes = {0};                                                                                      \
+        for (int lane = 0; lane < LANES; lane++) lanes[lane] = (uint64_t)lane;                              \
+        for (int i = 0; i < count; i += LANES) {                                                            \
+            V c[4] = {lanes + (first + (uint64_t)i), {0}, {0}, {0}};                                        \
+            c[1] = c[0] >> 32;                                                                              \
+            uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);                                      \
+            for (int round = 0; round < 10; round++) {                                                      \
+                const V p0 = PRODUCT(c[0], 0xD2511F53u), p1 = PRODUCT(c[2], 0xCD9E8D57u);                   \
+                c[0] = (p1 >> 32) ^ c[1] ^ k0;                                                              \
+                c[2] = (p0 >> 32) ^ c[3] ^ k1;                                                              \
+                c[1] = p1;                                                                                  \
+                c[3] = p0;                                                                                  \
+                k0 += 0x9E3779B9u;                                                                          \
+                k1 += 0xBB67AE85u;                                                                          \
+            }                                                                                               \
+            for (int word = 0; word < 4; word++) {                                                          \
+                const NARROW n = __builtin_convertvector(c[word], NARROW);                                  \
+                memcpy(w->word[word] + i, &n, sizeof n);                                                    \
+            }                                                                                               \
+        }                                                                                                   \
+    }
+
+typedef uint64_t PhiloxV1 __attribute__((vector_size(8)));
+typedef uint32_t PhiloxN1 __attribute__((vector_size(4)));
+#define PHILOX_PRODUCT_1(x, m) ((PhiloxV1){(uint64_t)(uint32_t)(x)[0] * (m)})
+PHILOX(philox_1, , PhiloxV1, PhiloxN1, 1, PHILOX_PRODUCT_1)
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+typedef uint64_t PhiloxV4 __attribute__((vector_size(32)));
+typedef uint32_t PhiloxN4 __attribute__((vector_size(16)));
+typedef int PhiloxI8 __attribute__((vector_size(32)));
+#define PHILOX_PRODUCT_4(x, m) ((PhiloxV4)__builtin_ia32_pmuludq256((PhiloxI8)(x), (PhiloxI8)((PhiloxV4){0} + (m))))
+PHILOX(philox_4, __attribute__((target("avx2"))), PhiloxV4, PhiloxN4, 4, PHILOX_PRODUCT_4)
+
+typedef uint64_t PhiloxV8 __attribute__((vector_size(64)));
+typedef uint32_t PhiloxN8 __attribute__((vector_size(32)));
+typedef int PhiloxI16 __attribute__((vector_size(64)));
+typedef long long PhiloxL8 __attribute__((vector_size(64)));
+#define PHILOX_PRODUCT_8(x, m) \
+    ((PhiloxV8)__builtin_ia32_pmuludq512_mask((PhiloxI16)(x), (PhiloxI16)((PhiloxV8){0} + (m)), (PhiloxL8){0}, (unsigned char)-1))
+PHILOX(philox_8, __attribute__((target("avx512f"))), PhiloxV8, PhiloxN8, 8, PHILOX_PRODUCT_8)
+#endif
+
+/* The words of counters first, first + 1, ...; count: at most PHILOX_BLOCK. */
+VM_INLINE void philox_block(PhiloxWords *w, uint64_t seed, uint64_t first, int count)
+{
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+    if (__builtin_cpu_supports("avx512f")) return philox_8(w, seed, first, count);
+    if (__builtin_cpu_supports("avx2")) return philox_4(w, seed, first, count);
+#endif
+    philox_1(w, seed, first, count);
+}
+
+/* [0, 1) with 24 bits of one word. */
+VM_INLINE float unit_f32(uint32_t a) { return (float)(int32_t)(a >> 8) * 0x1p-24f; }
+
+#endif

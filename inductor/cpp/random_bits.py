@@ -46,11 +46,12 @@ def _declaration(word: int) -> str:
 
 
 def _wrapper(word: int, function: str, *last: str) -> str:
-    arguments = ", ".join(("low", "high", "(u32)seed", "(u32)((u64)seed >> 32)", *last))
-    return f"FI u32 fj_philox_{word}(i64 seed, u32 low, u32 high) {{ return {function}({arguments}); }}\n"
+    arguments = ", ".join(("low", "high", "k0", "k1", *last))
+    return f"FI u32 fj_philox_{word}(u32 k0, u32 k1, u32 low, u32 high) {{ return {function}({arguments}); }}\n"
 
 
-# fj_philox_<word>: one word of the block whose 64-bit counter is (high, low).
+# fj_philox_<word>: one word of the block whose 64-bit key is (k1, k0) and whose counter is (high, low). A caller computes the halves of
+# the key outside of its loop: gcc refuses vector forms whose uniform arguments are computed inside.
 DECLARATIONS: Final = (
     _ROUNDS
     + "#if defined(__SSE2__)\n" + "".join(_declaration(w) + _wrapper(w, f"fjv_philox_{w}") for w in range(WORDS))

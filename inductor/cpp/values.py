@@ -65,7 +65,7 @@ def called(v: ir.Op) -> str:
     """The operation of the prelude, `fj_<name>`, that computes one operation if no C++ operator does."""
     if v.name != "philox":
         return v.name
-    word = v.args[3]
+    word = v.args[4]
     assert isinstance(word, ir.Const)
     return f"philox_{word.value}"
 
@@ -100,7 +100,7 @@ def operation(v: ir.Op, args: list[str]) -> str:
     if name in ("check_index", "wrap_index"):
         return f"fj_{name}({', '.join(args)}, FJ_CHECKS)"
     if name == "philox":
-        return f"fj_{called(v)}({', '.join(args[:3])})"
+        return f"fj_{called(v)}({', '.join(args[:4])})"
     if name in ("isnan", "isinf", "isfinite") and of.is_integral:
         return "(b8)1" if name == "isfinite" else "(b8)0"
     return f"fj_{name}({', '.join(args)})"

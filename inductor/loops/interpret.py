@@ -201,8 +201,8 @@ def operate(name: str, args: Sequence[Any], of: dtype) -> Any:
     if name == "div":
         return _scalar(np.true_divide(*args), of)
     if name == "philox":
-        seed, low, high, word = map(int, args)
-        return _scalar(philox(np, seed & (1 << 64) - 1, low | high << 32, 1)[word, 0], of)
+        key_low, key_high, low, high, word = map(int, args)
+        return _scalar(philox(np, key_low | key_high << 32, low | high << 32, 1)[word, 0], of)
     return _scalar(getattr(_NUMPY, name)(*args), of)
 
 

@@ -207,8 +207,9 @@ def _word(b: Builder, state: ir.Ref, i: E.Expr, word: int) -> ir.Value:
     seed, offset = b.load(state, [0]), b.load(state, [1])
     i64, u32 = dtypes.int64, dtypes.uint32
     counter = ir.make_op("add", (offset, ir.index(i)), i64)
-    high = ir.make_op("right_shift", (counter, ir.const(32, i64)), i64)
-    return ir.make_op("philox", (seed, ir.cast(counter, u32), ir.cast(high, u32), ir.const(word, i64)), u32)
+    halves = [ir.cast(x, u32) for whole in (seed, counter)
+              for x in (whole, ir.make_op("right_shift", (whole, ir.const(32, i64)), i64))]  # fmt: skip
+    return ir.make_op("philox", (*halves, ir.const(word, i64)), u32)
 
 
 def _top(word: ir.Value, bits: int, of: dtypes.dtype) -> ir.Value:

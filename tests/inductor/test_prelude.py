@@ -40,7 +40,7 @@ def library(tmp_path_factory):
                      f"#pragma omp simd\n for (long i = 0; i < n; i++) y[i] = fj_to_{h}(x[i]); }}")  # fmt: skip
     lines += [f'extern "C" __attribute__((visibility("default"))) void philox_{word}_{t}(i64 seed, i64 offset, {t}* y, long n) {{\n'
               f"#pragma omp simd\n for (long i = 0; i < n; i++) "
-              f"y[i] = ({t})fj_philox_{word}(seed, (u32)(offset + i), (u32)((u64)(offset + i) >> 32)); }}"
+              f"y[i] = ({t})fj_philox_{word}((u32)seed, (u32)((u64)seed >> 32), (u32)(offset + i), (u32)((u64)(offset + i) >> 32)); }}"
               for word in range(4) for t in ("u32", "f64")]  # fmt: skip
     tools = toolchain()
     target = tmp_path_factory.mktemp("prelude") / "prelude.so"

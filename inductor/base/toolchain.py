@@ -60,8 +60,9 @@ _BASE_FLAGS = (
 )
 # GCC 12 merges two equal functions, such as two running sums of one shape, and then omits the calls of both, as if they wrote
 # nothing. Equal kernels are written once anyway.
-# Without -ftree-pre a test for nan stays a value: GCC would split a chain of maxima into branches, which do not vectorise.
-_GCC_FLAGS = ("-fno-ipa-icf", "-fno-tree-pre")
+# Without -ftree-pre and -fthread-jumps a test for nan stays a value: GCC would split a chain of maxima into branches, which do not
+# vectorise.
+_GCC_FLAGS = ("-fno-ipa-icf", "-fno-tree-pre", "-fno-thread-jumps")
 # Reusable units are cores, whose loops are written in vectors: less optimisation gives the same speed, in two thirds of the time.
 _CORE_FLAGS = ("-O1",)
 # The first access outside of memory, or the first undefined operation, ends the process with a report. The program must load

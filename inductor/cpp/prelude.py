@@ -206,11 +206,14 @@ template <class T> FI T fj_fmod(T a, T b) { return b == 0 || (b == (T)-1 && (T)-
 template <class T> FI T fj_left_shift(T a, T b) { return (FJ_WORD)b >= sizeof(T) * 8 ? 0 : (T)((FJ_WORD)a << (FJ_WORD)b); }
 template <class T> FI T fj_right_shift(T a, T b) { return (FJ_WORD)b >= sizeof(T) * 8 ? (T)(a < 0 ? -1 : 0) : (T)(a >> (FJ_WORD)b); }
 template <class T> FI T fj_sign(T x) { return x != x ? x : (T)((x > 0) - (x < 0)); }
-template <class T> FI T fj_maximum(T a, T b) { /* one comparison where b is known to be a number */
-  return __builtin_constant_p(b) && b == b ? !(a <= b) ? a : b : !(a <= b) & (b == b) ? a : b;
+/* One comparison where b is known to be a number. Else the processor's maximum, which is b if one of both is nan. */
+template <class T> FI T fj_maximum(T a, T b) {
+  const T larger = a > b ? a : b;
+  return __builtin_constant_p(b) && b == b ? !(a <= b) ? a : b : a != a ? a : larger;
 }
 template <class T> FI T fj_minimum(T a, T b) {
-  return __builtin_constant_p(b) && b == b ? !(a >= b) ? a : b : !(a >= b) & (b == b) ? a : b;
+  const T smaller = a < b ? a : b;
+  return __builtin_constant_p(b) && b == b ? !(a >= b) ? a : b : a != a ? a : smaller;
 }
 template <class T> FI T fj_neg(T x) {
   if constexpr (fj_is_float<T>) return -x;

@@ -18,7 +18,8 @@ from inductor.cpp.gemm_problem import REAL, CoreCode, initialiser, pack_code
 from inductor.cpp.units import declared
 from inductor.cpp.values import size_source
 from inductor.cpp.windows import Convolution
-from inductor.cpp.winograd_core import POINTS, STRIDES, packed_taps, winograd_core
+from inductor.cpp.winograd_core import packed_taps, winograd_core
+from inductor.cpp.winograd_parts import POINTS, STRIDES
 from inductor.cpp.winograd_weight_core import winograd_weight_core
 
 __all__ = ["emit", "emit_weight_gradient"]

@@ -231,7 +231,7 @@ static void plainly(const ConvTask *v, long n, long g, long p0, long p1, long j0
   if (y && v->epilogue) v->epilogue(v->args, y, g, row + p0 * v->ow, row + p1 * v->ow, j0, j1);
 }
 
-/* The same for all of the result: there is no memory for panels. */
+/* Out of memory for panels: all elements of the result, one after another. */
 static void plainly_all(const ConvTask *v) {
   for (long n = 0; n < v->images; n++)
     for (long g = 0; g < v->groups; g++) plainly(v, n, g, 0, v->oh, 0, v->columns);

@@ -19,11 +19,9 @@ from typing import Final
 from inductor.artifact.format import SourceUnit
 from inductor.cpp.conv_parts import shared_text
 from inductor.cpp.gemm_core import Tile
+from inductor.cpp.winograd_parts import POINTS, patches_text
 
-__all__ = ["POINTS", "STRIDES", "packed_taps", "winograd_core"]
-
-STRIDES: Final = (1, 2)
-POINTS: Final = {1: 16, 2: 25}  # multiplications of a tile, by stride
+__all__ = ["packed_taps", "winograd_core"]
 
 
 def packed_taps(stride: int) -> int:
@@ -41,7 +39,6 @@ def winograd_core(tile: Tile, stride: int) -> SourceUnit:
     groups * panels(columns) * packed_taps(stride) * channels * NR elements.
     """
     symbol = tile.symbol(f"winograd{stride}")
-    sizes = f"\nenum {{ TAPS = 9, STRIDE = {stride}, SIDE = {stride + 3}, POINTS = SIDE * SIDE }};\n"
     entries = f"""
 extern "C" void {symbol}(const ConvTask *v, const Runtime *rt) {{ convolve(v, rt); }}
 extern "C" void {symbol}_pack(const ConvTask *v, void *panels) {{
@@ -50,11 +47,12 @@ extern "C" void {symbol}_pack(const ConvTask *v, void *panels) {{
   pack_panels(v, (T *)panels + count * POINTS * v->channels * NR, 0, count);
 }}
 """
-    return SourceUnit(symbol, shared_text(tile) + sizes + _FILTERS[stride] + _TRANSFORMS + _TASKS + _BODY + entries, reusable=True)
+    text = shared_text(tile) + patches_text(stride) + _FILTERS[stride] + _TRANSFORMS + _TASKS + _BODY + entries
+    return SourceUnit(symbol, text, reusable=True)
 
 
-# By stride. transform_taps: b = G a, of three taps. transform_patch: b = B a, of `SIDE` neighbours of a patch. transform_sums:
-# (*low, *high) = A m, the two sums of a tile. The elements of a, b and m are so many vectors apart.
+# By stride. transform_taps: b = G a, of three taps. transform_sums: (*low, *high) = A m, the two sums of a tile. The elements of a, b
+# and m are so many vectors apart.
 _FILTERS: Final = {
     1: r"""
 static inline void transform_taps(const V *a, long from, V *b, long to) {
@@ -63,12 +61,6 @@ static inline void transform_taps(const V *a, long from, V *b, long to) {
   b[to] = ends + middle;
   b[2 * to] = ends - middle;
   b[3 * to] = a[2 * from];
-}
-static inline void transform_patch(const V *a, long step, V *b) {
-  b[0] = a[0] - a[2 * step];
-  b[step] = a[step] + a[2 * step];
-  b[2 * step] = a[2 * step] - a[step];
-  b[3 * step] = a[step] - a[3 * step];
 }
 static inline void transform_sums(const V *m, long step, V *low, V *high) {
   *low = m[0] + m[step] + m[2 * step];
@@ -82,13 +74,6 @@ static inline void transform_taps(const V *a, long from, V *b, long to) {
   b[2 * to] = a[2 * from];
   b[3 * to] = b[4 * to] = a[from];
 }
-static inline void transform_patch(const V *a, long step, V *b) {
-  b[0] = a[0] - a[2 * step];
-  b[step] = a[2 * step];
-  b[2 * step] = a[2 * step] - a[4 * step];
-  b[3 * step] = a[step];
-  b[4 * step] = a[3 * step];
-}
 static inline void transform_sums(const V *m, long step, V *low, V *high) {
   *low = m[0] + m[step] + m[3 * step];
   *high = m[step] - m[2 * step] + m[4 * step];
@@ -97,6 +82,8 @@ static inline void transform_sums(const V *m, long step, V *low, V *high) {
 }
 
 _TRANSFORMS = r"""
+enum { TAPS = 9 };
+
 /* Panels [begin, end) of all groups as [panel][point][channel][NR]. */
 static void transform_panels(const ConvTask *v, T *panels, long begin, long end) {
   long count = panels_of(v->columns), channels = v->channels;
@@ -128,24 +115,6 @@ static void run_transform(void *ctx, long begin, long end) {
   PackJob *p = (PackJob *)ctx;
   transform_panels(p->v, p->panels, begin, end);
 }
-
-/* The patches of a line of `tiles` tiles, from staged lines `line` elements long. Point i of tile t is at to + i * point + t * row.
-   The last vector of a tile reads and writes up to W - 1 elements too many: the next tile, or room after the last. */
-static void transform_line(const T *from, long line, long channels, long tiles, T *to, long row, long point) {
-  for (long t = 0; t < tiles; t++)
-    for (long c = 0; c < channels; c += W) {
-      const T *a = from + 2 * STRIDE * t * channels + c;
-      V d[POINTS], half[POINTS], all[POINTS];
-#pragma GCC unroll 32
-      for (long i = 0; i < POINTS; i++) d[i] = *(U *)(a + i / SIDE * line + i % SIDE * channels);
-#pragma GCC unroll 32
-      for (long j = 0; j < SIDE; j++) transform_patch(d + j, SIDE, half + j);
-#pragma GCC unroll 32
-      for (long i = 0; i < SIDE; i++) transform_patch(half + SIDE * i, 1, all + SIDE * i);
-#pragma GCC unroll 32
-      for (long i = 0; i < POINTS; i++) *(U *)(to + i * point + t * row + c) = all[i];
-    }
-}
 """
 
 _TASKS = r"""
@@ -163,8 +132,6 @@ typedef struct {
 
 /* Memory of a thread. */
 typedef struct { T *staged, *patches, *sums, *taps, *block; } Memory;
-
-static long up(long n) { return (n + 63) / 64 * 64; }
 
 /* The memory of a thread for its tasks; whether there was enough. */
 static int remember(const Job *job, Memory *m) {
@@ -222,12 +189,6 @@ static V finish_line(const ConvTask *v, const T *m, long point, T *y, long lines
       }
     }
   return bad;
-}
-
-static int is_finite(V bad) {
-  T sum = 0;
-  for (long i = 0; i < W; i++) sum += bad[i];
-  return sum == 0;
 }
 """
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from inductor.artifact.format import SourceUnit
 from inductor.cpp.conv_weight_core import shared_text
 from inductor.cpp.gemm_core import Tile
+from inductor.cpp.winograd_parts import patches_text
 
 __all__ = ["winograd_weight_core"]
 
@@ -27,20 +28,11 @@ def winograd_weight_core(tile: Tile) -> SourceUnit:
     """
     symbol = tile.symbol("winograd_weight")
     entry = f'\nextern "C" void {symbol}(const ConvWeightTask *v, const Runtime *rt) {{ gradient(v, rt); }}\n'
-    return SourceUnit(symbol, shared_text(tile) + _TRANSFORMS + _BODY + entry, reusable=True)
+    return SourceUnit(symbol, shared_text(tile) + patches_text(1) + _TRANSFORMS + _BODY + entry, reusable=True)
 
 
 _TRANSFORMS = r"""
-enum { SIDE = 4, POINTS = 16 };
-
-/* b = B' a, of four neighbours of a patch; b = A a, of two of a tile; b = G' a, of four sums. Elements of a and b are so many vectors
-   apart. */
-static inline void transform_patch(const V *a, long from, V *b, long to) {
-  b[0] = a[0] - a[2 * from];
-  b[to] = a[from] + a[2 * from];
-  b[2 * to] = a[2 * from] - a[from];
-  b[3 * to] = a[from] - a[3 * from];
-}
+/* b = A a, of two neighbours of a tile; b = G' a, of four sums. Elements of a and b are so many vectors apart. */
 static inline void transform_tile(const V *a, long from, V *b, long to) {
   b[0] = a[0];
   b[to] = a[0] + a[from];
@@ -52,23 +44,6 @@ static inline void transform_sums(const V *a, long from, V *b, long to) {
   b[0] = a[0] + ends;
   b[to] = (a[from] - a[2 * from]) * (T)0.5;
   b[2 * to] = ends + a[3 * from];
-}
-
-/* The patches of `tiles` tiles from four lines of an image, [line][place][room]. Point i of tile t is at to + i * point + t * room. */
-static void transform_patches(const T *from, long places, long room, long tiles, T *to, long point) {
-  for (long t = 0; t < tiles; t++)
-    for (long c = 0; c < room; c += W) {
-      const T *a = from + 2 * t * room + c;
-      V d[POINTS], half[POINTS], all[POINTS];
-#pragma GCC unroll 16
-      for (long i = 0; i < POINTS; i++) d[i] = *(U *)(a + (i / SIDE * places + i % SIDE) * room);
-#pragma GCC unroll 4
-      for (long i = 0; i < SIDE; i++) transform_patch(d + i, SIDE, half + i, SIDE);
-#pragma GCC unroll 4
-      for (long i = 0; i < SIDE; i++) transform_patch(half + SIDE * i, 1, all + SIDE * i, 1);
-#pragma GCC unroll 16
-      for (long i = 0; i < POINTS; i++) *(U *)(to + i * point + t * room + c) = all[i];
-    }
 }
 
 /* A vector of g, from column j on; 0 outside of the panel. */
@@ -114,9 +89,7 @@ static int transform_taps(const T *sums, long count, T *taps) {
       bad = FMA(w[i], (V){}, bad);
     }
   }
-  T sum = 0;
-  for (long i = 0; i < W; i++) sum += bad[i];
-  return sum == 0;
+  return is_finite(bad);
 }
 """
 
@@ -127,8 +100,6 @@ enum { POINT_BYTES = 768 << 10, /* of the patches, tiles and sums of a part, whi
 
 /* Memory of a thread. room: channels of a part, in whole vectors. lines: lines of tiles of a block. */
 typedef struct { T *line, *patches, *tiles, *points, *sums, *padded; long wide, high, room, lines, patch, tile; } Memory;
-
-static long up(long n) { return (n + 63) / 64 * 64; }
 
 /* The memory of a thread for its parts; whether there was enough. */
 static int remember(const Job *job, Memory *m) {
@@ -185,7 +156,7 @@ static void sum_points(const Job *job, const Part *part, const Memory *m) {
     for (long at = begin; at < end; at++) {
       long n = at / m->high, i = at % m->high, t = (at - begin) * m->wide;
       copy_lines(v, x + n * v->x_n, 2 * i - v->ph, part->count, m);
-      transform_patches(m->line, 2 * m->wide + 2, m->room, m->wide, m->patches + t * m->room, m->patch);
+      transform_line(m->line, (2 * m->wide + 2) * m->room, m->room, m->wide, m->patches + t * m->room, m->room, m->patch);
       transform_tiles(v, g + n * v->g_n + 2 * i * v->g_h, v->oh - 2 * i < 2 ? 1 : 2, part->columns, m->tiles + t * NR, m->tile);
     }
     Steps steps = {1, k, m->room * item, NR, 0, 0};

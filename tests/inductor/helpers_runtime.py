@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import resource
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -52,3 +54,19 @@ def make(
     library = folder / f"lib{len(list(folder.iterdir()))}.so"
     build(units, library, toolchain.toolchain())
     return loader.load(plan, library, constants or {}, name="graph", **options)
+
+
+def peak_growth(run: Callable[[], object]) -> float:
+    """Bytes by which the resident memory of this process grows at most while `run` runs.
+
+    Linux forgets earlier peaks on request, so that a larger earlier test hides nothing; where it refuses, only a new peak counts.
+    """
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+    before = _peak()
+    run()
+    return _peak() - before
+
+
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0

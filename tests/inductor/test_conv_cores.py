@@ -145,7 +145,7 @@ def test_a_gradient_that_is_not_finite_is_computed_from_windows(tmp_path: Path) 
     assert torch.allclose(found, expected, rtol=1e-4, atol=1e-3, equal_nan=True)
 
 
-def test_a_gradient_from_many_images_stays_accurate(tmp_path: Path) -> None:
+def test_a_gradient_from_many_images_stays_accurate() -> None:
     """Blocks of positions are added, so that the error does not grow with their number as the error of one sum does."""
     x, layer = torch.randn(24, 64, 28, 28), torch.nn.Conv2d(64, 64, 3, bias=False)
     errors = []
@@ -154,7 +154,7 @@ def test_a_gradient_from_many_images_stays_accurate(tmp_path: Path) -> None:
         errors.append(g)
     (exact,) = torch.autograd.grad(layer.double()(x.double()).square().sum(), layer.weight)
     compiled, eager = (((g - exact) ** 2).mean().sqrt() / exact.abs().max() for g in errors)
-    assert compiled < max(2 * eager, 1e-6)
+    assert compiled < 2 * eager
 
 
 @pytest.mark.parametrize("bits", WIDTHS)

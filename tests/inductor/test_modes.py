@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
@@ -27,6 +26,7 @@ from inductor.cpp.gemm import GemmChoice, Request
 from inductor.cpp.gemm_problem import GemmProblem
 from inductor.driver import autotune, timing
 from inductor.driver.autotune import Winners
+from tests.inductor.helpers_runtime import peak_growth
 
 SMALL = GemmProblem("float32", 1, 48, 64, 40, (40, 1), (1, 40), 64)
 
@@ -167,14 +167,8 @@ def test_a_large_packed_product_is_measured_in_little_memory(tmp_path: Path) -> 
     problem = GemmProblem("float32", 1, 32, 30000, 768, (768, 1), (1, 768), 30000)  # a head of 92 MB
     request, tools = Request(problem, True), toolchain.toolchain()
     libraries = autotune._libraries([request], tools, tmp_path, tmp_path / "objects")
-    before = resident()
-    autotune._fastest_gemm(request, 0, libraries[request], tools, time.perf_counter() + 1.0)
-    assert resident() - before < 150e6
-
-
-def resident() -> float:
-    """The largest resident memory of this process, in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
+    grown = peak_growth(lambda: autotune._fastest_gemm(request, 0, libraries[request], tools, time.perf_counter() + 1.0))
+    assert grown < 150e6
 
 
 def test_measured_kernel_is_remembered_by_later_processes(tmp_path: Path) -> None:

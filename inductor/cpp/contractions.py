@@ -1,12 +1,14 @@
 """Kernels with contractions: calls of compiled cores, with a function for the loops that run on each finished block.
 
 The core of a product is chosen by `inductor.cpp.gemm`; BLAS computes a product that nothing follows. The core of a convolution is
-chosen by `inductor.cpp.conv`. The function of a block is printed from the body of the contraction by `inductor.cpp.loops`.
+chosen by `inductor.cpp.conv`. The function of a block is printed from the body of the contraction by `inductor.cpp.loops`. So is the
+prologue of a product, which computes blocks of an operand.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from eager.base.dtypes import dtype
@@ -22,6 +24,7 @@ from inductor.cpp.values import STYLE, TYPE, size_source
 from inductor.cpp.windows import Convolution, convolution_of, weight_gradient_of
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, plain, product
+from inductor.loops.computed import COMPUTED_PARAMETERS, computed_block, computed_name, computed_operand
 from inductor.loops.dependence import accesses
 from inductor.loops.finished import PARAMETERS, finished_block
 from inductor.loops.tree import Block, Contract, Kernel, Loop, Statement, walk
@@ -30,7 +33,7 @@ from inductor.loops.tree import Block, Contract, Kernel, Loop, Statement, walk
 class Core(NamedTuple):
     """How a contraction is computed: by `code`, or by BLAS if it is None. packed: the buffer that holds the operand b in panels, or
     "". is_followed: whether its code runs a function on each finished block. is_near: whether a block of the result is in memory of
-    the thread, where this function alone reads it.
+    the thread, where this function alone reads it. is_computed: whether a prologue computes the operand a.
     """
 
     problem: Problem | Convolution
@@ -38,6 +41,7 @@ class Core(NamedTuple):
     packed: str = ""
     is_followed: bool = False
     is_near: bool = False
+    is_computed: bool = False
 
 
 def choose_core(s: Contract, of: dtype, is_followed: bool, can_pack: bool, tools: Toolchain, has_blas: bool) -> Core | None:
@@ -45,9 +49,13 @@ def choose_core(s: Contract, of: dtype, is_followed: bool, can_pack: bool, tools
 
     is_followed: whether loops should run on its finished blocks. can_pack: its operand b is the same in every call.
     """
-    problem = problem_of(s, of)
+    is_computed = not isinstance(s.a, ir.Load)
+    problem = problem_of(replace(s, a=computed_operand(s)) if is_computed else s, of)
+    if is_computed and (problem is None or not gemm.suits_prologue(problem.nominal())):
+        return None
     if problem is not None:
-        return _product_core(problem, is_followed, can_pack and not s.axes.batch and problem.starts[1] == 0, tools, has_blas)
+        can_pack = can_pack and not s.axes.batch and problem.starts[1] == 0
+        return _product_core(problem, is_followed, is_computed, can_pack, tools, has_blas)
     found = convolution_of(s, of)
     if found is not None:
         return Core(found, conv.emit(found, can_pack, tools), "", is_followed)
@@ -55,12 +63,13 @@ def choose_core(s: Contract, of: dtype, is_followed: bool, can_pack: bool, tools
     return None if found is None else Core(found, conv.emit_weight_gradient(found, tools))
 
 
-def _product_core(problem: Problem, is_followed: bool, can_pack: bool, tools: Toolchain, has_blas: bool) -> Core:
+def _product_core(problem: Problem, is_followed: bool, is_computed: bool, can_pack: bool, tools: Toolchain, has_blas: bool) -> Core:
     has_blas = has_blas and problem.suits_blas()
     for packed in (True, False) if can_pack else (False,):
-        code = gemm.emit(problem.nominal(), is_followed, tools, packed=packed, has_blas=has_blas, run_time=problem.run_time())
+        code = gemm.emit(problem.nominal(), is_followed, tools, packed=packed, has_blas=has_blas, run_time=problem.run_time(),
+                         computed=is_computed)  # fmt: skip
         if code is not None:
-            return Core(problem, code, "", is_followed)
+            return Core(problem, code, "", is_followed, is_computed=is_computed)
     return Core(problem, None)
 
 
@@ -86,6 +95,7 @@ class _Steps:
         self.kernel, self.cores, self.places, self.parallel_ns = kernel, cores, places, parallel_ns
         self.timed = [s.axis for s in walk(kernel.body) if isinstance(s, Loop) and _holds_contraction(s)]
         memory = {**kernel.dtypes, **{n: p.dtype for n, p in places.items()}}
+        memory |= {computed_name(s): s.a.dtype for s in walk(kernel.body) if isinstance(s, Contract)}
         self.pointers = Pointers(kernel.body, memory, (), [axis.name for axis in self.timed])
         self.codes: list[Code] = []
         self.ns: float = 0.0
@@ -120,24 +130,31 @@ class _Steps:
 
     def contraction(self, s: Contract, times: Size) -> str:
         core = self.cores[s.name]
-        assert isinstance(s.a, ir.Load) and isinstance(s.b, ir.Load)
+        assert isinstance(s.b, ir.Load)
         problem, name = core.problem, self.function_name()
-        names = (s.a.buffer, core.packed or s.b.buffer, s.place.name)
-        starts = (problem.starts[0], 0 if core.packed else problem.starts[1], problem.starts[2])
+        a = s.a.buffer if isinstance(s.a, ir.Load) else ""
         t = TYPE[self.pointers.memory[s.place.name]]
-        args = [f"({'const ' if k < 2 else ''}{t}*)args[{self.pointers.number(n) + 1}]" + (f" + {self.start(x)}" if x != 0 else "")
-                for k, (n, x) in enumerate(zip(names[: 2 if core.is_near else 3], starts, strict=False))]  # fmt: skip
-        args += [f"({t}*)0"] if core.is_near else []
+        args = [self.pointer(f"const {t}", a, problem.starts[0]),
+                self.pointer(f"const {t}", core.packed or s.b.buffer, 0 if core.packed else problem.starts[1]),
+                self.pointer(t, "" if core.is_near else s.place.name, problem.starts[2])]  # fmt: skip
         flops = product((2, *(n for _, n in (*s.axes.result, *s.axes.depth)), times))
         self.add_cost(*((flops * FLOP_NS, 0) if isinstance(flops, int) else (0.0, plain(flops * int(FLOP_NS * 1000)))))
         if core.code is None:
             assert isinstance(problem, Problem)
             return f"{{ GemmCall g = {{{problem.blas_fields()}, {', '.join(args)}}}; rt->gemm(rt, &g, rt->threads); }}"
-        block = f"{name}_block" if s.body else ""
+        block, prologue = f"{name}_block" if s.body else "", f"{name}_prologue" if core.is_computed else ""
         if block:
             self.codes.append(_block_function(block, s, self.pointers, core.is_near))
-        self.codes.append(core.code.function(name, block))
+        if prologue:
+            self.codes.append(_prologue_function(prologue, s, self.pointers))
+        self.codes.append(core.code.function(name, block, prologue))
         return f"{CALLED}::{name}({', '.join(args)}, args, rt);"
+
+    def pointer(self, t: str, buffer: str, start: Size) -> str:
+        """The pointer of type `t` to element `start` of a buffer; null for no buffer."""
+        if not buffer:
+            return f"({t}*)0"
+        return f"({t}*)args[{self.pointers.number(buffer) + 1}]" + (f" + {self.start(start)}" if start != 0 else "")
 
     def function_name(self) -> str:
         """A name for another function. The first has no number."""
@@ -165,4 +182,13 @@ def _block_function(name: str, s: Contract, pointers: Pointers, is_near: bool) -
     head = f"static void {name}(char** args, void*{' result' * is_near}, long batch, long r0, long r1, long c0, long c1)"
     block = Function(pointers, {s.place.name: "result"} if is_near else {})
     text = block.function(head, made.body, made.ranges, PARAMETERS)
+    return Code(text, (), frozenset(block.operations))
+
+
+def _prologue_function(name: str, s: Contract, pointers: Pointers) -> Code:
+    """`name(args, computed, pitch, batch, r0, r1, c0, c1)`: the operand a of these rows and this part of the depth."""
+    made = computed_block(s)
+    head = f"static void {name}(char** args, void* computed, long pitch, long batch, long r0, long r1, long c0, long c1)"
+    block = Function(pointers, {computed_name(s): "computed"})
+    text = block.function(head, made.body, made.ranges, COMPUTED_PARAMETERS)
     return Code(text, (), frozenset(block.operations))

@@ -16,7 +16,7 @@ from inductor.base.toolchain import Toolchain
 from inductor.cpp.gemm_core import TASK, Tile, core
 from inductor.cpp.gemm_problem import CoreCode, GemmProblem, RunTimeSizes, pack_code
 
-__all__ = ["GemmChoice", "Request", "candidates", "choose", "collect", "decided", "emit"]
+__all__ = ["GemmChoice", "Request", "candidates", "choose", "collect", "decided", "emit", "suits_prologue"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,14 @@ class GemmChoice:
 class Request:
     """The parameters that a choice depends on besides the machine.
 
-    packed: b is in panels, kept between calls. fused: an epilogue follows, which after BLAS is a separate pass.
+    packed: b is in panels, kept between calls. fused: an epilogue follows, which after BLAS is a separate pass. computed: a prologue
+    computes blocks of a.
     """
 
     problem: GemmProblem
     packed: bool
     fused: bool = False
+    computed: bool = False
 
 
 # Tiles by vector width: rows x vectors, the first for tall products. 32 registers hold 14x2, 7x4 or 8x3 accumulators beside the
@@ -66,6 +68,7 @@ _NEAR_BYTES = 768 << 10  # most bytes of b that stay in the second-level cache w
 _ENOUGH_BLOCKS = 10
 _ROWS = 512  # of a block; also the most rows for which packing all of b before costs more than it saves
 _COLUMNS = 256  # of a block
+_COMPUTED_ROWS = 8  # tiles of a block of a that a prologue computes
 _LOW_ROWS = 16  # tiles of a block of a, and
 _LOW_DEPTH = 384  # its depth, if it stays in the second-level cache
 _FEW_SETS = 8  # most rows of a that may map to the same sets of a first-level cache with 8 ways or more
@@ -111,7 +114,7 @@ def choose(request: Request, tools: Toolchain, has_blas: bool) -> GemmChoice:
 def rule_of_thumb(request: Request, tools: Toolchain, has_blas: bool) -> GemmChoice:
     """The way to compute `request` without a measurement."""
     problem = request.problem
-    if has_blas and blas_strides(problem) and _blas_is_better(request):
+    if has_blas and not request.computed and blas_strides(problem) and _blas_is_better(request):
         return GemmChoice("blas")
     rows, vectors = _tile_for(problem, tools)
     return _template(request, tools, rows, vectors)
@@ -120,6 +123,8 @@ def rule_of_thumb(request: Request, tools: Toolchain, has_blas: bool) -> GemmCho
 def candidates(request: Request, tools: Toolchain, has_blas: bool) -> list[GemmChoice]:
     """The choices to measure for `request`, without repeats, the rule of thumb's first."""
     found = [rule_of_thumb(request, tools, has_blas)]
+    if request.computed:
+        return found
     if has_blas and blas_strides(request.problem) and found[0].kernel != "blas":
         found.append(GemmChoice("blas"))
     for rows, vectors in _TILES[tools.simd_bits]:
@@ -130,6 +135,15 @@ def candidates(request: Request, tools: Toolchain, has_blas: bool) -> list[GemmC
             swapped = replace(choice, a_direct=not choice.a_direct)
             found += [variant for variant in (choice, taller, swapped) if variant not in found]
     return found
+
+
+def suits_prologue(problem: GemmProblem) -> bool:
+    """Whether it pays to compute a inside of the product.
+
+    With one block of columns, no element of a is computed twice. With more columns the product takes so long that a stored operand
+    costs little. Threads need enough rows.
+    """
+    return problem.n <= _COLUMNS and problem.m >= _ROWS
 
 
 def blas_strides(problem: GemmProblem) -> bool:
@@ -181,7 +195,9 @@ def _template(request: Request, tools: Toolchain, rows: int, vectors: int, depth
     is_shared = p.batch == 1 or p.batch_strides[1] == 0
     direct = not request.packed and p.b_strides[1] == 1 and p.b_strides[0] >= p.n and p.m <= _ROWS
     by_block = not request.packed and not direct and (p.m <= _ROWS or not is_shared)
-    if a_direct and p.a_strides[1] == 1:
+    if request.computed:
+        mc, nc, a_direct = _COMPUTED_ROWS * rows, _COLUMNS, False
+    elif a_direct and p.a_strides[1] == 1:
         mc, nc = _ROWS, _COLUMNS
     else:
         mc, nc, depth = _LOW_ROWS * rows, 4 * _COLUMNS, min(depth, _LOW_DEPTH)
@@ -246,19 +262,20 @@ def emit(
     packed: bool = False,
     has_blas: bool = True,
     run_time: RunTimeSizes | None = None,
+    computed: bool = False,
 ) -> CoreCode | None:
     """Code for `problem`, or None if `rt->gemm` is the better choice.
 
     is_followed: whether an epilogue runs on each finished block. packed: b will be the packed form (only for a batch of one, or a b
     shared by the batch). has_blas: False if the runtime has found no BLAS; the result is then never None. run_time: sources that
-    replace the problem's numbers, which then serve only the choice.
+    replace the problem's numbers, which then serve only the choice. computed: a prologue computes blocks of a.
     Raises: ValueError for a dtype without a core, and for packed with a b per product.
     """
     if problem.dtype not in _BYTES:
         raise ValueError(f"gemm: dtype {problem.dtype}; allowed: {', '.join(_BYTES)}")
     if packed and problem.batch > 1 and problem.batch_strides[1] != 0:
         raise ValueError("gemm: packed=True with a separate b for each product; allowed: one b for all products")
-    choice = choose(Request(problem, packed, is_followed), tools, has_blas)
+    choice = choose(Request(problem, packed, is_followed, computed), tools, has_blas)
     if choice.kernel == "blas":
         return None
     return render(problem, tools, choice, packed, run_time)

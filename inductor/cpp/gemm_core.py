@@ -1,8 +1,8 @@
 """The text of one GEMM core: a register-blocked matrix product for one element type and tile.
 
-Owns the micro-kernels and the blocking around them. Sizes, strides, blocking and the epilogue (a function pointer called once
-per finished block) are run-time values, so that a core is compiled once per machine. It does not depend on the graph or on the
-choice of a tile.
+Owns the micro-kernels and the blocking around them. Sizes, strides, blocking, the epilogue (a function pointer called once per
+finished block) and the prologue (called once per block of A that it computes) are run-time values, so that a core is compiled once
+per machine. It does not depend on the graph or on the choice of a tile.
 
 The scheme is Goto's: B is stored in panels [n / NR][k][NR], A is packed per block into [k][rows] slices, and the tile's
 accumulators stay in registers over the whole depth of a block. Accumulators are named variables: g++ 12 spills an array of
@@ -35,6 +35,8 @@ typedef struct {
   long a_direct;                        /* read a in place, without packing */
   long direct;                          /* read rows of b in place, without packing (b_col is 1) */
   long by_block;                        /* pack a panel of b where a block of rows uses it, not all panels before */
+  /* or null: it computes rows i0..i1 and columns k0..k1 of the a of one product, and writes element (i, k) to a[i * pitch + k] */
+  void (*prologue)(char **args, void *a, long pitch, long batch, long i0, long i1, long k0, long k1);
   /* or null. Element (i, j) of the block is at c[batch * c_step + i * ldc + j]. */
   void (*epilogue)(char **args, void *c, long batch, long i0, long i1, long j0, long j1);
   char **args;
@@ -370,18 +372,29 @@ static inline __attribute__((always_inline)) void fetch(const T *panel, long k, 
     for (long at = 0; at < bytes; at += 64) __builtin_prefetch((const char *)(panel + x * apart) + at, 0, 2);
 }
 
-/* Block [i0,i1) x [j0,j1) of one product; j0 is a multiple of NR. `wb` holds the last panel of a direct b, or has room for
-   the panel in use. */
-static void block(const GemmTask *g, const T *a, const T *b, T *c, const T *panels, T *wb, T *wa, long i0, long i1,
+static long round_up(long x, long to) { return (x + to - 1) / to * to; }
+
+/* The address n elements before p, which may be outside of all memory. */
+static T *before(T *p, long n) { return (T *)((unsigned long)p - (unsigned long)n * sizeof(T)); }
+
+/* Elements between the rows of a computed block of a. One line of the cache more than its depth: rows map to different sets. */
+static long pitch_of(const GemmTask *g) { return round_up(g->kc, 64 / (long)sizeof(T)) + 64 / (long)sizeof(T); }
+
+/* Block [i0,i1) x [j0,j1) of product s; j0 is a multiple of NR. `wb` holds the last panel of a direct b, or has room for
+   the panel in use. `wa` has room for a block of a that is packed or computed. */
+static void block(const GemmTask *g, long s, const T *a, const T *b, T *c, const T *panels, T *wb, T *wa, long i0, long i1,
                   long j0, long j1) {
   Rows rows = split_rows(i1 - i0);
+  int is_packed = !g->a_direct && !g->prologue;
+  long pitch = pitch_of(g), a_row = g->prologue ? pitch : g->a_direct ? g->a_row : 1;
   if (g->k == 0)
     for (long i = i0; i < i1; i++)
       for (long j = j0; j < j1; j++) c[i * g->ldc + j] = 0;
   for (long p = 0; p < g->k; p += g->kc) {
     long k = g->k - p < g->kc ? g->k - p : g->kc;
     long i = i0;
-    for (long t = 0; t < rows.tiles && !g->a_direct; t++) {
+    if (g->prologue) g->prologue(g->args, before(wa, i0 * pitch + p), pitch, s, i0, i1, p, p + k);
+    for (long t = 0; t < rows.tiles && is_packed; t++) {
       long r = rows.base + (t < rows.longer);
       pack_rows(a + i * g->a_row + p * g->a_col, r, k, g->a_row, g->a_col, wa + (i - i0) * k);
       i += r;
@@ -400,9 +413,8 @@ static void block(const GemmTask *g, const T *a, const T *b, T *c, const T *pane
       for (long t = 0; t < rows.tiles; t++) {
         long r = rows.base + (t < rows.longer);
         if (next) fetch(next, k, g->b_row, g->b_col, t, rows.tiles); /* comes from memory while tiles are computed */
-        const T *ap = g->a_direct ? a + i * g->a_row + p * g->a_col : wa + (i - i0) * k;
-        long row = (g->a_direct ? g->a_row : 1) * (long)sizeof(T);
-        long next = (g->a_direct ? g->a_col : r) * (long)sizeof(T);
+        const T *ap = g->prologue ? wa + (i - i0) * pitch : is_packed ? wa + (i - i0) * k : a + i * g->a_row + p * g->a_col;
+        long row = a_row * (long)sizeof(T), next = (g->prologue ? 1 : is_packed ? r : g->a_col) * (long)sizeof(T);
         if (whole) tile(r, k, ap, row, next, bp, step, c + i * g->ldc + j, g->ldc, p > 0);
         else edge_tile(r, columns, k, ap, row, next, bp, c + i * g->ldc + j, g->ldc, p > 0);
         i += r;
@@ -418,20 +430,18 @@ typedef struct {
   long rows, columns, row_blocks, column_blocks;
 } Job;
 
-static long round_up(long x, long to) { return (x + to - 1) / to * to; }
-
-/* The address n elements before p, which may be outside of all memory. */
-static T *before(T *p, long n) { return (T *)((unsigned long)p - (unsigned long)n * sizeof(T)); }
-
 /* Out of memory for scratch: block [i0,i1) x [j0,j1) of product s, one element after another. */
 static void plainly(const GemmTask *g, long s, long i0, long i1, long j0, long j1) {
   const T *a = (const T *)g->a + s * g->a_step, *b = (const T *)g->b + s * g->b_step, *packed = (const T *)g->packed;
   for (long i = i0; i < i1; i++)
     for (long j = j0; j < j1; j++) {
       T sum = 0, *c = (T *)g->c;
-      for (long k = 0; k < g->k; k++)
-        sum += a[i * g->a_row + k * g->a_col] *
-               (packed ? packed[j / NR * NR * g->k + k * NR + j % NR] : b[k * g->b_row + j * g->b_col]);
+      for (long k = 0; k < g->k; k++) {
+        T x;
+        if (g->prologue) g->prologue(g->args, before(&x, i + k), 1, s, i, i + 1, k, k + 1);
+        else x = a[i * g->a_row + k * g->a_col];
+        sum += x * (packed ? packed[j / NR * NR * g->k + k * NR + j % NR] : b[k * g->b_row + j * g->b_col]);
+      }
       if (c) c[s * g->c_step + i * g->ldc + j] = sum;
       else g->epilogue(g->args, before(&sum, s * g->c_step + i * g->ldc + j), s, i, i + 1, j, j + 1);
     }
@@ -441,7 +451,7 @@ static void plainly(const GemmTask *g, long s, long i0, long i1, long j0, long j
 static void run_tasks(void *ctx, long begin, long end) {
   Job *job = (Job *)ctx;
   const GemmTask *g = job->g;
-  long a_size = g->a_direct ? 0 : job->rows * g->kc + L;
+  long a_size = g->prologue ? job->rows * pitch_of(g) : g->a_direct ? 0 : job->rows * g->kc + L;
   long b_size = job->panels ? 0 : g->direct ? (g->n % NR ? g->k * NR : 0) : g->kc * NR;
   long c_size = g->c ? 0 : (job->rows - 1) * g->ldc + (job->columns < g->n ? job->columns : g->n);
   T *wa = (T *)job->rt->scratch(job->rt, 0, (a_size + round_up(b_size, 64) + c_size + 128) * (long)sizeof(T));
@@ -462,7 +472,7 @@ static void run_tasks(void *ctx, long begin, long end) {
       packed_for = s;
     }
     T *c = g->c ? (T *)g->c : before(wc, s * g->c_step + i0 * g->ldc + j0);
-    block(g, a, b, c + s * g->c_step, job->panels, wb, wa, i0, i1, j0, j1);
+    block(g, s, a, b, c + s * g->c_step, job->panels, wb, wa, i0, i1, j0, j1);
     if (g->epilogue) g->epilogue(g->args, c, s, i0, i1, j0, j1);
   }
 }
@@ -495,7 +505,7 @@ static void run_depths(void *ctx, long begin, long end) {
 /* A small result of a long depth: threads share the depth. Returns 0 if the product has another form, or without memory. */
 static int deep_product(const GemmTask *g, const Runtime *rt) {
   long parts = 2 * rt->threads, depth = round_up((g->k + parts - 1) / parts, g->kc);
-  if (g->batch != 1 || !(g->direct || g->by_block) || !g->c || g->m * g->n > SMALL || depth < DEEP * g->kc) return 0;
+  if (g->batch != 1 || g->prologue || !(g->direct || g->by_block) || !g->c || g->m * g->n > SMALL || depth < DEEP * g->kc) return 0;
   T *sums = (T *)rt->scratch(rt, 1, parts * g->m * g->n * (long)sizeof(T));
   if (!sums) return 0;
   DeepJob job = {g, rt, sums, depth};

@@ -68,9 +68,12 @@ class CoreCode:
     pack: Code | None = None
     packed_bytes: int = 0
 
-    def function(self, name: str, epilogue: str = "") -> Code:
+    def function(self, name: str, epilogue: str = "", prologue: str = "") -> Code:
         """The function `void name(const T* a, const T* b, T* c, char** args, const Runtime* rt)`, which runs the core.
 
+        prologue: the name of a function that is defined before it and that computes blocks of a, or "" for an a in memory. The core
+        calls `prologue(char** args, void* a, long pitch, long batch, long i0, long i1, long k0, long k1)` from any thread, at least
+        once for each block of rows i0..i1 and columns k0..k1. It writes element (i, k) to `a[i * pitch + k]`.
         epilogue: the name of a function that is defined before it, or "". The core calls `epilogue(char** args, void* c, long batch,
         long i0, long i1, long j0, long j1)` exactly once for each finished block of rows i0..i1 and columns j0..j1 of c, soon after
         the block is complete, from any thread. If the function's `c` is null, a block is in memory of the thread, and the epilogue's
@@ -78,8 +81,9 @@ class CoreCode:
         """
         real = REAL[self.dtype]
         head = f"void {name}(const {real} *a, const {real} *b, {real} *c, char **args, const Runtime *rt)"
-        after = {"epilogue": epilogue, "args": "args"} if epilogue else {}
-        lines = [*self.lines, f"const {self.task} task = {initialiser({**self.fields, **after})};", f"{self.unit.name}(&task, rt);"]
+        called = {field: f for field, f in (("prologue", prologue), ("epilogue", epilogue)) if f}
+        fields = {**self.fields, **called, **({"args": "args"} if called else {})}
+        lines = [*self.lines, f"const {self.task} task = {initialiser(fields)};", f"{self.unit.name}(&task, rt);"]
         body = "".join(f"  {line}\n" for line in lines)
         return Code(f"FJ_LOCAL {head} {{\n{body}}}\n", (f"{head};",), outside=self.outside)
 

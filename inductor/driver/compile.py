@@ -65,6 +65,7 @@ from inductor.plan.kernels import (
     scatter_kernel,
 )
 from inductor.plan.memory import lifetimes, plan_arena
+from inductor.plan.producers import computing, producer_of
 from inductor.plan.schedule import (
     FUSION,
     SCHEDULE,
@@ -349,11 +350,27 @@ class _Compiler:
         for i, step in enumerate(self.made.steps):
             d = step.member.definition if isinstance(step, Single) else None
             if isinstance(step, Single) and isinstance(d, ir.Contraction):
-                self._schedule_product(i, step.member, self._follower(i, step.member))
+                self._schedule_product(i, self._with_producer(i, step.member), self._follower(i, step.member))
             elif isinstance(d, ir.Recurrence) and d.call not in calls:
                 calls.add(d.call)
                 results = [self.program.buffers[n] for n in d.results]
                 self._choose_cores(i, recurrence_kernel(d, results, self.dtypes))
+
+    def _with_producer(self, i: int, b: ir.Buffer) -> ir.Buffer:
+        """The product with a prologue for its operand, if a nest computes this operand alone and a core takes the prologue."""
+        nest = producer_of(self.made, i, {*self.absorbed, *self.kept})
+        if nest < 0:
+            return b
+        (source,) = self.made.steps[nest].members
+        found = computing(b, source)
+        made = product_kernel(found, (), self.dtypes, (b.name,))
+        s = made.kernel.body[0] if isinstance(made, Scheduled) else None
+        if not isinstance(made, Scheduled) or not isinstance(s, loops.Contract) or self._core(i, s, made, is_followed=False) is None:
+            self._refuse(source.name, [b], "the product has too few rows, or so many columns that a stored operand costs little")
+            return b
+        self.absorbed[nest] = i
+        self.memory.discard(source.name)
+        return found
 
     def _schedule_product(self, i: int, b: ir.Buffer, follower: int) -> None:
         made = product_kernel(b, (), self.dtypes, (b.name,))
@@ -364,10 +381,10 @@ class _Compiler:
         if core is not None and core.is_followed:
             after = self.made.steps[follower]
             assert isinstance(after, Nest)
-            stored = self.memory - {b.name} if self._is_read_by(b.name, after) else self.memory
+            stored = self.memory - {b.name} if _is_read_by(self.program, b.name, after) else self.memory
             found = product_kernel(b, after.members, self.dtypes, [m.name for m in (b, *after.members) if m.name in stored])
             if isinstance(found, LoopRefusal):
-                self._refuse(b.name, after, found.reason)
+                self._refuse(b.name, after.members, found.reason)
             else:
                 made, self.absorbed[follower] = found, i
         self._choose_cores(i, made)
@@ -419,20 +436,14 @@ class _Compiler:
             late = [n for m in step.members for n in m.reads if n not in mine and self.made_at.get(n, -1) > i]
             if not late:
                 return j
-            self._refuse(product.name, step, f"{late[0]} is computed after the product")
+            self._refuse(product.name, step.members, f"{late[0]} is computed after the product")
             break
         return -1
 
-    def _refuse(self, product: str, nest: Nest, reason: str) -> None:
-        refusal = Refusal(product, ", ".join(m.name for m in nest.members), reason)
+    def _refuse(self, first: str, second: Sequence[ir.Buffer], reason: str) -> None:
+        refusal = Refusal(first, ", ".join(m.name for m in second), reason)
         self.notes.append(str(refusal))
         FUSION.log(str(refusal))
-
-    def _is_read_by(self, product: str, nest: Nest) -> bool:
-        """Whether nothing but `nest` reads the product."""
-        readers = {b.name for b in self.program.buffers.values() if product in b.reads}
-        leaves = {r.buffer for r in self.program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in self.program.writes}
-        return readers <= nest.produced and product not in leaves
 
     def _can_pack(self, i: int, s: loops.Contract, made: Scheduled) -> bool:
         """Whether operand b is a value of weights alone, which panels can hold between calls."""
@@ -545,7 +556,7 @@ class _Compiler:
         if i not in self.kernels:  # another result of a recurrence, which is one step
             return _Code()
         made = self.kernels[i]
-        members = [b, *(m for j, at in self.absorbed.items() if at == i for m in self.made.steps[j].members)]
+        members = [*(m for j in sorted([i, *(j for j, at in self.absorbed.items() if at == i)]) for m in self.made.steps[j].members)]
         cores = self.cores.get(i)
         if cores is None:
             return self._loops("k", made, members)
@@ -607,6 +618,13 @@ def _returned(program: ir.Program) -> list[str]:
     """Buffers created by the graph that outputs refer to, without repeats."""
     given = {*program.inputs, *(n for n, _ in program.constants)}
     return [n for n in dict.fromkeys(r.buffer for r in program.outputs if isinstance(r, ir.Ref)) if n not in given]
+
+
+def _is_read_by(program: ir.Program, product: str, nest: Nest) -> bool:
+    """Whether nothing but `nest` reads the product."""
+    readers = {b.name for b in program.buffers.values() if product in b.reads}
+    leaves = {r.buffer for r in program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in program.writes}
+    return readers <= nest.produced and product not in leaves
 
 
 def _extern_results(program: ir.Program) -> dict[str, dict[int, ir.Buffer]]:

@@ -28,11 +28,11 @@ from inductor.loops.tree import (
     substitute,
 )
 
-__all__ = ["PARAMETERS", "Finished", "finished_block"]
+__all__ = ["C0", "C1", "PARAMETERS", "R0", "R1", "Finished", "counted", "finished_block", "runs_of"]
 
 # The position in the batch, the first row of the block, the row after its last, and its columns likewise.
 PARAMETERS: Final = ("batch", "r0", "r1", "c0", "c1")
-_R0, _R1, _C0, _C1 = (E.sym(name, 0) for name in PARAMETERS[1:])
+R0, R1, C0, C1 = (E.sym(name, 0) for name in PARAMETERS[1:])
 _TILE_COLUMNS: Final = 8
 _TILE_BYTES: Final = 64  # of a row of a transposed tile: one line of the cache
 _FAR: Final = 8  # elements: a load with this stride reads a line of the cache for few elements
@@ -51,12 +51,12 @@ class Finished(NamedTuple):
 def finished_block(s: Contract) -> Finished:
     """The body of a contraction for the elements of one block."""
     moved: dict[E.Expr, E.IntLike] = {}
-    _counted("batch", s.axes.batch, moved)
+    counted("batch", s.axes.batch, moved)
     body = substitute(s.body, moved)
     return _along_rows(s, body) or _along_columns(s, body)
 
 
-def _counted(name: str, axes: Role, moved: dict[E.Expr, E.IntLike]) -> E.Expr:
+def counted(name: str, axes: Role, moved: dict[E.Expr, E.IntLike]) -> E.Expr:
     """One axis that counts through all values of `axes`, which `moved` then maps to it."""
     sizes = [n for _, n in axes]
     whole = ir.counter(name, product(sizes))
@@ -73,25 +73,26 @@ def _inside(run: E.Expr, n: Size, first: E.Expr, last: E.Expr) -> _Range:
 def _along_columns(s: Contract, body: Block) -> Finished:
     """Rows around runs of the innermost column axis."""
     moved: dict[E.Expr, E.IntLike] = {}
-    row = _counted("row", s.axes.rows, moved)
-    body, ranges = _columns(s.axes.columns, substitute(body, moved))
+    row = counted("row", s.axes.rows, moved)
+    body, ranges = runs_of(s.axes.columns, substitute(body, moved))
     if isinstance(row, E.Sym):
         body = (Loop(row, product(n for _, n in s.axes.rows), "serial", body),)
-        ranges[row.name] = (_R0, _R1)
+        ranges[row.name] = (R0, R1)
     return Finished(body, ranges)
 
 
-def _columns(axes: Role, body: Block) -> tuple[Block, dict[str, _Range]]:
+def runs_of(axes: Role, body: Block) -> tuple[Block, dict[str, _Range]]:
+    """A body for columns C0..C1-1, which count through `axes`: loops along the innermost axis, for each value of the others."""
     if not axes:
         return body, {}
     *outer, (column, n) = axes
     if not outer:
-        return (Loop(column, n, "vector", body),), {column.name: (_C0, _C1)}
+        return (Loop(column, n, "vector", body),), {column.name: (C0, C1)}
     moved: dict[E.Expr, E.IntLike] = {}
-    run = _counted("run", tuple(outer), moved)
+    run = counted("run", tuple(outer), moved)
     assert isinstance(run, E.Sym)
     loop = Loop(run, product(m for _, m in outer), "serial", (Loop(column, n, "vector", substitute(body, moved)),))
-    return (loop,), {run.name: (E.floordiv(_C0, n), E.ceildiv(_C1, n)), column.name: _inside(run, n, _C0, _C1)}
+    return (loop,), {run.name: (E.floordiv(C0, n), E.ceildiv(C1, n)), column.name: _inside(run, n, C0, C1)}
 
 
 # -- along the rows ------------------------------------------------------------------------------------------------
@@ -123,7 +124,7 @@ def _along_rows(s: Contract, body: Block) -> Finished | None:
     made = _tiled(rows, column, across, width)
     if not isinstance(rows.run, E.Sym):
         return made
-    ranges = {**made.ranges, rows.run.name: (E.floordiv(_R0, rows.n), E.ceildiv(_R1, rows.n))}
+    ranges = {**made.ranges, rows.run.name: (E.floordiv(R0, rows.n), E.ceildiv(R1, rows.n))}
     return Finished((Loop(rows.run, rows.runs, "serial", made.body),), ranges)
 
 
@@ -131,7 +132,7 @@ def _linear_rows(axes: Role, column: E.Sym, body: Block) -> _Rows | None:
     """As many of the innermost row axes as have one axis in common."""
     for k in range(len(axes)):
         moved: dict[E.Expr, E.IntLike] = {}
-        run, row = _counted("run", axes[:k], moved), _counted("row", axes[k:], moved)
+        run, row = counted("run", axes[:k], moved), counted("row", axes[k:], moved)
         if not isinstance(row, E.Sym):
             return None
         found = substitute(body, moved)
@@ -163,14 +164,14 @@ def _across(stores: Sequence[Store], row: E.Sym, column: E.Sym) -> list[ir.Load]
 
 def _tiled(rows: _Rows, column: E.Sym, across: Sequence[ir.Load], width: int) -> Finished:
     """`width` rows by `_TILE_COLUMNS` columns at a time."""
-    first, last = _inside(rows.run, rows.n, _R0, _R1) if isinstance(rows.run, E.Sym) else (_R0, _R1)
-    row_tiles, column_tiles = E.floordiv(last - first, width), E.floordiv(_C1 - _C0, _TILE_COLUMNS)
+    first, last = _inside(rows.run, rows.n, R0, R1) if isinstance(rows.run, E.Sym) else (R0, R1)
+    row_tiles, column_tiles = E.floordiv(last - first, width), E.floordiv(C1 - C0, _TILE_COLUMNS)
     row_tile, column_tile = _open_ended("row_o"), _open_ended("column_o")
-    row_begin, column_begin = first + row_tile * width, _C0 + column_tile * _TILE_COLUMNS
+    row_begin, column_begin = first + row_tile * width, C0 + column_tile * _TILE_COLUMNS
     body, locals_ = _tile(rows, column, across, width, row_begin, column_begin)
     tiles = Loop(row_tile, row_tiles, "serial", (Loop(column_tile, column_tiles, "serial", body),))
-    rest_columns = _plain(rows, column, "_c", (first, last), (_C0 + column_tiles * _TILE_COLUMNS, _C1))
-    rest_rows = _plain(rows, column, "_r", (first + row_tiles * width, last), (_C0, _C0 + column_tiles * _TILE_COLUMNS))
+    rest_columns = _plain(rows, column, "_c", (first, last), (C0 + column_tiles * _TILE_COLUMNS, C1))
+    rest_rows = _plain(rows, column, "_r", (first + row_tiles * width, last), (C0, C0 + column_tiles * _TILE_COLUMNS))
     return Finished(
         (*allocated(locals_, (tiles,)), *rest_columns.body, *rest_rows.body),
         {**rest_columns.ranges, **rest_rows.ranges},

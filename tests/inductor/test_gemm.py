@@ -59,13 +59,17 @@ def _laid_out(
 
 def run(
     folder: Path, p: GemmProblem, choice: GemmChoice, packed: bool = False, epilogue: str = "", tools: Any = None,
-    spoil: tuple[int, int] | None = None, scratch: str = "",
+    spoil: tuple[int, int] | None = None, scratch: str = "", prologue: str = "",
 ) -> tuple[Any, Any]:  # fmt: skip
-    """The template's result and numpy's. spoil: where a holds a NaN. scratch: "sometimes" or "never", if memory is scarce."""
+    """The template's result and numpy's. spoil: where a holds a NaN. scratch: "sometimes" or "never", if memory is scarce.
+
+    epilogue, prologue: the text of functions `finish` and `prepare`, or "".
+    """
     tools = tools or toolchain.toolchain()
     code = gemm.render(p, tools, choice, packed)
     real = REAL[p.dtype]
-    source = f"""{PRELUDE}{SCARCE if scratch else ""}{epilogue}{text_of(code, "finish" if epilogue else "")}
+    functions = text_of(code, "finish" if epilogue else "", "prepare" if prologue else "")
+    source = f"""{PRELUDE}{SCARCE if scratch else ""}{epilogue}{prologue}{functions}
 EXPORT void segment(char **bufs, const Runtime *rt) {{
   {f"Runtime poor = scarce(rt, {scratch}); rt = &poor;" if scratch else ""}
   core::run((const {real} *)bufs[0], (const {real} *)bufs[{3 if packed else 1}], ({real} *)bufs[2], bufs, rt); }}
@@ -292,3 +296,19 @@ def test_every_candidate_computes_the_product(folder: Path, dtype: str, packed: 
             p = problem(33, 777, 40, dtype=dtype, tb=tb)
             for choice in gemm.candidates(Request(p, packed), tools, has_blas=False):
                 assert close(run(folder, p, choice, packed, tools=tools)), choice
+
+
+@pytest.mark.parametrize("scratch", ["", "sometimes", "never"])
+@pytest.mark.parametrize(("m", "n", "k", "batch", "packed"), [(530, 70, 96, 1, True), (75, 130, 1100, 1, False), (64, 33, 40, 3, False)])
+def test_a_prologue_computes_blocks_of_an_operand(folder: Path, m: int, n: int, k: int, batch: int, packed: bool, scratch: str) -> None:
+    p = problem(m, n, k, batch, pad=3)
+    choice = gemm.rule_of_thumb(Request(p, packed, computed=True), toolchain.toolchain(), True)
+    twice = f"""
+static void prepare(char **args, void *a, long pitch, long batch, long i0, long i1, long k0, long k1) {{
+  const float *from = (const float *)args[0] + batch * {p.batch_strides[0]};
+  for (long i = i0; i < i1; i++)
+    for (long k = k0; k < k1; k++) ((float *)a)[i * pitch + k] = 2 * from[i * {p.a_strides[0]} + k]; }}
+"""
+    got, want = run(folder, p, choice, packed, scratch=scratch, prologue=twice)
+    assert choice.kernel == "template"
+    np.testing.assert_allclose(got, 2 * want, rtol=1e-4, atol=1e-3)

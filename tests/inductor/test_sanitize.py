@@ -11,7 +11,7 @@ import pytest
 
 from eager.base import settings
 from inductor.base.toolchain import toolchain
-from tests.sanitized import OPTIONS, library
+from tests.sanitized import CHANGED, OPTIONS, OWN_ENVIRONMENT, library
 
 ROOT = Path(__file__).parents[2]
 # Runs a printed kernel, which writes 4096 floats, on memory for 4096 and then for argv[2] floats; argv[1]: the folder of its library.
@@ -63,3 +63,9 @@ def test_sanitized_code_has_separate_entries_in_the_cache() -> None:
     with settings.scope(cpu_sanitize=not plain.sanitize):
         other = toolchain()
     assert other.key() != plain.key() and other.sanitize is not plain.sanitize
+
+
+@pytest.mark.parametrize("name", [*OWN_ENVIRONMENT, *CHANGED])
+def test_every_test_that_the_sanitized_run_leaves_out_exists(name: str) -> None:
+    file, _, function = name.partition("::")
+    assert f"def {function}(" in (ROOT / file).read_text()

@@ -9,6 +9,7 @@ runs with -nostdlib because the driver's default libraries cost 30 ms.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
 import platform
@@ -272,11 +273,14 @@ def _probe(cxx: str, march: str, cpu: str) -> Toolchain:
 def _libmvec_functions(cxx: str) -> tuple[str, ...]:
     """The vector functions that exist in libmvec. Its declarations also promise functions that do not exist (fmodf)."""
     path = run_compiler([cxx, "-print-file-name=libmvec.so.1"], None).strip()
-    nm = shutil.which("nm")
-    if not os.path.isabs(path) or nm is None:
+    if not os.path.isabs(path):
         return ()
-    listing = run_compiler([nm, "-D", "--defined-only", path], None)
-    return tuple(sorted(set(re.findall(r" (_ZGV\w+)", listing.replace(" i ", " T ")))))
+    try:
+        library, text = ctypes.CDLL(path), Path(path).read_bytes()
+    except OSError:  # of another architecture
+        return ()
+    names = {word.decode() for word in re.findall(rb"_ZGV\w+", text)}
+    return tuple(sorted([n for n in names if hasattr(library, n)]))
 
 
 def _read_probe(path: Path, identity: str) -> Toolchain | None:

@@ -1,11 +1,13 @@
 """Operands of products in the 16-bit dtype that they are converted from.
 
 The rules of products convert operands to float32 first. A GPU's matrix unit multiplies 16-bit numbers, and adds up in float32: here
-a conversion moves from the definition of an operand's buffer into the product that reads it.
+a conversion moves from the definition of an operand's buffer into the product that reads it. A product of converted numbers by true
+float32 numbers gains nothing, and its kernel would keep too many registers: its operand stays converted in memory.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TypeGuard
 
@@ -16,7 +18,8 @@ from inductor.ir.values import replace_loads
 
 def narrow_operands(program: ir.Program) -> ir.Program:
     """The program whose products convert their operands while they read them, where the matrix unit needs a conversion."""
-    narrow = _narrow_buffers(program)
+    mixed = {name for name, b in program.buffers.items() if isinstance(b.definition, ir.Contraction) and _is_mixed(program, b.definition)}
+    narrow = _narrow_buffers(program, mixed)
 
     def source(x: ir.Load) -> ir.Value | None:
         if x.buffer in narrow:
@@ -29,18 +32,26 @@ def narrow_operands(program: ir.Program) -> ir.Program:
     buffers = {}
     for name, b in program.buffers.items():
         b = narrow.get(name, b)
-        if isinstance(b.definition, ir.Contraction):
+        if isinstance(b.definition, ir.Contraction) and name not in mixed:
             a, right = (replace_loads(v, source) for v in b.definition.operands)
             b = replace(b, definition=replace(b.definition, a=a, b=right))
         buffers[name] = b
     return replace(program, buffers=buffers)
 
 
-def _narrow_buffers(program: ir.Program) -> dict[str, ir.Buffer]:
-    """The buffers of float32 that hold numbers of 16 bits and that only products read, as buffers of these numbers."""
+def _is_mixed(program: ir.Program, d: ir.Contraction) -> bool:
+    """Whether exactly one operand is converted from 16 bits."""
+    return len({_narrow_value(program, ir.cast(v, dtypes.float32)) is None for v in d.operands}) == 2
+
+
+def _narrow_buffers(program: ir.Program, mixed: Collection[str]) -> dict[str, ir.Buffer]:
+    """The buffers of float32 that hold numbers of 16 bits and that only products read, as buffers of these numbers.
+
+    mixed: products that read float32.
+    """
     kept = {r.buffer for r in program.outputs if isinstance(r, ir.Ref)} | {w.value.buffer for w in program.writes}
-    for b in program.buffers.values():
-        if not isinstance(b.definition, ir.Contraction):
+    for name, b in program.buffers.items():
+        if not isinstance(b.definition, ir.Contraction) or name in mixed:
             kept.update(b.reads)
     found = {}
     for name, b in program.buffers.items():

@@ -198,6 +198,15 @@ def test_a_product_that_another_kernel_reads_is_stored_converted():
     assert set(first.dtypes) == set(second.dtypes) == {BF16}
 
 
+def test_operands_are_converted_inside_of_a_product_if_both_are():
+    both = plan_of(lambda x, y: (x.float() @ y.float(),), [torch.zeros(512, 512, dtype=torch.bfloat16)] * 2)
+    (product,) = both.kernels
+    assert [product.dtypes[product.pointers.index(n)] for n in ("in0", "in1")] == [BF16, BF16]
+    one = plan_of(lambda x, y: (x @ y.float(),), [torch.zeros(512, 512), torch.zeros(512, 512, dtype=torch.bfloat16)])
+    convert, product = one.kernels
+    assert "tl.dot" not in convert.source and "tl.dot" in product.source and BF16 not in product.dtypes
+
+
 def test_products_read_unaligned_rows_from_an_aligned_copy_without_masks():
     copy, left, right = sources("products of unaligned rows")
     assert "tl.dot" not in copy and "5001" not in right.split("for ")[1].split("tl.dot")[0]

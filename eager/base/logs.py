@@ -159,6 +159,7 @@ _declare("fusion", "inductor", "Which loops were joined, and why were the others
 _declare("perf_hints", "inductor", "What keeps this graph from running faster?")
 _declare("cudagraphs", "inductor", "Was a graph recorded as a CUDA graph, or why not?")
 _declare("autotuning", "inductor", "Which variants were measured, how fast was each, which one won?")
+_declare("kernel_times", "inductor", "How long does each kernel of a CUDA graph take alone, at which bandwidth?", verbose=True)
 _declare("cache", "inductor", "Was an artifact found on disk, and if not, which part of its key differed?")
 _declare("compile_time", "inductor", "Where did the time of a compilation go?")
 

@@ -60,6 +60,7 @@ _TIME = logs.artifact("compile_time")
 _HINTS = logs.artifact("perf_hints")
 _CACHE = logs.artifact("cache")
 _REPLAY = logs.artifact("cudagraphs")
+_TIMES = logs.artifact("kernel_times")
 _PRODUCTS = frozenset({"mm", "bmm"})  # ops whose code depends on the measured winners
 _PRODUCTS_PART = 0.6  # most of the budget of a graph that its products may spend
 
@@ -246,6 +247,8 @@ class _Cpu:
             lap("generate code")
         library = _build(compiled, folder, request, store)
         lap("g++")
+        if _TIMES.enabled:
+            _TIMES.log("kernels are measured one by one on a CUDA device only; on a CPU, perf names them as TORCH_LOGS=kernel_code does")
         return compiled, library
 
 

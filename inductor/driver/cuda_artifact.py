@@ -32,10 +32,12 @@ _WARP: Final = 32  # threads
 
 @dataclass(frozen=True, slots=True)
 class CompiledForCuda:
-    """The plan and sources of a graph, and the machine code of its kernels: None for the emulated device."""
+    """The plan and sources of a graph, and the machine code of its kernels in one piece and one by one: None for the emulated device."""
 
     compiled: A.Compiled
     code: bytes | None
+    plan: CudaPlan
+    cubins: Sequence[Cubin] | None
 
 
 def target_of(capability: tuple[int, int]) -> Target:
@@ -65,7 +67,7 @@ def compile_for_cuda(
     hosted = frozenset(i for i, node in enumerate(graph.placeholders) if is_on_host(node.info.spec))
     made = _Translation(plan, where, hosted).plan(kernels)
     units = tuple(A.SourceUnit(k.name, k.source, suffix=".py") for k in plan.kernels)
-    return CompiledForCuda(A.Compiled(made, units, ()), None if is_emulated else code)
+    return CompiledForCuda(A.Compiled(made, units, ()), None if is_emulated else code, plan, cubins)
 
 
 def capability_of(target: Target) -> int:

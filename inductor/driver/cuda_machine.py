@@ -19,6 +19,7 @@ from inductor.base import records
 from inductor.base.options import budget_s
 from inductor.base.target import Target
 
+TIMES = logs.artifact("kernel_times")
 _TUNING = logs.artifact("autotuning")
 _PRODUCTS: Final = frozenset({"mm", "bmm", "convolution", "conv_weight"})  # ops whose kernels are contractions
 
@@ -53,11 +54,21 @@ class CudaMachine:
         lap("autotune")
         made = compiler.compile_for_cuda(graph, self.where, target, _precision(), choose, is_emulated=self.is_emulated)
         lap("generate code")
+        if TIMES.enabled:
+            self._log_times(made)
+            lap("measure kernels")
         if made.code is None:
             return made.compiled, None
         library = folder / "kernels.cubins"
         library.write_bytes(made.code)
         return made.compiled, library
+
+    def _log_times(self, made: Any) -> None:
+        """Log the time of each kernel of a compiled graph. made: a `cuda_artifact.CompiledForCuda`."""
+        if self.is_emulated:
+            TIMES.log("an emulated device has no times to measure")
+            return
+        TIMES.log(importlib.import_module("inductor.driver.gpu_profile").report(made.plan, made.cubins, self.where))
 
     def _choose(self, graph: Graph, options: CompileOptions, store: Cache, target: Target) -> Any:
         """The schedules of the kernels (`inductor.driver.cuda.Choose`): measured ones, or by default the stored ones of products."""

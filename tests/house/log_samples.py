@@ -108,6 +108,7 @@ PROGRAM_OF = {
     "perf_hints": "hint.py",
     "cudagraphs": "replay.py",
     "autotuning": "tune.py",
+    "kernel_times": "replay.py",
     "cache": "break.py",
     "compile_time": "break.py",
 }

@@ -61,6 +61,7 @@ BY_NAME = {
     ("inductor.driver.backend", "'inductor.driver.cuda_machine'"): "graphs on CUDA devices",
     ("inductor.driver.cuda_machine", "'inductor.driver.cuda_artifact'"): "the compiler for CUDA",
     ("inductor.driver.cuda_machine", "'inductor.driver.gpu_winners'"): "the compiler for CUDA",
+    ("inductor.driver.cuda_machine", "'inductor.driver.gpu_profile'"): "the compiler for CUDA",
     ("inductor.driver.cuda_machine", "'inductor.driver.gpu_autotune'"): "the autotuner for CUDA",
     ("inductor.runtime.loader", "'inductor.runtime.cuda'"): "graphs on CUDA devices",
     ("inductor.runtime.cuda", "'inductor.runtime.emulated'"): "the emulated device",

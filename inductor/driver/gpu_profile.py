@@ -1,0 +1,102 @@
+"""The time of each kernel of a CUDA graph, measured alone: `TORCH_LOGS=kernel_times`.
+
+Owns the table. A kernel runs on generated inputs after the last cache was overwritten (`inductor.driver.gpu_timing`), so that a graph,
+in which a kernel may find its inputs in the cache, can take less than the sum.
+"""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from eager.base.device import device
+from eager.base.dtypes import dtype
+from inductor.driver.cuda import CudaPlan, Launch
+from inductor.driver.gpu_timing import EventTimer, Timer, Variant
+from inductor.ir.sizes import fixed, is_symbolic
+from inductor.triton.compile import Cubin
+from inductor.triton.kernel import CHECKS_POINTER, TritonKernel
+
+__all__ = ["KernelTime", "profiled", "report", "table"]
+
+_TITLE = 70  # most characters of a kernel's title
+_WIDTH = 140
+
+
+class KernelTime(NamedTuple):
+    """One kernel of a graph. runs: launches of it in a call of the graph. seconds: of one run. nbytes: of its buffers, each once.
+
+    error: why it was not timed, or "".
+    """
+
+    title: str
+    runs: int
+    seconds: float
+    nbytes: int
+    error: str = ""
+
+    @property
+    def total(self) -> float:
+        """Seconds in a call of the graph."""
+        return self.runs * self.seconds
+
+
+def report(plan: CudaPlan, cubins: Sequence[Cubin], where: device) -> str:
+    """The table of a plan's kernels on a device. cubins: their machine code."""
+    return table(profiled(plan, cubins, EventTimer(where, plan.target)))
+
+
+def profiled(plan: CudaPlan, cubins: Sequence[Cubin] | None, timer: Timer) -> list[KernelTime]:
+    """Every kernel of a plan, the longest total first. cubins: the machine code of its kernels; None for the emulated device."""
+    runs = Counter(s.kernel for s in plan.steps if isinstance(s, Launch))
+    first = {s.kernel: s for s in reversed(plan.steps) if isinstance(s, Launch)}
+    found = []
+    try:
+        for number, launch in first.items():
+            kernel = plan.kernels[number]
+            if is_symbolic(*(plan.memory[n].nbytes for n in launch.arguments if n in plan.memory)):
+                found.append(KernelTime(launch.title, runs[number], 0.0, 0, "its sizes are symbolic"))
+                continue
+            memory = _memory(plan, kernel, launch)
+            code = None if cubins is None else (cubins[number],)
+            try:
+                seconds, error = timer.seconds(Variant((kernel,), code, memory, len(plan.checks))), ""
+            except (RuntimeError, MemoryError) as failure:
+                seconds, error = 0.0, f"{type(failure).__name__}: {failure}".partition("\n")[0]
+            found.append(KernelTime(launch.title, runs[number], seconds, sum(n for _, n in memory.values()), error))
+    finally:
+        timer.release()
+    return sorted(found, key=lambda k: k.total, reverse=True)
+
+
+def table(kernels: Sequence[KernelTime]) -> str:
+    """The kernels as text: runs in a call, microseconds of a run, share of the sum, and bytes of the buffers a second."""
+    whole = sum(k.total for k in kernels)
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for heading in ("runs", "us", "share", "MB", "GB/s"):
+        made.add_column(heading, justify="right", no_wrap=True)
+    made.add_column("kernel", no_wrap=True)
+    for k in kernels:
+        title = k.title if len(k.title) <= _TITLE else k.title[: _TITLE - 3] + "..."
+        figures = ("", "", "", "") if k.error else (f"{k.seconds * 1e6:.1f}", f"{k.total / whole:.1%}", f"{k.nbytes / 1e6:.2f}",
+                                                    f"{k.nbytes / k.seconds / 1e9:.0f}")  # fmt: skip
+        made.add_row(str(k.runs), *figures, f"{title}: {k.error}" if k.error else title)
+    text = io.StringIO()
+    Console(file=text, width=_WIDTH, color_system=None).print(made)
+    count = sum(k.runs for k in kernels)
+    return f"{count} launches of {len(kernels)} kernels, {whole * 1e6:.1f} us one after another\n{text.getvalue().rstrip()}"
+
+
+def _memory(plan: CudaPlan, kernel: TritonKernel, launch: Launch) -> dict[str, tuple[dtype, int]]:
+    """The dtype and bytes of the buffer behind each pointer of a kernel, by the pointer's name."""
+    found = {}
+    for pointer, of, name in zip(kernel.pointers, kernel.dtypes, launch.arguments, strict=True):
+        if pointer != CHECKS_POINTER:
+            found[pointer] = of, fixed((plan.memory[name].nbytes,), "a buffer")[0]
+    return found

@@ -21,7 +21,7 @@ TensorBase = _native.TensorBase
 class Generator(_native.Stream):
     """The state of a random stream: 64-bit seed and offset.
 
-    Each draw of n values advances the offset by n (`take`, `state`).
+    A draw of n elements advances the offset by n, rounded up to a multiple of 16 (`take`, `state`).
     """
 
     def __init__(self, device: Any = "cpu") -> None:
@@ -155,7 +155,7 @@ random_ops.set_state_source(lambda n, d: _generator_of(d).take(n))
 
 
 def state_for(n: int, generator: Generator | None = None, d: device | None = None) -> Any:
-    """The state tensor (2,), int64, of a draw of `n` values: from `generator`, or from the device's default generator."""
+    """The state tensor (2,), int64, of a draw of `n` elements: from `generator`, or from the device's default generator."""
     if generator is None:
         return OPS["rng_state"](n, d or CPU)
     if not isinstance(generator, Generator):

@@ -1,14 +1,33 @@
 """Random ops: functions of a generator state, so that eager and compiled code draw the same numbers.
 
-`rng_state(n)` takes (seed, offset) from the default generator and advances it by `n`; the other ops
-are pure functions of that state. Element i of a draw uses counter offset + i of Philox 4x32-10.
+`rng_state(n)` takes (seed, offset) from the default generator and advances it for a draw of `n` elements. The other ops are pure
+functions of that state. Philox 4x32-10 gives a block of four 32-bit words for each counter; a draw uses all four.
+
+The words of a draw:
+
+    16 counters in a row give a chunk: 64 elements of one word, or 32 elements of two words.
+    A chunk is in rows of 16 elements. Lane l of each row has words of counter offset + 16 * chunk + l.
+    Row w of one word has word w of its counters. Row h of two words has the words 2h and 2h + 1.
+
+So a vector of 16 elements, or of 8 or 4, has one word of as many counters, and no word changes its lane. `place_of` computes the place
+of an element; `kernels/philox.h`, `inductor.cpp.random_bits` and `inductor.triton.helpers` state the same rule for their languages.
+
+The elements of a draw:
+
+    uniform, float32    the upper 24 bits of one word
+    uniform, float64    the upper 27 bits of the first word, then the upper 26 bits of the second word
+    integers            two words as a number of 64 bits, the first word below, modulo the width of the range
+    normal              Box-Muller on two uniforms: elements i and i + 16, for i in an even row, are the cosine and the sine of the
+                        pair of uniforms i and i + 16
+
+A draw of n elements advances the offset by n, rounded up to a multiple of 16, so two draws share no counter.
 Source: Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011.
 """
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -39,9 +58,30 @@ def philox(xp: Any, seed: int, offset: int, count: int) -> Any:
     return xp.stack([c0, c1, c2, c3]).astype(xp.uint32)
 
 
-def _words(xp: Any, state: Any, count: int) -> Any:
+LANES: Final = 16  # counters of a chunk, and elements of a row
+WORDS: Final = 4  # of a block
+
+
+def place_of(i: Any, words: int) -> tuple[Any, Any]:
+    """The counter of element `i`, as its distance from the draw's offset, and the first of its words.
+
+    i: an int, or an array or expression of them. words: of an element, 1 or 2.
+    """
+    rows = WORDS // words
+    return i // (LANES * rows) * LANES + i % LANES, i // LANES % rows * words
+
+
+def draw_words(xp: Any, seed: int, offset: int, count: int, words: int) -> Any:
+    """The words of elements 0, 1, ... of a draw: shape (words, count), uint32. words: of an element, 1 or 2."""
+    rows = WORDS // words
+    chunks = -(-count // (LANES * rows))
+    blocks = philox(xp, seed & 0xFFFFFFFFFFFFFFFF, offset, chunks * LANES).reshape(rows, words, chunks, LANES)
+    return xp.moveaxis(blocks, (1, 2), (0, 1)).reshape(words, -1)[:, :count]
+
+
+def _words(xp: Any, state: Any, count: int, words: int) -> Any:
     seed, offset = (int(v) for v in state.tolist())
-    return philox(xp, seed & 0xFFFFFFFFFFFFFFFF, offset, count)
+    return draw_words(xp, seed, offset, count, words)
 
 
 def _state_meta(n: int, device: Any) -> TensorSpec:
@@ -57,7 +97,7 @@ _source: Any = None
 
 
 def set_state_source(source: Any) -> None:
-    """Registered by `eager.random`: `source(n, device) -> (seed, offset)`, advancing by n."""
+    """Registered by `eager.random`: `source(n, device) -> (seed, offset)`, advancing for a draw of n elements."""
     global _source
     _source = source
 
@@ -76,8 +116,9 @@ def _draw_meta(state: Any, size: Sequence[int], dtype: Any) -> TensorSpec:
     return TensorSpec.contiguous(size, dtype or dtypes.get_default_dtype(), state.device)
 
 
-def _unit(xp: Any, words: Any, double: bool) -> Any:
+def _units(xp: Any, state: Any, count: int, double: bool) -> Any:
     """Uniform in [0, 1): 24 bits of one word for float32 and below, 53 bits of two for float64."""
+    words = _words(xp, state, count, 2 if double else 1)
     if double:
         high, low = words[0].astype(xp.uint64) >> xp.uint64(5), words[1].astype(xp.uint64) >> xp.uint64(6)
         return (high * xp.uint64(1 << 26) + low).astype(xp.float64) * 2.0**-53
@@ -94,8 +135,7 @@ def _drawn_natively(xp: Any, out: Any, state: Any, normal: bool) -> bool:
 def _uniform(xp: Any, out: Any, state: Any, size: Any, dtype: Any) -> None:
     if _drawn_natively(xp, out, state, False):
         return
-    n = math.prod(size)
-    xp.copyto(out, _unit(xp, _words(xp, state, n), out.dtype == xp.float64).reshape(out.shape), casting="unsafe")
+    xp.copyto(out, _units(xp, state, math.prod(size), out.dtype == xp.float64).reshape(out.shape), casting="unsafe")
 
 
 def kept(xp: Any, state: Any, shape: Sequence[int], p: float) -> Any:
@@ -113,19 +153,16 @@ PHILOX_UNIFORM = declare("philox_uniform(Tensor state, int[] size, dtype? dtype=
 
 
 def _normal(xp: Any, out: Any, state: Any, size: Any, dtype: Any) -> None:
-    """Box-Muller on words 0 and 1 (float32), or on both pairs (float64); one value per counter."""
+    """Box-Muller on the uniforms of the draw: a row of radii, then a row of angles. See the head of this file."""
     if _drawn_natively(xp, out, state, True):
         return
     n = math.prod(size)
-    words = _words(xp, state, n)
-    if out.dtype == xp.float64:
-        u, v = _unit(xp, words, True), _unit(xp, words[2:], True)
-        z = xp.sqrt(-2.0 * xp.log1p(-u)) * xp.cos(v * (2.0 * math.pi))
-    else:
-        f = xp.float32
-        u, v = _unit(xp, words, False), _unit(xp, words[1:], False)
-        z = xp.sqrt(f(-2.0) * xp.log1p(-u)) * xp.cos(v * f(2.0 * math.pi))
-    xp.copyto(out, z.reshape(out.shape), casting="unsafe")
+    pairs = -(-n // (2 * LANES))
+    units = _units(xp, state, 2 * LANES * pairs, out.dtype == xp.float64).reshape(pairs, 2, LANES)
+    radius = xp.sqrt(-2.0 * xp.log1p(-units[:, :1]))
+    angle = units[:, 1:] * (2.0 * math.pi)
+    z = radius * xp.concatenate([xp.cos(angle), xp.sin(angle)], 1)
+    xp.copyto(out, z.ravel()[:n].reshape(out.shape), casting="unsafe")
 
 
 PHILOX_NORMAL = declare("philox_normal(Tensor state, int[] size, dtype? dtype=None) -> Tensor", Kind.RANDOM,
@@ -133,7 +170,7 @@ PHILOX_NORMAL = declare("philox_normal(Tensor state, int[] size, dtype? dtype=No
 
 
 def _randint(xp: Any, out: Any, state: Any, low: int, high: int, size: Any, dtype: Any) -> None:
-    words = _words(xp, state, math.prod(size))
+    words = _words(xp, state, math.prod(size), 2)
     wide = words[0].astype(xp.uint64) | (words[1].astype(xp.uint64) << xp.uint64(32))
     drawn = (wide % xp.uint64(high - low)).astype(xp.int64) + low
     xp.copyto(out, drawn.reshape(out.shape), casting="unsafe")

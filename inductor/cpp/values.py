@@ -65,9 +65,9 @@ def called(v: ir.Op) -> str:
     """The operation of the prelude, `fj_<name>`, that computes one operation if no C++ operator does."""
     if v.name != "philox":
         return v.name
-    word = v.args[4]
-    assert isinstance(word, ir.Const)
-    return f"philox_{word.value}"
+    word, words = v.args[4:]
+    assert isinstance(word, ir.Const) and isinstance(words, ir.Const)
+    return f"philox_{words.value}_{word.value}"
 
 
 def operation(v: ir.Op, args: list[str]) -> str:

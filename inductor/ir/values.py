@@ -31,8 +31,8 @@ ELEMENTARY: Final = frozenset(
     "erf erfc erfinv lgamma digamma copysign".split()
 )
 # where(c, a, b); cast(x) to the dtype of the node; check_index(i, n, c): i if 0 <= i < n, else 0, and check c of the program
-# fails with i; wrap_index(i, n, c): the same with -n <= i < 0 counted from the end; philox(k0, k1, low, high, w):
-# word w, a Const, of the block of Philox4x32-10 whose key has the uint32 halves (k0, k1) and whose counter has (low, high).
+# fails with i; wrap_index(i, n, c): the same with -n <= i < 0 counted from the end; philox(k0, k1, offset, i, w, n): word w of the n
+# words of element i of a draw (see `eager.optable.random`) whose seed has the uint32 halves (k0, k1). offset, i: int64; w, n: Const.
 SPECIAL: Final = frozenset("where cast check_index wrap_index philox".split())
 OPS: Final = ARITHMETIC | COMPARISONS | LOGIC | BITS | ROUNDING | ELEMENTARY | SPECIAL
 # operations that take much longer than an addition

@@ -15,7 +15,7 @@ import numpy as np
 
 from eager.base.dtypes import dtype
 from eager.optable.loop_api import ArrayLoop
-from eager.optable.random import philox
+from eager.optable.random import philox, place_of
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size
@@ -201,8 +201,9 @@ def operate(name: str, args: Sequence[Any], of: dtype) -> Any:
     if name == "div":
         return _scalar(np.true_divide(*args), of)
     if name == "philox":
-        key_low, key_high, low, high, word = map(int, args)
-        return _scalar(philox(np, key_low | key_high << 32, low | high << 32, 1)[word, 0], of)
+        key_low, key_high, offset, i, word, words = map(int, args)
+        counter, first = place_of(i, words)
+        return _scalar(philox(np, key_low | key_high << 32, (offset + counter) % (1 << 64), 1)[first + word, 0], of)
     return _scalar(getattr(_NUMPY, name)(*args), of)
 
 

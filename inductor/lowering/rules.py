@@ -13,6 +13,7 @@ from typing import Any, Final
 from eager.base import dtypes
 from eager.base.spec import TensorSpec
 from eager.optable.creation import in_dtype
+from eager.optable.random import LANES
 from eager.optable.views import slice_bounds
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
@@ -202,14 +203,12 @@ RULES["cumprod"] = _running("prod")
 # ---- random numbers: the eager kernels, element by element ----
 
 
-def _word(b: Builder, state: ir.Ref, i: E.Expr, word: int) -> ir.Value:
-    """32 random bits. Integers have 32 bits where they can, so that a vector holds as many of them as it holds floats."""
+def _word(b: Builder, state: ir.Ref, i: E.IntLike, word: int, words: int) -> ir.Value:
+    """32 random bits of element `i` of a draw, which has `words` words."""
     seed, offset = b.load(state, [0]), b.load(state, [1])
     i64, u32 = dtypes.int64, dtypes.uint32
-    counter = ir.make_op("add", (offset, ir.index(i)), i64)
-    halves = [ir.cast(x, u32) for whole in (seed, counter)
-              for x in (whole, ir.make_op("right_shift", (whole, ir.const(32, i64)), i64))]  # fmt: skip
-    return ir.make_op("philox", (*halves, ir.const(word, i64)), u32)
+    halves = [ir.cast(x, u32) for x in (seed, ir.make_op("right_shift", (seed, ir.const(32, i64)), i64))]
+    return ir.make_op("philox", (*halves, offset, ir.index(i), ir.const(word, i64), ir.const(words, i64)), u32)
 
 
 def _top(word: ir.Value, bits: int, of: dtypes.dtype) -> ir.Value:
@@ -218,14 +217,14 @@ def _top(word: ir.Value, bits: int, of: dtypes.dtype) -> ir.Value:
     return ir.cast(ir.cast(shifted, dtypes.int32), of)
 
 
-def uniform(b: Builder, state: ir.Ref, i: E.Expr, word: int = 0, double: bool = False) -> ir.Value:
-    """Uniform in [0, 1), computed as in `eager.optable.random`."""
+def uniform(b: Builder, state: ir.Ref, i: E.IntLike, double: bool = False) -> ir.Value:
+    """Uniform in [0, 1), element `i` of a draw, computed as in `eager.optable.random`."""
     if not double:
         f32 = dtypes.float32
-        return ir.make_op("mul", (_top(_word(b, state, i, word), 8, f32), ir.const(2.0**-24, f32)), f32)
+        return ir.make_op("mul", (_top(_word(b, state, i, 0, 1), 8, f32), ir.const(2.0**-24, f32)), f32)
     f64 = dtypes.float64
-    high = ir.make_op("mul", (_top(_word(b, state, i, word), 5, f64), ir.const(2.0**26, f64)), f64)
-    whole = ir.make_op("add", (high, _top(_word(b, state, i, word + 1), 6, f64)), f64)
+    high = ir.make_op("mul", (_top(_word(b, state, i, 0, 2), 5, f64), ir.const(2.0**26, f64)), f64)
+    whole = ir.make_op("add", (high, _top(_word(b, state, i, 1, 2), 6, f64)), f64)
     return ir.make_op("mul", (whole, ir.const(2.0**-53, f64)), f64)
 
 
@@ -236,7 +235,7 @@ def _linear(spec: TensorSpec, p: Point) -> E.Expr:
 @rule("philox_uniform")
 def _uniform(b: Builder, spec: TensorSpec, state: ir.Ref, size: Any, dtype: Any) -> ir.Ref:
     double = spec.dtype is dtypes.float64
-    return b.pointwise(layout_of(spec), lambda p: uniform(b, state, _linear(spec, p), 0, double))
+    return b.pointwise(layout_of(spec), lambda p: uniform(b, state, _linear(spec, p), double))
 
 
 @rule("philox_normal")
@@ -246,10 +245,14 @@ def _normal(b: Builder, spec: TensorSpec, state: ir.Ref, size: Any, dtype: Any) 
 
     def at(p: Point) -> ir.Value:
         i = _linear(spec, p)
-        u, v = uniform(b, state, i, 0, double), uniform(b, state, i, 2 if double else 1, double)
+        row = E.mod(E.floordiv(i, LANES), 2)  # of the pair
+        first = E.add(i, E.mul(row, -LANES))
+        u, v = uniform(b, state, first, double), uniform(b, state, E.add(first, LANES), double)
         log = ir.make_op("log1p", (ir.make_op("neg", (u,), f),), f)
         radius = ir.make_op("sqrt", (ir.make_op("mul", (ir.const(-2.0, f), log), f),), f)
-        angle = ir.make_op("cos", (ir.make_op("mul", (v, ir.const(2.0 * math.pi, f)), f),), f)
+        quarter = ir.make_op("mul", (ir.cast(ir.index(row), f), ir.const(0.25, f)), f)
+        turn = ir.make_op("sub", (v, quarter), f)  # exact: the sine of an angle is the cosine a quarter of a turn before
+        angle = ir.make_op("cos", (ir.make_op("mul", (turn, ir.const(2.0 * math.pi, f)), f),), f)
         return ir.make_op("mul", (radius, angle), f)
 
     return b.pointwise(layout_of(spec), at)

@@ -140,11 +140,14 @@ def fj_digamma(x):
     pole = tl.where(z == 0.0, libdevice.copysign(tl.where(z == 0.0, float("inf"), z), z * -1.0), float("nan"))
     return tl.where((f == 0.0) & (z <= 0.0), pole, s).to(x.dtype)
 
-def fj_philox(key_low, key_high, low, high, lane):
-    """Word `lane` of the block of Philox4x32-10 whose counter has the halves (low, high). Source: Salmon et al., SC 2011."""
+def fj_philox(key_low, key_high, offset, i, word, words):
+    """Word `word` of the `words` words of element i of a draw of Philox4x32-10. See eager.optable.random for the place of an element."""
+    rows = 4 // words
+    counter = offset.to(tl.int64) + (i // (16 * rows) * 16 + i % 16)
     k = key_low.to(tl.uint64) | (key_high.to(tl.uint64) << 32)
     zero = tl.full([], 0, tl.uint32)
-    a, b, c, d = tl.philox(k, low.to(tl.uint32), high.to(tl.uint32), zero, zero)
+    a, b, c, d = tl.philox(k, counter.to(tl.uint32), (counter >> 32).to(tl.uint32), zero, zero)
+    lane = i // 16 % rows * words + word
     return tl.where(lane == 0, a, tl.where(lane == 1, b, tl.where(lane == 2, c, d)))
 
 def fj_wrapped(position, size):

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from eager.optable import loop_api
+from eager.optable.random import draw_words
 from inductor.base.toolchain import build, toolchain
 from inductor.cpp.prelude import prelude
+from inductor.cpp.random_bits import WORDS
 from inductor.cpp.vector_math import forms_used
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.5, np.inf, -np.inf, np.nan, 1e-40, 1e-8, 88.0, -104.0, 1e30]
@@ -38,14 +40,15 @@ def library(tmp_path_factory):
                      f"#pragma omp simd\n for (long i = 0; i < n; i++) y[i] = fj_from_{h}(x[i]); }}")  # fmt: skip
         lines.append(f'extern "C" __attribute__((visibility("default"))) void to_{h}(const f32* x, {h}* y, long n) {{\n'
                      f"#pragma omp simd\n for (long i = 0; i < n; i++) y[i] = fj_to_{h}(x[i]); }}")  # fmt: skip
-    lines += [f'extern "C" __attribute__((visibility("default"))) void philox_{word}_{t}(i64 seed, i64 offset, {t}* y, long n) {{\n'
-              f"#pragma omp simd\n for (long i = 0; i < n; i++) "
-              f"y[i] = ({t})fj_philox_{word}((u32)seed, (u32)((u64)seed >> 32), (u32)(offset + i), (u32)((u64)(offset + i) >> 32)); }}"
-              for word in range(4) for t in ("u32", "f64")]  # fmt: skip
+    lines += [f'extern "C" __attribute__((visibility("default"))) void philox_{word}_{t}(i64 seed, i64 offset, i64 first, {t}* y, '
+              "long n) {\n"
+              f"const u32 low = (u32)seed, high = (u32)((u64)seed >> 32);\n#pragma omp simd\n for (long i = 0; i < n; i++) "
+              f"y[i] = ({t})fj_philox_{word}(low, high, offset, first + i); }}"
+              for word in WORDS for t in ("u32", "f64")]  # fmt: skip
     tools = toolchain()
     target = tmp_path_factory.mktemp("prelude") / "prelude.so"
     head, body = prelude(tools.vector_functions), "\n".join(lines)
-    called = frozenset({*UNARY, *BINARY, *(f"philox_{word}" for word in range(4))})
+    called = frozenset({*UNARY, *BINARY, *(f"philox_{word}" for word in WORDS)})
     text = head + body + forms_used(called, tools.vector_functions)
     build([_Text("prelude", text)], target, tools)
     return ctypes.CDLL(str(target))
@@ -129,17 +132,18 @@ def test_half_conversions_round_to_even(library, h, kind):
 
 
 @pytest.mark.parametrize("t, dtype", [("u32", np.uint32), ("f64", np.float64)])
-@pytest.mark.parametrize("word", range(4))
+@pytest.mark.parametrize("word", WORDS)
 def test_philox_equals_the_eager_kernel(library, word, t, dtype):
-    """In vectors of any width, in the rest of a loop, and where the lower half of the counter overflows."""
-    from eager.optable.random import philox
-
-    seed, offset = 0xF23456789ABCDEF0 - (1 << 64), (1 << 32) - 70
-    for count in (1, 3, 20, 131):
+    """In vectors of any width, in the rest of a loop, and where the lower half of the counter or of the position overflows."""
+    seed, offset = 0xF23456789ABCDEF0 - (1 << 64), (1 << 32) - 35
+    words, which = map(int, word.split("_"))
+    for first, count in ((0, 1), (5, 3), (0, 20), (3, 131), ((1 << 32) - 70, 131)):
         out = np.empty(count, dtype)
         draw = getattr(library, f"philox_{word}_{t}")
-        draw(ctypes.c_int64(seed), ctypes.c_int64(offset), out.ctypes.data_as(ctypes.c_void_p), ctypes.c_long(count))
-        assert np.array_equal(out, philox(np, seed % (1 << 64), offset, count)[word])
+        draw(ctypes.c_int64(seed), ctypes.c_int64(offset), ctypes.c_int64(first), out.ctypes.data_as(ctypes.c_void_p), ctypes.c_long(count))
+        skipped = first // 64 * 64
+        expected = draw_words(np, seed, offset + skipped * words // 4, first - skipped + count, words)
+        assert np.array_equal(out, expected[which, first - skipped :])
 
 
 def test_libmvec_forms_are_declared_where_they_exist(library):

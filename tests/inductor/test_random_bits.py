@@ -11,7 +11,7 @@ import pytest
 import eager as torch
 from eager.base import dtypes
 from eager.base.spec import fake_like
-from eager.optable.random import philox
+from eager.optable.random import draw_words
 from eager.optable.table import OPS
 from fxir.base.options import CompileOptions, GraphKind
 from fxir.trace.trace import trace
@@ -49,9 +49,18 @@ def test_compiled_code_draws_the_eager_bits(offset: int) -> None:
 
     state = torch.tensor([SEED, offset])
     expected, found = draw(state), torch.compile(draw)(state)
-    words = philox(np, SEED % (1 << 64), offset, 21 * 37)[0]
+    (words,) = draw_words(np, SEED, offset, 21 * 37, 1)
     assert np.array_equal(found[0].numpy().ravel(), (words >> 8).astype(np.float32) * np.float32(2.0**-24))
     assert all(np.array_equal(a.numpy(), b.numpy()) for a, b in zip(expected, found, strict=True))
+
+
+def test_compiled_normals_are_the_eager_normals() -> None:
+    def draw(state: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return tuple(OPS["philox_normal"](state, (5, 77), of) for of in (dtypes.float32, dtypes.float64))
+
+    state = torch.tensor([SEED, OFFSETS[1]])
+    for a, b in zip(draw(state), torch.compile(draw)(state), strict=True):
+        assert torch.allclose(a, b, rtol=1e-4, atol=1e-5) and len(a.unique()) > 380
 
 
 def test_the_key_is_split_outside_of_the_loop() -> None:
@@ -60,5 +69,5 @@ def test_the_key_is_split_outside_of_the_loop() -> None:
     (text,) = [x for x in compiled.artifact.entry.sources().values() if "namespace k0" in x]
     before, inside = text[text.index("namespace k0") :].split("#pragma omp simd")[:2]
     inside = inside[: inside.index("}")]
-    (key,) = re.findall(r"fj_philox_0\((\w+), (\w+),", inside)
+    (key,) = re.findall(r"fj_philox_1_0\((\w+), (\w+),", inside)
     assert all(f"const u32 {half} = " in before for half in key)

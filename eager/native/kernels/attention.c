@@ -63,13 +63,17 @@ static void product(const Attention *a, bool ta, bool tb, long m, long n, long k
 /* Number of columns that the rows before `end` attend to. */
 static long seen_by(const Attention *a, long end) { return a->causal && end < a->s ? end : a->s; }
 
+enum { DRAWN = 4 * PHILOX_CHUNK }; /* most weights of a row that are drawn at once */
+
 /* Numbers in [0, 1) for the weights of columns at, ..., at + count - 1 of a row; a weight is kept if its number is at least
  * `dropout_p`. */
 VM_INLINE void draw(const Attention *a, float *numbers, long index, long row, long at, int count)
 {
-    PhiloxWords w;
-    philox_block(&w, a->seed, a->offset + (uint64_t)((index * a->t + row) * a->s + at), count);
-    for (int j = 0; j < count; j++) numbers[j] = unit_f32(w.word[0][j]);
+    uint32_t words[DRAWN + PHILOX_CHUNK];
+    const uint64_t first = (uint64_t)((index * a->t + row) * a->s + at), before = first % PHILOX_CHUNK;
+    const int chunks = (int)((before + (uint64_t)count + PHILOX_CHUNK - 1) / PHILOX_CHUNK);
+    philox_chunks(words, a->seed, a->offset + first / PHILOX_CHUNK * PHILOX_LANES, chunks);
+    for (int j = 0; j < count; j++) numbers[j] = unit_f32(words[before + (uint64_t)j]);
 }
 
 #define ATTENTION(S, T)                                                                                     \
@@ -119,12 +123,12 @@ VM_INLINE void draw(const Attention *a, float *numbers, long index, long row, lo
     /* Dropout of the weights of rows [r0, r1) for the first n keys, in place. */                           \
     CLONES static void drop_##S(const Attention *a, T *weights, long index, long r0, long r1, long n)       \
     {                                                                                                       \
-        float numbers[PHILOX_BLOCK];                                                                        \
+        float numbers[DRAWN];                                                                               \
         const T share = (T)a->share;                                                                        \
         for (long r = r0; r < r1; r++)                                                                      \
-            for (long at = 0; at < n; at += PHILOX_BLOCK) {                                                 \
+            for (long at = 0; at < n; at += DRAWN) {                                                        \
                 T *restrict row = weights + (r - r0) * n + at;                                              \
-                const int count = n - at < PHILOX_BLOCK ? (int)(n - at) : PHILOX_BLOCK;                     \
+                const int count = n - at < DRAWN ? (int)(n - at) : DRAWN;                                   \
                 draw(a, numbers, index, r, at, count);                                                      \
                 for (int j = 0; j < count; j++) row[j] = numbers[j] >= a->dropout_p ? row[j] * share : 0;   \
             }                                                                                               \
@@ -162,7 +166,7 @@ VM_INLINE void draw(const Attention *a, float *numbers, long index, long row, lo
     /* ds = p * (dropout(dp) - sum(g * y)) * scale, in place of dp; then p becomes dropout(p). Rows [r0, r1), the first n keys. */\
     CLONES static void cotangent_##S(const Attention *a, T *dp, T *p, long index, long r0, long r1, long n) \
     {                                                                                                       \
-        float numbers[PHILOX_BLOCK];                                                                        \
+        float numbers[DRAWN];                                                                               \
         const T scale = (T)a->scale, share = (T)a->share;                                                   \
         const T *g = matrix_of(a, &a->g, index, r0), *y = (const T *)a->y + (index * a->t + r0) * a->e;     \
         for (long r = 0; r < r1 - r0; r++) {                                                                \
@@ -170,8 +174,8 @@ VM_INLINE void draw(const Attention *a, float *numbers, long index, long row, lo
             for (long j = 0; j < a->e; j++) delta += g[r * a->g.pitch + j] * y[r * a->e + j];               \
             T *restrict ds = dp + r * n, *restrict w = p + r * n;                                           \
             if (!a->drops) for (long j = 0; j < n; j++) ds[j] = (ds[j] - delta) * w[j] * scale;             \
-            else for (long at = 0; at < n; at += PHILOX_BLOCK) {                                            \
-                const int count = n - at < PHILOX_BLOCK ? (int)(n - at) : PHILOX_BLOCK;                     \
+            else for (long at = 0; at < n; at += DRAWN) {                                                   \
+                const int count = n - at < DRAWN ? (int)(n - at) : DRAWN;                                   \
                 draw(a, numbers, index, r0 + r, at, count);                                                 \
                 for (int j = 0; j < count; j++) {                                                           \
                     const bool kept = numbers[j] >= a->dropout_p;                                           \

@@ -1,6 +1,6 @@
-/* Philox 4x32-10, the counter-based generator of every random op: element i has counter offset + i.
+/* Draws of Philox 4x32-10, the counter-based generator of every random op.
  *
- * The words equal the words of eager.optable.random.philox, the reference that other devices run. */
+ * The draws equal the draws of eager.optable.random, the reference that other devices run. */
 #define PY_SSIZE_T_CLEAN
 #include "kernels/functions.h"
 #include "runtime/parallel_loops.h"
@@ -17,68 +17,89 @@ typedef struct {
 /* [0, 1) with 53 bits of two words. */
 VM_INLINE double unit_f64(uint32_t a, uint32_t b) { return ((double)(a >> 5) * 0x1p26 + (double)(b >> 6)) * 0x1p-53; }
 
-/* cos(2 pi v), v in [0, 1): an eighth of a turn is left, then a polynomial for cos or sin (Taylor, error below 1e-8). */
-VM_INLINE float cos_turn_f32(float v)
+/* The cosine and the sine of 2 pi v, v in [0, 1): an eighth of a turn is left, then polynomials (Taylor, error below 1e-8). */
+VM_INLINE void turn_f32(float v, float *cosine, float *sine)
 {
     float q = rintf(v * 4.0f), r = (v - q * 0.25f) * 6.28318531f, z = r * r;
     int32_t quarter = (int32_t)q & 3;
     float c = ((((2.48015873e-5f * z - 0.00138888889f) * z + 0.0416666667f) * z - 0.5f) * z) + 1.0f;
     float s = ((((2.75573192e-6f * z - 0.000198412698f) * z + 0.00833333333f) * z - 0.166666667f) * z) * r + r;
-    float y = quarter & 1 ? s : c;
-    return (quarter == 1) | (quarter == 2) ? -y : y;
+    float x = quarter & 1 ? s : c, y = quarter & 1 ? c : s;
+    *cosine = (quarter == 1) | (quarter == 2) ? -x : x;
+    *sine = quarter >= 2 ? -y : y;
 }
 
-CLONES static void uniform_f32(void *context, long begin, long end)
-{
-    const Draw *draw = context;
-    PhiloxWords w;
-    for (long at = begin; at < end; at += PHILOX_BLOCK) {
-        int count = end - at < PHILOX_BLOCK ? (int)(end - at) : PHILOX_BLOCK;
-        philox_block(&w, draw->seed, draw->offset + (uint64_t)at, count);
-        for (int i = 0; i < count; i++) ((float *)draw->out)[at + i] = unit_f32(w.word[0][i]);
+/* Defines NAME, which draws the elements begin, ..., end - 1 of type T and of WORDS words each, in groups of PHILOX_CHUNKS chunks.
+ * DRAW(out, words, low, high) draws elements low, ..., high - 1 of a group; out: its first element. */
+#define DRAWS(NAME, T, WORDS, DRAW)                                                                         \
+    CLONES static void NAME(void *context, long begin, long end)                                            \
+    {                                                                                                       \
+        const Draw *draw = context;                                                                         \
+        const long chunk = PHILOX_CHUNK / WORDS;                                                            \
+        uint32_t words[PHILOX_WORDS];                                                                       \
+        for (long at = begin / chunk * chunk; at < end; at += PHILOX_CHUNKS * chunk) {                      \
+            const long low = begin > at ? begin - at : 0;                                                   \
+            const long high = end - at < PHILOX_CHUNKS * chunk ? end - at : PHILOX_CHUNKS * chunk;          \
+            philox_chunks(words, draw->seed, draw->offset + (uint64_t)(at / chunk * PHILOX_LANES), (int)((high + chunk - 1) / chunk)); \
+            DRAW((T *)draw->out + at, words, low, high);                                                    \
+        }                                                                                                   \
     }
-}
 
-CLONES static void uniform_f64(void *context, long begin, long end)
+VM_INLINE void uniforms_f32(float *out, const uint32_t *words, long low, long high)
 {
-    const Draw *draw = context;
-    PhiloxWords w;
-    for (long at = begin; at < end; at += PHILOX_BLOCK) {
-        int count = end - at < PHILOX_BLOCK ? (int)(end - at) : PHILOX_BLOCK;
-        philox_block(&w, draw->seed, draw->offset + (uint64_t)at, count);
-        for (int i = 0; i < count; i++) ((double *)draw->out)[at + i] = unit_f64(w.word[0][i], w.word[1][i]);
-    }
+    for (long i = low; i < high; i++) out[i] = unit_f32(words[i]);
 }
 
-/* Box-Muller, the cosine half: one value for each counter. */
-CLONES static void normal_f32(void *context, long begin, long end)
+/* The first `count` elements of chunks of two words, in order, and others up to the next multiple of 2 * PHILOX_LANES. */
+VM_INLINE void units_f64(double *to, const uint32_t *words, long count)
 {
-    const Draw *draw = context;
-    PhiloxWords w;
-    for (long at = begin; at < end; at += PHILOX_BLOCK) {
-        int count = end - at < PHILOX_BLOCK ? (int)(end - at) : PHILOX_BLOCK;
-        philox_block(&w, draw->seed, draw->offset + (uint64_t)at, count);
-        float *out = (float *)draw->out + at, radius[PHILOX_BLOCK], turn[PHILOX_BLOCK];
-        for (int i = 0; i < count; i++) radius[i] = -2.0f * log1p_f32(-unit_f32(w.word[0][i]));
-        for (int i = 0; i < count; i++) turn[i] = cos_turn_f32(unit_f32(w.word[1][i]));
-        for (int i = 0; i < count; i++) out[i] = sqrtf(radius[i]) * turn[i];
-    }
+    for (long chunk = 0; chunk < count; chunk += 2 * PHILOX_LANES)
+        for (long i = chunk; i < chunk + 2 * PHILOX_LANES; i++) {
+            const uint32_t *word = words + 2 * (i / PHILOX_LANES * PHILOX_LANES) + i % PHILOX_LANES;
+            to[i] = unit_f64(word[0], word[PHILOX_LANES]);
+        }
 }
 
-CLONES static void normal_f64(void *context, long begin, long end)
+VM_INLINE void uniforms_f64(double *out, const uint32_t *words, long low, long high)
 {
-    const Draw *draw = context;
-    PhiloxWords w;
-    for (long at = begin; at < end; at += PHILOX_BLOCK) {
-        int count = end - at < PHILOX_BLOCK ? (int)(end - at) : PHILOX_BLOCK;
-        philox_block(&w, draw->seed, draw->offset + (uint64_t)at, count);
-        for (int i = 0; i < count; i++)
-            ((double *)draw->out)[at + i] = sqrt(-2.0 * log1p(-unit_f64(w.word[0][i], w.word[1][i]))) *
-                                            cos(unit_f64(w.word[2][i], w.word[3][i]) * 6.283185307179586);
-    }
+    double units[PHILOX_WORDS / 2];
+    units_f64(units, words, high);
+    memcpy(out + low, units + low, (size_t)(high - low) * sizeof(double));
 }
 
-/* [low, low + width) by the remainder of the first two words, as one number of 64 bits. */
+VM_INLINE void normals_f32(float *out, const uint32_t *words, long low, long high)
+{
+    float z[PHILOX_WORDS];
+    for (long pair = low / (2 * PHILOX_LANES) * (2 * PHILOX_LANES); pair < high; pair += 2 * PHILOX_LANES)
+        for (long l = pair; l < pair + PHILOX_LANES; l++) {
+            float cosine, sine;
+            turn_f32(unit_f32(words[l + PHILOX_LANES]), &cosine, &sine);
+            const float radius = sqrtf(-2.0f * log1p_f32(-unit_f32(words[l])));
+            z[l] = radius * cosine;
+            z[l + PHILOX_LANES] = radius * sine;
+        }
+    memcpy(out + low, z + low, (size_t)(high - low) * sizeof(float));
+}
+
+VM_INLINE void normals_f64(double *out, const uint32_t *words, long low, long high)
+{
+    double z[PHILOX_WORDS / 2];
+    units_f64(z, words, high);
+    for (long pair = low / (2 * PHILOX_LANES) * (2 * PHILOX_LANES); pair < high; pair += 2 * PHILOX_LANES)
+        for (long l = pair; l < pair + PHILOX_LANES; l++) {
+            const double radius = sqrt(-2.0 * log1p(-z[l])), angle = z[l + PHILOX_LANES] * 6.283185307179586;
+            z[l] = radius * cos(angle);
+            z[l + PHILOX_LANES] = radius * sin(angle);
+        }
+    memcpy(out + low, z + low, (size_t)(high - low) * sizeof(double));
+}
+
+DRAWS(uniform_f32, float, 1, uniforms_f32)
+DRAWS(uniform_f64, double, 2, uniforms_f64)
+DRAWS(normal_f32, float, 1, normals_f32)
+DRAWS(normal_f64, double, 2, normals_f64)
+
+/* [low, low + width) by the remainder of two words, as one number of 64 bits. */
 typedef struct {
     Draw draw;
     int64_t low;
@@ -89,12 +110,13 @@ typedef struct {
 static void draw_integers(void *context, long begin, long end)
 {
     const IntegerDraw *w = context;
-    PhiloxWords words;
-    for (long at = begin; at < end; at += PHILOX_BLOCK) {
-        const int count = end - at < PHILOX_BLOCK ? (int)(end - at) : PHILOX_BLOCK;
-        philox_block(&words, w->draw.seed, w->draw.offset + (uint64_t)at, count);
-        for (int i = 0; i < count; i++) {
-            const uint64_t drawn = words.word[0][i] | (uint64_t)words.word[1][i] << 32;
+    const long chunk = PHILOX_CHUNK / 2;
+    uint32_t words[PHILOX_CHUNK];
+    for (long at = begin / chunk * chunk; at < end; at += chunk) {
+        philox_chunks(words, w->draw.seed, w->draw.offset + (uint64_t)(at / chunk * PHILOX_LANES), 1);
+        for (long i = begin > at ? begin - at : 0; i < chunk && at + i < end; i++) {
+            const uint32_t *word = words + i / PHILOX_LANES * 2 * PHILOX_LANES + i % PHILOX_LANES;
+            const uint64_t drawn = word[0] | (uint64_t)word[PHILOX_LANES] << 32;
             const int64_t value = (int64_t)((uint64_t)w->low + drawn % w->width);
             if (w->wide) ((int64_t *)w->draw.out)[at + i] = value;
             else ((int32_t *)w->draw.out)[at + i] = (int32_t)value;

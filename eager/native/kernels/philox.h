@@ -1,26 +1,27 @@
-/* Blocks of random words of Philox 4x32-10, whose counters follow one another.
+/* The random words of a draw, in order: see eager.optable.random, which states where each element has its words.
  *
  * Source: Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011. */
 #ifndef EAGER_PHILOX_H
 #define EAGER_PHILOX_H
 
 #include "kernels/vector_math.h"
+#include "tensor/random_stream.h"
 
-enum { PHILOX_BLOCK = 256 };
+enum {
+    PHILOX_CHUNK = 4 * PHILOX_LANES, /* words of PHILOX_LANES counters */
+    PHILOX_CHUNKS = 4,               /* that a loop draws at once */
+    PHILOX_WORDS = PHILOX_CHUNKS * PHILOX_CHUNK,
+};
 
-typedef struct {
-    uint32_t word[4][PHILOX_BLOCK];
-} PhiloxWords;
-
-/* Defines NAME(w, seed, first, count): the words of counters first, first + 1, ... in groups of LANES, at least `count` of them.
+/* Defines NAME(to, seed, first, chunks): to[CHUNK * c + 16 * w + l] is word w of counter first + 16 * c + l, in groups of LANES counters.
  * V: a vector of 64-bit numbers; the lower half of a number is a word, and PRODUCT(x, m) multiplies these halves by m. The upper
  * halves are never read: the vectoriser would multiply and permute in full. NARROW: the vector of the words alone. */
 #define PHILOX(NAME, TARGET, V, NARROW, LANES, PRODUCT)                                                     \
-    TARGET static inline void NAME(PhiloxWords *w, uint64_t seed, uint64_t first, int count)                \
+    TARGET static inline void NAME(uint32_t *to, uint64_t seed, uint64_t first, int chunks)                 \
     {                                                                                                       \
         V lanes = {0};                                                                                      \
         for (int lane = 0; lane < LANES; lane++) lanes[lane] = (uint64_t)lane;                              \
-        for (int i = 0; i < count; i += LANES) {                                                            \
+        for (int i = 0; i < chunks * PHILOX_LANES; i += LANES) {                                            \
             V c[4] = {lanes + (first + (uint64_t)i), {0}, {0}, {0}};                                        \
             c[1] = c[0] >> 32;                                                                              \
             uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);                                      \
@@ -35,7 +36,7 @@ typedef struct {
             }                                                                                               \
             for (int word = 0; word < 4; word++) {                                                          \
                 const NARROW n = __builtin_convertvector(c[word], NARROW);                                  \
-                memcpy(w->word[word] + i, &n, sizeof n);                                                    \
+                memcpy(to + i / PHILOX_LANES * PHILOX_CHUNK + word * PHILOX_LANES + i % PHILOX_LANES, &n, sizeof n); \
             }                                                                                               \
         }                                                                                                   \
     }
@@ -61,14 +62,14 @@ typedef long long PhiloxL8 __attribute__((vector_size(64)));
 PHILOX(philox_8, __attribute__((target("avx512f"))), PhiloxV8, PhiloxN8, 8, PHILOX_PRODUCT_8)
 #endif
 
-/* The words of counters first, first + 1, ...; count: at most PHILOX_BLOCK. */
-VM_INLINE void philox_block(PhiloxWords *w, uint64_t seed, uint64_t first, int count)
+/* The words of chunks whose first counter is `first`. */
+VM_INLINE void philox_chunks(uint32_t *to, uint64_t seed, uint64_t first, int chunks)
 {
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-    if (__builtin_cpu_supports("avx512f")) return philox_8(w, seed, first, count);
-    if (__builtin_cpu_supports("avx2")) return philox_4(w, seed, first, count);
+    if (__builtin_cpu_supports("avx512f")) return philox_8(to, seed, first, chunks);
+    if (__builtin_cpu_supports("avx2")) return philox_4(to, seed, first, chunks);
 #endif
-    philox_1(w, seed, first, count);
+    philox_1(to, seed, first, chunks);
 }
 
 /* [0, 1) with 24 bits of one word. */

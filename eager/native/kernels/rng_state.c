@@ -3,7 +3,7 @@
 #include "kernels/kernel.h"
 #include "tensor/random_stream.h"
 
-/* rng_state(n, device) of the CPU's default stream: int64 (seed, offset) for n values */
+/* rng_state(n, device) of the CPU's default stream: int64 (seed, offset) for a draw of n elements */
 bool kernel_rng_state(PyObject *const *args, Results *results)
 {
     const int64_t two = 2;

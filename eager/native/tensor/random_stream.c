@@ -12,15 +12,16 @@ typedef struct {
 
 static StreamObject *default_stream; /* of the CPU */
 
-/* Takes the next n values and returns the offset of the first. The GIL keeps two callers from taking the same values. */
+/* Takes counters for a draw of n elements and returns the first. A draw uses its counters in groups of PHILOX_LANES, and at most one
+ * for each element of these groups. The GIL keeps two callers from taking the same counters. */
 static uint64_t take(StreamObject *s, uint64_t n)
 {
     const uint64_t first = s->offset;
-    s->offset += n; /* the counter has 64 bits and wraps */
+    s->offset += (n + PHILOX_LANES - 1) / PHILOX_LANES * PHILOX_LANES; /* the counter has 64 bits and wraps */
     return first;
 }
 
-/* A count of values; false with OverflowError for 2**63 and more. */
+/* A count of elements; false with OverflowError for 2**63 and more. */
 static bool read_count(PyObject *o, int64_t *n)
 {
     int overflow;
@@ -67,7 +68,7 @@ static PyMemberDef stream_members[] = {
 };
 
 static PyMethodDef stream_methods[] = {
-    {"take", stream_take, METH_O, "take(n) -> (seed, offset) of the next n values, used up thereby. Raises: OverflowError for 2**63"},
+    {"take", stream_take, METH_O, "take(n) -> (seed, offset) of a draw of n elements, used up thereby. Raises: OverflowError for 2**63"},
     {"state", stream_state, METH_O, "state(n): the same as an int64 tensor, as the random ops take it"},
     {NULL, NULL, 0, NULL},
 };
@@ -75,7 +76,7 @@ static PyMethodDef stream_methods[] = {
 PyTypeObject Stream_Type = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "eager._native.Stream",
-    .tp_doc = "A 64-bit seed, and how many values of its stream are used up.",
+    .tp_doc = "A 64-bit seed, and how many counters of its stream are used up.",
     .tp_basicsize = sizeof(StreamObject),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
     .tp_new = PyType_GenericNew,

@@ -4,8 +4,10 @@
 
 #include "tensor/internal.h"
 
+enum { PHILOX_LANES = 16 }; /* LANES of eager.optable.random */
+
 extern PyTypeObject Stream_Type;
 
-/* Takes `count` values from the CPU's default stream: their seed and first offset. False before Python has set a default. */
+/* Takes a draw of `count` elements from the CPU's default stream: its seed and offset. False before Python has set a default. */
 bool default_stream_take(int64_t count, uint64_t state[2]);
 #endif

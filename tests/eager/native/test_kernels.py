@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import eager as torch
 from eager import _native
-from eager.optable.random import philox
+from eager.optable.random import draw_words, philox, place_of
 from eager.optable.table import OPS
 
 RNG = np.random.default_rng(11)
@@ -100,21 +100,68 @@ def test_extremes_carry_nan():
     assert torch.isnan(wide.amax(0)) and torch.isnan(wide.amin(0))
 
 
+def _place(i, words):
+    """(counter, first word) of an element, counted out: 16 counters give rows of 16 elements."""
+    counter, word = 0, 0
+    while i >= 16:
+        i, word = i - 16, word + words
+        if word == 4:
+            counter, word = counter + 16, 0
+    return counter + i, word
+
+
+def _drawn(seed, offset, n, words):
+    """The words of each element of a draw, from the blocks of the generator."""
+    blocks = philox(np, seed, offset, n + 16)
+    places = [_place(i, words) for i in range(n)]
+    return [np.array([blocks[word + k, counter] for counter, word in places], "u4") for k in range(words)]
+
+
+@pytest.mark.parametrize("words", [1, 2])
+def test_each_word_of_a_draw_has_its_place(words):
+    for seed, offset, n in ((0, 0, 1), (12345, 7, 200), (2**63 + 5, 2**32 - 20, 131)):
+        expected = _drawn(seed, offset, n, words)
+        np.testing.assert_array_equal(draw_words(np, seed, offset, n, words), expected)
+        assert [place_of(i, words) for i in range(n)] == [_place(i, words) for i in range(n)]
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_draws_equal_the_references(dtype):
-    for seed, offset, n in ((0, 0, 1), (12345, 7, 1000), (2**63 + 5, 2**32 - 100, 300), (1, 2**40, 70000)):
-        words = philox(np, seed, offset, n)
+    for seed, offset, n in ((0, 0, 1), (3, 16, 16), (3, 16, 33), (12345, 7, 1000), (2**63 + 5, 2**32 - 100, 300), (1, 2**40, 9000)):
+        words = _drawn(seed, offset, n + 32, 1 if dtype == "f4" else 2)
+        unit = (words[0] >> 8) * 2.0**-24 if dtype == "f4" else ((words[0] >> 5) * 2.0**26 + (words[1] >> 6)) * 2.0**-53
         out = np.empty(n, dtype)
         assert _native.philox_fill(out, seed, offset, False)
-        want = (words[0] >> 8) * 2.0**-24 if dtype == "f4" else ((words[0] >> 5) * 2.0**26 + (words[1] >> 6)) * 2.0**-53
-        np.testing.assert_array_equal(out, want.astype(dtype))
+        np.testing.assert_array_equal(out, unit[:n].astype(dtype))
         assert _native.philox_fill(out, seed, offset, True)
-        if dtype == "f4":
-            u, v = (words[0] >> 8) * 2.0**-24, (words[1] >> 8) * 2.0**-24
-        else:
-            u, v = want, ((words[2] >> 5) * 2.0**26 + (words[3] >> 6)) * 2.0**-53
-        exact = np.sqrt(-2 * np.log1p(-u)) * np.cos(2 * np.pi * v)
+        i = np.arange(n)
+        radius, angle = np.sqrt(-2 * np.log1p(-unit[i & ~16])), 2 * np.pi * unit[i | 16]
+        exact = radius * np.where(i & 16, np.sin(angle), np.cos(angle))
         np.testing.assert_allclose(out, exact, rtol=1e-5 if dtype == "f4" else 1e-12, atol=3e-6 if dtype == "f4" else 1e-13)
+
+
+def test_parts_of_a_draw_on_several_threads_are_one_draw():
+    threads = torch.get_num_threads()
+    try:
+        for count in (1, 3):
+            torch.set_num_threads(count)
+            for dtype in ("f4", "f8"):
+                out = np.empty(100_003, dtype)
+                assert _native.philox_fill(out, 5, 2**32 - 100, False)
+                words = draw_words(np, 5, 2**32 - 100, out.size, 1 if dtype == "f4" else 2)
+                unit = (words[0] >> 8) * 2.0**-24 if dtype == "f4" else ((words[0] >> 5) * 2.0**26 + (words[1] >> 6)) * 2.0**-53
+                np.testing.assert_array_equal(out, unit.astype(dtype))
+    finally:
+        torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("first", [1, 15, 16, 17, 64, 65])
+@pytest.mark.parametrize("draw", [torch.rand, torch.randn])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_two_draws_share_no_number(first, draw, dtype):
+    torch.manual_seed(0)
+    drawn = torch.cat([draw(first, dtype=dtype), draw(100, dtype=dtype)])
+    assert drawn.unique().numel() == first + 100
 
 
 @pytest.mark.parametrize("decoupled, decay", [(True, 0.1), (False, 0.1), (True, 0.0)])

@@ -31,6 +31,8 @@ class Choice(NamedTuple):
     cache. staged: elements of a block of rows that one thread reduces to columns. groups: fewest groups of columns that are enough
     for all threads; with fewer, blocks of rows run in parallel.
 
+    Random numbers. drawn: most elements whose words are drawn before a block of a loop: the words stay in the nearest cache.
+
     Scans and scatters. scanned: elements of one block of a scan. side_by_side: scans in one loop; more of them do not fit the ports
     for conversions, loads and stores. parts: elements of a part of the innermost loop that a scatter gives to one thread, the first
     that divides it.
@@ -52,6 +54,7 @@ class Choice(NamedTuple):
     column_bytes: int = 8192
     staged: int = 1 << 15
     groups: int = 8
+    drawn: int = 256
     scanned: int = 1 << 15
     side_by_side: int = 2
     parts: tuple[int, ...] = (128, 96, 64)

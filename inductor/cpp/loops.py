@@ -20,6 +20,7 @@ from eager.base.records import dataclass
 from fxir.expr import rules as E
 from fxir.expr.printing import to_source
 from inductor.cpp.division import split_inverse
+from inductor.cpp.draws import Draw, whole_draw
 from inductor.cpp.gemm_core import block_symbol
 from inductor.cpp.products import problem_of
 from inductor.cpp.transposes import Transposition, streamed_copy, transposition
@@ -335,9 +336,13 @@ class Function:
     def loop(self, s: Loop, begin: str, end: str) -> None:
         """A C loop. The innermost parallel loop is a vector loop too: its iterations have no order."""
         is_nest = len(s.body) == 1 and isinstance(s.body[0], Loop)
-        tile = transposition(s) if is_nest and s.axis.name not in self.ranges else None
-        if tile is not None:
+        if is_nest and s.axis.name not in self.ranges and (tile := transposition(s)) is not None:
             self.transpose(tile)
+            return
+        first = s.body[0]
+        is_draw = isinstance(first, Store) and isinstance(first.value, ir.Op) and first.value.name == "philox"
+        if is_draw and (draw := whole_draw(s)) is not None:
+            self.draw(draw)
             return
         copy = streamed_copy(s) if s.kind == "streamed" else None
         if copy is not None:
@@ -411,6 +416,14 @@ class Function:
         self.is_streamed = self.is_streamed or tile.is_streamed
         self.line(f"fj_transpose<{shape}>(&{to}, {steps[0]}, &{source}, {steps[1]});")
         self.forget(tile.to.name)
+
+    def draw(self, draw: Draw) -> None:
+        """The random words of whole chunks, all words of a counter at once."""
+        self.operations.add(draw.function)
+        to = [self.element(p.name, p.index, {}) for p in draw.to]
+        self.line(draw.call(to, [self.value(v) for v in draw.state], self.index(draw.counter)))
+        for p in draw.to:
+            self.forget(p.name)
 
     def guard(self, s: Guard) -> None:
         condition = self.value(s.condition)

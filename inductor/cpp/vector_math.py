@@ -99,6 +99,5 @@ def forms_used(called: frozenset[str], vector_functions: tuple[str, ...] | froze
     """The definitions that a unit needs after its own text, which calls the operations `called` of the prelude."""
     names = called.union(*(_CALLS.get(op, ()) for op in called))
     functions = {op: (op, 1) for op in LIBM} | {op: (op, 2) for op in LIBM_BINARY}
-    words = [w for w in random_bits.WORDS if f"philox_{w}" in names]
     functions_text = _definitions({op: f for op, f in functions.items() if op in names}, frozenset(vector_functions))
-    return functions_text + random_bits.definitions(words) if words else functions_text
+    return functions_text + random_bits.definitions(names)

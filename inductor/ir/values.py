@@ -347,6 +347,17 @@ def replace_loads(value: Value, replace: Callable[[Load], Value | None]) -> Valu
     return done[value]
 
 
+def replace_values(value: Value, new: Mapping[Value, Value]) -> Value:
+    """`value` with the values in `new` replaced."""
+    done = dict(new)
+    order = walk([value])
+    kept = {e: e for e in (v.index if isinstance(v, Load) else v.expr for v in order if isinstance(v, Load | Index))}
+    for v in order:
+        if v not in done:
+            done[v] = _rebuild(v, done, kept, None, (), set())
+    return done[value]
+
+
 class Renaming:
     """Names of one form for values that differ in names alone: buffers `m0`, `m1`, ... and symbols that gathers bind, `s0`, `s1`, ...
 

@@ -27,6 +27,7 @@ from inductor.loops.parts import in_parts
 from inductor.loops.reductions import COMBINES, in_columns, in_lanes, in_stages
 from inductor.loops.refusal import Refusal, Refused
 from inductor.loops.scans import in_scan_stages, interleaved
+from inductor.loops.staged_draws import stage_draws
 from inductor.loops.steps import (
     Blocks,
     CacheRead,
@@ -49,6 +50,7 @@ from inductor.loops.steps import (
     Schedule,
     Share,
     Split,
+    StageDraws,
     Stages,
     Step,
     Unmask,
@@ -153,6 +155,8 @@ def _perform(body: Block, step: Step) -> Block:
             return in_blocks(body, step.product, step.rows, step.columns, step.depth)
         case Expand():
             return expand(body, step.product)
+        case StageDraws():
+            return stage_draws(body, step.axis)
     raise TypeError(f"apply: {step!r} is not a step")
 
 

@@ -195,9 +195,18 @@ class CacheWrite(NamedTuple):
     axis: str
 
 
+class StageDraws(NamedTuple):
+    """Draws the random words that a loop and the loops inside of it use to locals before the loop.
+
+    It concerns draws of elements in order (see `eager.optable.random`). Each of these loops is the whole body of the loop around it.
+    """
+
+    axis: str
+
+
 LoopStep: TypeAlias = (
     Split | Cut | Unmask | Interleave | Reorder | FuseAxes | Mark | Distribute | Join | Lanes | Partials | Parts | Columns | Stages
-    | ScanStages | Localise | CacheRead | CacheWrite
+    | ScanStages | Localise | CacheRead | CacheWrite | StageDraws
 )
 Step: TypeAlias = LoopStep | Follow | Share | Blocks | Expand
 Schedule: TypeAlias = tuple[Step, ...]
@@ -206,7 +215,7 @@ _NAMES: Final[dict[str, Any]] = {
     "split": Split, "cut": Cut, "unmask": Unmask, "interleave": Interleave, "reorder": Reorder, "fuse_axes": FuseAxes, "mark": Mark,
     "distribute": Distribute, "join": Join, "lanes": Lanes, "partials": Partials, "parts": Parts, "columns": Columns, "stages": Stages,
     "scan_stages": ScanStages, "localise": Localise, "follow": Follow, "share": Share, "blocks": Blocks, "expand": Expand,
-    "cache_read": CacheRead, "cache_write": CacheWrite,
+    "cache_read": CacheRead, "cache_write": CacheWrite, "stage_draws": StageDraws,
 }  # fmt: skip
 _WORD_OF: Final = {cls: name for name, cls in _NAMES.items()}
 

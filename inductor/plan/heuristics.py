@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Final, Literal
 
+from eager.base import dtypes
 from eager.base.dtypes import dtype
 from eager.base.records import dataclass
 from fxir.expr import rules as E
@@ -22,6 +23,7 @@ from inductor.loops.apply import Refusal, Scheduler, apply, fuse_axes, join_all,
 from inductor.loops.build import build
 from inductor.loops.narrow import comparison, rewrite
 from inductor.loops.reductions import most
+from inductor.loops.staged_draws import CHUNK
 from inductor.loops.steps import (
     CacheRead,
     CacheWrite,
@@ -39,6 +41,7 @@ from inductor.loops.steps import (
     Schedule,
     Share,
     Split,
+    StageDraws,
     Stages,
     Step,
     Unmask,
@@ -75,6 +78,7 @@ ATTENTION_BYTES: Final = 128 << 10  # of the tiles of scores of a block
 ATTENTION_VECTORS: Final = 2  # vectors of queries whose maxima are computed side by side
 LEAST_ROWS: Final = 256  # of such a block
 SAMPLES: Final = (0.113, 0.271, 0.382, 0.539, 0.618, 0.757, 0.887)  # iterations that show whether masks hold, as parts of the extents
+FEWEST_DRAWN: Final = 32  # elements of a loop whose random words are drawn before it, in whole chunks
 FEWEST_ROWS: Final = 4  # rows of scans that are enough for all threads
 
 
@@ -189,6 +193,7 @@ def schedule_pointwise(kernel: Kernel, choice: Choice = DEFAULT) -> tuple[Kernel
         _shape(s, name)
     if not roots:  # buffers of one element
         _localise(s, "")
+    _draw_ahead(s)
     return s.kernel, tuple(s.steps)
 
 
@@ -208,8 +213,39 @@ def schedule_nest(kernel: Kernel, is_column: bool, choice: Choice = DEFAULT) -> 
             _rows(s, loop.axis.name)
         else:
             _everything(s, loop.axis.name)
+    _draw_ahead(s)
     _stream(s)
     return s.kernel, tuple(s.steps)
+
+
+def _draw_ahead(s: _Scheduler) -> None:
+    """Draw the random words of innermost loops before the loops, or before blocks of them."""
+    if dtypes.int64 not in s.kernel.dtypes.values():  # no state of a generator
+        return
+    loops = loops_of(s.kernel.body).values()
+    for loop in [x for x in loops if x.kind in ("vector", "parallel") and _uses_random_words(x)]:
+        name, extent, size = loop.axis.name, loop.extent, s.choice.drawn
+        if isinstance(extent, int) and extent <= size:
+            chains = [chain_of(x) for x in reversed(loops_of(s.kernel.body).values()) if x is loop or chain_of(x)[-1] is loop]
+            long = [c[0].axis.name for c in chains if most(product(x.extent for x in c)) >= FEWEST_DRAWN]
+            s.attempt(Mark(name, "vector"))
+            any(s.attempt(StageDraws(axis)) for axis in long)
+            continue
+        if isinstance(extent, int):
+            size = next((n for n in range(size, CHUNK - 1, -CHUNK) if extent % n == 0), size)
+        tail: Literal["guard", "peel"] = "guard" if isinstance(extent, int) and extent % size == 0 else "peel"
+        marks = [Mark(f"{name}_i", "vector"), *([Mark(f"{name}_o", "parallel")] if loop.kind == "parallel" else [])]
+        if s.attempt_all(Mark(name, "serial"), Split(name, size, tail), StageDraws(f"{name}_i"), *marks) and tail == "peel":
+            s.attempt(Mark(f"{name}_t", "vector"))
+            if isinstance(extent, int) and extent % size >= FEWEST_DRAWN:
+                s.attempt(StageDraws(f"{name}_t"))
+
+
+def _uses_random_words(loop: Loop) -> bool:
+    """Whether an innermost loop computes random words."""
+    if any(isinstance(x, Loop) for x in walk(loop.body)):
+        return False
+    return any(isinstance(v, ir.Op) and v.name == "philox" for v in ir.walk([v for x in loop.body for v in values_of(x)]))
 
 
 def _stream(s: _Scheduler) -> None:

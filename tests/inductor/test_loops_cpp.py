@@ -77,6 +77,14 @@ def compiled(kernels: list[tuple[Program, Kernel, str]]) -> ctypes.CDLL:
         return ctypes.CDLL(str(target))
 
 
+def run(library: ctypes.CDLL, k: int, program: Program, memory: dict[str, np.ndarray]) -> None:
+    """Run kernel k of a library, of a program, on memory."""
+    values = {s.name: n for s, n in program.symbols.items()}
+    sizes = (ctypes.c_int64 * 4)(*(values.get(f"n{k}", 0) for k in range(4)))
+    bufs = (ctypes.c_void_p * len(memory))(*(memory[n].ctypes.data for n in program.sizes))
+    getattr(library, f"run{k}")(bufs, sizes)
+
+
 @given(kernels=st.lists(cases(), min_size=BATCH, max_size=BATCH), seed=st.integers(0, 1 << 16))
 @settings(max_examples=max(CASES // BATCH, 1), deadline=None, derandomize=not IS_SEARCH)
 def test_printed_loops_give_what_the_interpreter_gives(kernels: list[tuple[Program, Kernel, str]], seed: int) -> None:
@@ -84,10 +92,7 @@ def test_printed_loops_give_what_the_interpreter_gives(kernels: list[tuple[Progr
     for k, (program, kernel, text) in enumerate(kernels):
         expected, found = program.memory(seed), program.memory(seed)
         interpret(kernel, expected, program.symbols)
-        values = {s.name: n for s, n in program.symbols.items()}
-        sizes = (ctypes.c_int64 * 4)(*(values.get(f"n{k}", 0) for k in range(4)))
-        bufs = (ctypes.c_void_p * len(found))(*(found[n].ctypes.data for n in program.sizes))
-        getattr(library, f"run{k}")(bufs, sizes)
+        run(library, k, program, found)
         for name, value in expected.items():
             assert name in program.temporary or np.array_equal(value, found[name]), f"{name} differs after {text}\n{kernel}"
 

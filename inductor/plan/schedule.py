@@ -27,6 +27,7 @@ from inductor.ir.definitions import producer_at, with_value
 from inductor.ir.sizes import Size, nominal, product
 from inductor.ir.values import EXPENSIVE, at_point, replace_loads
 from inductor.loops.apply import ROW_BYTES
+from inductor.plan.effects import effects_first
 from inductor.plan.fixed import fixed_buffers
 from inductor.plan.updates import prepare_updates
 
@@ -124,7 +125,7 @@ def schedule(program: ir.Program, weights: Collection[str] = ()) -> Schedule:
     steps: list[Step] = []
     home: dict[str, int] = {}  # buffer -> position of the step that makes it
     readers: dict[str, int] = {}  # input or buffer -> the last nest that reads it
-    for b in program.buffers.values():
+    for b in effects_first(program) if ir.Extern in program.kinds else program.buffers.values():
         if b.definition is None:
             continue
         at = _place(b, steps, home, readers, refusals, fixed, program.early_checks)

@@ -33,6 +33,23 @@ def test_one_nest(name, fn):
     assert len(made.steps) == 1 and isinstance(made.steps[0], Nest), str(made)
 
 
+def test_the_state_of_a_draw_parts_no_loops():
+    made = _schedule(lambda x: (F.dropout(F.layer_norm(x, (64,)), 0.1) + F.dropout(x, 0.1),), torch.randn(16, 64))
+    assert [type(s).__name__ for s in made.steps] == ["Single", "Single", "Nest"], str(made)
+
+
+@pytest.mark.parametrize("raises", [lambda x, i: torch.linalg.inv(x), lambda x, i: x[i]])
+def test_a_failing_call_does_not_advance_the_generator(raises):
+    compiled = torch.compile(lambda x, i: (raises(x, i), torch.rand(3)))
+    compiled(torch.eye(3), torch.tensor([1]))
+    torch.manual_seed(0)
+    with pytest.raises((RuntimeError, IndexError)):
+        compiled(torch.zeros(3, 3), torch.tensor([7]))
+    drawn = torch.rand(3)
+    torch.manual_seed(0)
+    assert torch.equal(drawn, torch.rand(3))
+
+
 def test_a_reader_of_another_rank_joins_over_the_same_elements():
     def fn(x, b):
         y = x.exp()
@@ -74,7 +91,7 @@ def test_reductions_of_one_array_run_in_one_nest_where_one_of_them_reads_a_value
         mean = g.mean(1, keepdim=True)
         return ((g - mean - (g * x * r).mean(1, keepdim=True)) * r,)
 
-    x, g, v = torch.randn(16, 64), torch.randn(16, 64), torch.rand(16, 1)
+    x, g, v = torch.randn(16, 64), torch.randn(16, 64), torch.rand(16, 1) + 0.1
     assert len(_schedule(fn, x, g, v).steps) == 1
     assert torch.allclose(torch.compile(fn)(x, g, v)[0], fn(x, g, v)[0], atol=1e-6)
 

@@ -34,11 +34,12 @@ from eager.optable import (
     sorting,
     special,
     table,
+    updates,
     views,
 )
 
 __all__ = [
     "attention", "complex_numbers", "conv", "counts", "creation", "determinants", "fft", "gamma", "gather_scatter", "gradient_strides",
     "index_along_dim", "indexing", "ldl", "linalg", "linalg_status", "loss", "masking", "matmul", "nn", "patches", "piecewise", "pointwise",
-    "pool", "random", "recurrent", "reduction", "rnn", "scan", "shape", "shuffles", "sorting", "special", "table", "views",
+    "pool", "random", "recurrent", "reduction", "rnn", "scan", "shape", "shuffles", "sorting", "special", "table", "updates", "views",
 ]  # fmt: skip

@@ -314,6 +314,9 @@ class Rules:
     samples: Callable[..., Iterator[tuple[Any, ...]]] | None = None  # arguments for the generated tests
     doc: str | None = None
     base: Any = None  # INPLACE: the op whose result is written into the first argument
+    # COMPOSITE: whether the parts of a call follow from its arguments without the state of a trace, so that a backend may expand it later
+    expandable: Callable[..., bool] | None = None
+    writes: Sequence[str] = ()  # INPLACE: the parameters written, if not the first alone: the results of `base`, by `decompose`
 
 
 class Declaration(_native.OpBase):
@@ -372,6 +375,7 @@ class Declaration(_native.OpBase):
         self._nparams = len(params)
         self._tensor_at = tuple(i for i, p in enumerate(params) if p.is_tensor)
         self._lists_at = tuple(i for i, p in enumerate(params) if p.is_tensor_list)
+        self._written_at = tuple(i for i, p in enumerate(params) if p.name in rules.writes)
         self._flags_at = tuple(i for i, p in enumerate(params) if p.type in ("bool", "bool?"))
         self._bool_params = sum(1 << i for i in self._flags_at)
         self._tensor_only_params = sum(1 << i for i in self._tensor_at if params[i].name not in self.takes_numbers)
@@ -403,6 +407,11 @@ class Declaration(_native.OpBase):
             for t in args[i] or ():
                 if isinstance(t, TensorBase):
                     yield t
+
+    def written(self, args: tuple[Any, ...]) -> Iterator[Any]:
+        """The tensors that an in-place op writes, in the order of the results of its base."""
+        at = self._written_at
+        return self.tensors(tuple(a if i in at else None for i, a in enumerate(args))) if at else iter(args[:1])
 
     def others(self, args: tuple[Any, ...]) -> Iterator[Any]:
         """The tensors beside the first argument."""

@@ -8,6 +8,7 @@ decomposition.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, NoReturn, cast
 
 import numpy as np
@@ -300,6 +301,8 @@ def _run_pointwise(op: Declaration, xp: Any, out: Any, args: tuple[Any, ...]) ->
 def _execute_inplace(op: Declaration, args: tuple[Any, ...]) -> Any:
     assert op.base is not None
     target = args[0]
+    if op.decompose is not None:
+        return _execute_decomposed(op, op.decompose, args)
     if target.dtype.is_float8:
         _check_float8(op.base, args)
     if not any(t.is_fake for t in op.tensors(args)) and target.device.type != "meta":
@@ -308,6 +311,16 @@ def _execute_inplace(op: Declaration, args: tuple[Any, ...]) -> Any:
         raise RuntimeError(f"{op.name}: cannot write a fake tensor into a real one")
     target._bump_version()
     return target
+
+
+def _execute_decomposed(op: Declaration, decompose: Callable[..., None], args: tuple[Any, ...]) -> Any:
+    """Run an in-place op whose decomposition writes. The metadata of fakes does not change (`inplace.check_result`)."""
+    if any(t.is_fake for t in op.tensors(args)):
+        for t in op.written(args):
+            t._bump_version()
+    else:
+        decompose(*args)
+    return args[0]
 
 
 def _write(op: Declaration, xp: Any, target: Any, args: tuple[Any, ...]) -> None:

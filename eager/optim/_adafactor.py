@@ -9,7 +9,7 @@ from typing import Any
 from eager._tensor.tensor import Tensor
 from eager.base.limits import finfo
 from eager.optable.table import OPS
-from eager.optim._rule import Rule, larger, rate, smaller
+from eager.optim._rule import Rule, given, larger, rate, smaller
 from eager.optim.optimizer import scalar, zeros_like
 
 
@@ -47,13 +47,14 @@ class Adafactor(Rule):
         else:
             state["variance"] = zeros_like(p)
 
-    def _update(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
+    @classmethod
+    def _update(cls, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
         lr, (eps1, eps2) = rate(group), group["eps"]
         if eps1 is None:
             eps1 = finfo(p.dtype).eps
         weight = step ** group["beta2_decay"]
         alpha = larger(_rms(p), eps2) * smaller(step**-0.5, lr)
-        if group["weight_decay"]:
+        if given(group["weight_decay"]):
             OPS["mul_"](p, 1 - lr * group["weight_decay"])
         square = g * g
         if g.ndim > 1:

@@ -11,7 +11,7 @@ from eager._tensor.tensor import Tensor
 from eager.base import dtypes
 from eager.optable.declaration import cast_to
 from eager.optable.table import OPS
-from eager.optim._rule import Rule
+from eager.optim._rule import Arguments, Rule
 from eager.optim.optimizer import gradient, scalar, zeros_like
 
 _ADJUSTMENTS = (None, "original", "match_rms_adamw")
@@ -48,7 +48,7 @@ class Muon(Rule):
             state["momentum_buffer"] = zeros_like(p)
         return state
 
-    def _advance(self, p: Tensor, group: dict[str, Any]) -> None:
+    def _advance(self, p: Tensor, group: dict[str, Any], whole: Arguments | None) -> None:
         """One update of `p`. This rule keeps no step count."""
         if p.is_complex():
             raise RuntimeError("Muon does not support complex parameters")

@@ -4,7 +4,8 @@ An optimizer is a rule: a function of one parameter, its gradient and its state,
 Rules are written in ops, so that they run on any device, layout or dtype, under the compiler, and, with
 `differentiable`, under autograd. The options `foreach` and `fused` select implementations with equal
 results, and `capturable` requires parameters on a GPU. `fused=False` runs the rule in ops; otherwise a rule that has a
-kernel (`_kernels`) uses it when the tensors allow.
+kernel (`_kernels`) uses it when the tensors allow. A captured step calls the op `optimizer_update_` (`eager.optable.updates`), which
+stands for the rule.
 
 A number that changes from step to step (a count, a mean over steps) is a float in eager. In a captured step, and with
 `capturable`, the number is a float64 tensor (), so that one graph serves all steps. The functions `root`, `larger`,
@@ -20,9 +21,12 @@ from eager import _native
 from eager._tensor.tensor import Tensor
 from eager.base.device import CPU
 from eager.compiler import is_compiling
+from eager.optable import updates
 from eager.optable.table import OPS
 from eager.optim.optimizer import Optimizer, counter, gradient, scalar, with_gradients
 from eager.sparse import SparseTensor
+
+Arguments = tuple[list[Any], str, tuple[tuple[str, int], ...]]
 
 
 def common(maximize: bool, foreach: bool | None, capturable: bool, differentiable: bool) -> dict[str, Any]:
@@ -76,22 +80,36 @@ class Rule(Optimizer):
     """An optimizer that updates one parameter at a time by `_update(p, g, state, group, step)`.
 
     `_decays`: add the weight decay to the gradient. A rule sees complex parameters, gradients and state as pairs of real numbers.
+    `_name`: the rule's entry in `updates.RULES`; None if a subclass outside of this package replaces a part of the rule.
+    `_unread`: settings that the rule does not read.
     """
 
     _decays = True
+    _unread: frozenset[str] = frozenset(("foreach",))
+    _name: str | None = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.__module__.startswith("eager.optim."):
+            cls._name = cls.__name__
+            updates.RULES[cls.__name__] = cls._apply
+        elif any(name in vars(Rule) for name in vars(cls) if name.startswith("_") and not name.startswith("__")):
+            cls._name = None
 
     def _init_state(self, p: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         raise NotImplementedError(f"{type(self).__name__}._init_state")
 
-    def _update(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
-        raise NotImplementedError(f"{type(self).__name__}._update")
+    @classmethod
+    def _update(cls, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
+        raise NotImplementedError(f"{cls.__name__}._update")
 
     def _update_sparsely(self, p: Tensor, g: SparseTensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
         """Update the rows of `p` that a sparse gradient has. Raises: RuntimeError for a rule without sparse support."""
         raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
 
-    def _decayed(self, group: dict[str, Any]) -> bool:
-        return self._decays and not group.get("decoupled_weight_decay") and group["weight_decay"] != 0
+    @classmethod
+    def _decayed(cls, group: dict[str, Any]) -> bool:
+        return cls._decays and not group.get("decoupled_weight_decay") and given(group["weight_decay"])
 
     def _begin(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         """The state of `p`, which the first call creates."""
@@ -109,34 +127,84 @@ class Rule(Optimizer):
         before = _native.set_grad_enabled(bool(self.defaults.get("differentiable", False)))
         try:
             for group in self.param_groups:
+                whole = _as_arguments(self, group) if is_compiling() else None
                 for p in with_gradients(group["params"]):
-                    self._advance(p, group)
+                    self._advance(p, group, whole)
         finally:
             _native.set_grad_enabled(before)
         return loss
 
-    def _advance(self, p: Tensor, group: dict[str, Any]) -> None:
+    def _advance(self, p: Tensor, group: dict[str, Any], whole: Arguments | None) -> None:
+        """One update of `p`. whole: the settings as arguments of an op, if captured code may update `p` by one op."""
         if group.get("capturable") and p.device.type == "cpu" and not is_compiling():
             raise AssertionError("If capturable=True, params and state_steps must be on supported devices: ['cuda'].")
         state = self._begin(p, group)
-        OPS["add_"](state["step"], 1.0)
-        g = gradient(p, group)
+        g: Any = p.grad
         if g.is_sparse:
-            self._update_sparsely(p, g.coalesce(), state, group, state["step"].item())
-            return
-        if self._decayed(group):
+            OPS["add_"](state["step"], 1.0)
+            self._update_sparsely(p, gradient(p, group).coalesce(), state, group, state["step"].item())
+        elif whole is not None:
+            update_by_op(p, g, state, whole)
+        else:
+            self._apply(p, g, state, group)
+
+    @classmethod
+    def _apply(cls, p: Tensor, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        """Write the values after one step into `p` and the tensors of `state`. g: a dense gradient."""
+        OPS["add_"](state["step"], 1.0)
+        if group.get("maximize"):
+            g = -g
+        if cls._decayed(group):
             check_decay(group["weight_decay"])
             g = g + p * group["weight_decay"]
         step = scalar(state["step"], bool(group.get("capturable")))
         if not p.is_complex():
-            self._update(p, g, state, group, step)
+            cls._update(p, g, state, group, step)
             return
         pairs = {k: _as_real(v) for k, v in state.items()}
         real = _as_real(p)
-        self._update(real, _as_real(g), pairs, group, step)
-        if is_compiling():  # the pairs are copies there
+        cls._update(real, _as_real(g), pairs, group, step)
+        if is_compiling() or p.is_fake:  # the pairs are copies there
             for old, new in ((p, real), *((state[k], v) for k, v in pairs.items() if v is not state[k])):
                 OPS["copy_"](old, OPS["view_as_complex"](new))
+
+
+def update_by_op(p: Tensor, g: Tensor, state: dict[str, Any], whole: Arguments) -> None:
+    """`Rule._apply` as one op."""
+    settings, name, keys = whole
+    OPS["optimizer_update_"](p, g, list(state.values()), settings, (name, tuple(state), keys))
+
+
+def _as_arguments(optimizer: Rule, group: dict[str, Any]) -> Arguments | None:
+    """The settings of a group as arguments of the op `optimizer_update_`: (numbers and tensors, the rule's name, their keys).
+
+    None if the op cannot stand for an update: the rule is not of this package, or gradients pass through the update.
+    """
+    if optimizer._name is None or group.get("differentiable"):
+        return None
+    settings: list[Any] = []
+    keys: list[tuple[str, int]] = []
+    for key in optimizer.defaults:
+        if key in optimizer._unread:
+            continue
+        value = group[key]
+        several = isinstance(value, tuple | list)
+        parts = value if several else (value,)
+        keys.append((key, len(parts) if several else -1))
+        settings += map(_argument, parts)
+    return settings, optimizer._name, tuple(keys)
+
+
+def _argument(value: Any) -> Any:
+    """A setting as an argument of an op. A number that is not 0 may become a tensor there (`given`), so capture guards that."""
+    if type(value) is int:
+        value = float(value)
+    return 0.0 if isinstance(value, float) and value == 0.0 else value
+
+
+def given(value: Any) -> bool:
+    """Whether a setting is not 0. A number that varies between captured steps is a tensor in the rule, and is not 0."""
+    return isinstance(value, Tensor) or value != 0
 
 
 def begin(optimizer: Rule) -> None:
@@ -187,7 +255,7 @@ def _as_real(value: Any) -> Any:
     if not (isinstance(value, Tensor) and value.is_complex()):
         return value
     pairs = OPS["view_as_real"](value)
-    return OPS["clone"](pairs, None) if is_compiling() else pairs
+    return OPS["clone"](pairs, None) if is_compiling() or value.is_fake else pairs
 
 
 def rate(group: dict[str, Any]) -> Any:

@@ -24,7 +24,8 @@ class Adadelta(Rule):
         state["square_avg"] = zeros_like(p)
         state["acc_delta"] = zeros_like(p)
 
-    def _update(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
+    @classmethod
+    def _update(cls, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
         v, d, eps = state["square_avg"], state["acc_delta"], group["eps"]
         move(v, g * g, group["rho"])
         change = OPS["sqrt"](d + eps) / OPS["sqrt"](v + eps) * g

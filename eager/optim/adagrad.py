@@ -45,7 +45,8 @@ class Adagrad(Rule):
         root = sparse_mask(state["sum"], g).values().sqrt() + group["eps"]
         g.with_values(g.values() / root).add_into(p, -decayed)
 
-    def _update(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
+    @classmethod
+    def _update(cls, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
         decayed = rate(group) / (1 + (step - 1) * group["lr_decay"])
         total = OPS["add_"](state["sum"], g * g)
         OPS["sub_"](p, g / (OPS["sqrt"](total) + group["eps"]) * decayed)

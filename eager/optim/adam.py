@@ -7,7 +7,7 @@ from eager._tensor.tensor import Tensor
 from eager.functions.pointwise import kept
 from eager.optable.table import OPS
 from eager.optim import _kernels
-from eager.optim._rule import Rule, check_betas, check_decay, check_fused, check_settings, common, rate, root
+from eager.optim._rule import Rule, check_betas, check_decay, check_fused, check_settings, common, given, rate, root
 from eager.optim.optimizer import scalar, zeros_like
 from eager.sparse import SparseTensor
 
@@ -51,10 +51,11 @@ class Adam(Rule):
         advice = ", please consider SparseAdam instead" if type(self) is Adam else ""
         raise RuntimeError(f"{type(self).__name__} does not support sparse gradients{advice}")
 
-    def _update(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
+    @classmethod
+    def _update(cls, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
         m, v = state["exp_avg"], state["exp_avg_sq"]
         decay, decoupled = group["weight_decay"], bool(group["decoupled_weight_decay"])
-        if decay and not decoupled:
+        if given(decay) and not decoupled:
             check_decay(decay)
         settings = (rate(group), *(scalar(b) for b in group["betas"]), group["eps"], decay, decoupled, step)
         whole = not group["amsgrad"] and group["fused"] is not False and not group["differentiable"]
@@ -67,7 +68,7 @@ class Adam(Rule):
 def _step_by_ops(p: Tensor, m: Tensor, v: Any, g: Any, largest: Tensor | None, lr: Any, beta1: float, beta2: float,
                  eps: float, decay: float, decoupled: bool, step: Any) -> None:  # fmt: skip
     """The rule of `_kernels.adam` in ops, for AMSGrad and for other devices, layouts and modes."""
-    if decay:
+    if given(decay):
         if decoupled:
             OPS["mul_"](p, 1 - lr * decay)
         else:

@@ -25,7 +25,8 @@ class Adamax(Rule):
         state["exp_avg"] = zeros_like(p)
         state["exp_inf"] = zeros_like(p)
 
-    def _update(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
+    @classmethod
+    def _update(cls, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
         beta1, beta2 = group["betas"]
         m, u = state["exp_avg"], state["exp_inf"]
         move(m, g, beta1)

@@ -26,7 +26,8 @@ class ASGD(Rule):
         state["mu"] = counter(1.0, device)
         state["ax"] = zeros_like(p)
 
-    def _update(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
+    @classmethod
+    def _update(cls, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
         lr, lambd = rate(group), group["lambd"]
         eta, mu = (scalar(state[name], bool(group["capturable"])) for name in ("eta", "mu"))
         OPS["mul_"](p, 1 - lambd * eta)

@@ -6,7 +6,7 @@ from typing import Any
 from eager._tensor.tensor import Tensor
 from eager.functions.pointwise import kept
 from eager.optable.table import OPS
-from eager.optim._rule import Rule, check_betas, check_range, check_settings, common, counter_device, move, rate
+from eager.optim._rule import Rule, check_betas, check_range, check_settings, common, counter_device, given, move, rate
 from eager.optim.optimizer import counter, scalar, zeros_like
 
 
@@ -29,10 +29,11 @@ class NAdam(Rule):
         state["exp_avg"] = zeros_like(p)
         state["exp_avg_sq"] = zeros_like(p)
 
-    def _update(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
+    @classmethod
+    def _update(cls, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
         beta1, beta2 = group["betas"]
         lr, decay = rate(group), group["momentum_decay"]
-        if group["decoupled_weight_decay"] and group["weight_decay"]:
+        if group["decoupled_weight_decay"] and given(group["weight_decay"]):
             OPS["mul_"](p, 1 - lr * group["weight_decay"])
         m, v = state["exp_avg"], state["exp_avg_sq"]
         mu = beta1 * (1.0 - 0.5 * 0.96 ** (step * decay))

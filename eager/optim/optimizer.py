@@ -305,11 +305,11 @@ def scalar(value: Any, capturable: bool = False) -> Any:
     """A setting or a count as a float; either may be a tensor of one element.
 
     With `capturable`, and in a captured step, a tensor remains on its device as a float64 tensor (): a read of its value would
-    end the graph. Formulas over the result have float64's precision in both forms.
+    end the graph. A fake has no value either. Formulas over the result have float64's precision in both forms.
     """
     if not isinstance(value, Tensor):
         return value
-    if capturable or is_compiling():
+    if capturable or is_compiling() or value.is_fake:
         return value.to(dtypes.float64).reshape(())
     return value.item()
 

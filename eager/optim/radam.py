@@ -5,7 +5,7 @@ from typing import Any
 
 from eager._tensor.tensor import Tensor
 from eager.optable.table import OPS
-from eager.optim._rule import Rule, check_betas, check_settings, common, move, rate, root
+from eager.optim._rule import Rule, check_betas, check_settings, common, given, move, rate, root
 from eager.optim.optimizer import zeros_like
 
 
@@ -25,10 +25,11 @@ class RAdam(Rule):
         state["exp_avg"] = zeros_like(p)
         state["exp_avg_sq"] = zeros_like(p)
 
-    def _update(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
+    @classmethod
+    def _update(cls, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
         beta1, beta2 = group["betas"]
         lr = rate(group)
-        if group["decoupled_weight_decay"] and group["weight_decay"]:
+        if group["decoupled_weight_decay"] and given(group["weight_decay"]):
             OPS["mul_"](p, 1 - lr * group["weight_decay"])
         m, v = state["exp_avg"], state["exp_avg_sq"]
         move(m, g, beta1)

@@ -29,7 +29,8 @@ class RMSprop(Rule):
         if group["centered"]:
             state["grad_avg"] = zeros_like(p)
 
-    def _update(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
+    @classmethod
+    def _update(cls, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
         v = state["square_avg"]
         move(v, g * g, group["alpha"])
         if group["centered"]:
@@ -37,7 +38,7 @@ class RMSprop(Rule):
             move(mean, g, group["alpha"])
             v = v - mean * mean
         change = g / (OPS["sqrt"](v) + group["eps"])
-        if group["momentum"] > 0:
+        if isinstance(group["momentum"], Tensor) or group["momentum"] > 0:
             buf = state["momentum_buffer"]
             OPS["mul_"](buf, group["momentum"])
             change = OPS["add_"](buf, change)

@@ -13,6 +13,7 @@ class Rprop(Rule):
     """One step size per element, which grows while the gradient keeps its sign. Source: Riedmiller & Braun, 1993."""
 
     _decays = False
+    _unread = Rule._unread | {"lr"}
 
     def __init__(self, params: Any, lr: Any = 1e-2, etas: tuple[float, float] = (0.5, 1.2),
                  step_sizes: tuple[float, float] = (1e-6, 50), *, capturable: bool = False, foreach: bool | None = None,
@@ -28,7 +29,8 @@ class Rprop(Rule):
         state["prev"] = zeros_like(p)
         state["step_size"] = OPS["fill_"](zeros_like(p), complex(lr, lr) if p.is_complex() else lr)
 
-    def _update(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
+    @classmethod
+    def _update(cls, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any], step: float) -> None:
         shrink, grow = group["etas"]
         agreement = g * state["prev"]
         factor = OPS["where"](agreement > 0, grow, OPS["where"](agreement < 0, shrink, 1.0))

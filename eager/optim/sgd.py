@@ -6,7 +6,17 @@ from typing import Any
 from eager._tensor.tensor import Tensor
 from eager.optable.table import OPS
 from eager.optim import _kernels
-from eager.optim._rule import Rule, check_decay, check_fused, check_range, check_settings, rate
+from eager.optim._rule import (
+    Arguments,
+    Rule,
+    check_decay,
+    check_fused,
+    check_range,
+    check_settings,
+    given,
+    rate,
+    update_by_op,
+)
 from eager.optim.optimizer import gradient, zeros_like
 
 
@@ -37,24 +47,36 @@ class SGD(Rule):
             state["momentum_buffer"] = zeros_like(p)
         return state
 
-    def _advance(self, p: Tensor, group: dict[str, Any]) -> None:
+    def _advance(self, p: Tensor, group: dict[str, Any], whole: Arguments | None) -> None:
         """One update of `p`. This rule keeps no step count, and state only for momentum."""
-        g = gradient(p, group)
-        lr, decay, momentum = rate(group), group["weight_decay"], group["momentum"]
-        if decay:
-            check_decay(decay)
+        g: Any = p.grad
         if g.is_sparse:
+            g, decay = gradient(p, group), group["weight_decay"]
+            if decay:
+                check_decay(decay)
             self._step_sparsely(p, g + p * decay if decay else g, group)
             return
+        state = self.state[p] if group["momentum"] else {}
+        if whole is None or (group["momentum"] and state.get("momentum_buffer") is None):
+            self._apply(p, g, state, group)
+        else:
+            update_by_op(p, g, state, whole)
+
+    @classmethod
+    def _apply(cls, p: Tensor, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        if group["maximize"]:
+            g = -g
+        lr, decay, momentum = rate(group), group["weight_decay"], group["momentum"]
+        if given(decay):
+            check_decay(decay)
         whole = group["fused"] is not False and not group["differentiable"]
-        if not momentum:
+        if not given(momentum):
             if whole and _kernels.runs_on_arrays((p, g)):
                 _kernels.in_blocks(_kernels.sgd_plain, (p, g), 1, lr, decay)
             else:
-                g = g + p * decay if decay else g
+                g = g + p * decay if given(decay) else g
                 OPS["sub_"](p, g * lr)
             return
-        state = self.state[p]
         buf = state.get("momentum_buffer")
         first = buf is None
         if buf is None:
@@ -64,7 +86,6 @@ class SGD(Rule):
             _kernels.in_blocks(_kernels.sgd, (p, buf, g), 2, lr, decay, momentum, *rest, first)
         else:
             _step_by_ops(p, buf, g, lr, decay, momentum, *rest, first)
-
 
     def _step_sparsely(self, p: Tensor, g: Any, group: dict[str, Any]) -> None:
         """One update by a sparse gradient; its momentum buffer is sparse. Weight decay makes the gradient dense."""
@@ -85,7 +106,7 @@ class SGD(Rule):
 def _step_by_ops(p: Tensor, buf: Tensor, g: Any, lr: Any, decay: float, momentum: float, dampening: float,
                  nesterov: bool, first: bool) -> None:  # fmt: skip
     """The rule of `_kernels.sgd` in ops, for other devices, layouts and modes."""
-    if decay:
+    if given(decay):
         g = g + p * decay
     if first:
         OPS["copy_"](buf, g)

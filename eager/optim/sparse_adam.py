@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eager._tensor.tensor import Tensor
-from eager.optim._rule import Rule, check_betas, check_range, rate
+from eager.optim._rule import Arguments, Rule, check_betas, check_range, rate
 from eager.optim.optimizer import scalar, zeros_like
 from eager.sparse import SparseTensor, sparse_mask
 
@@ -39,7 +39,7 @@ class SparseAdam(Rule):
             state["step"], state["exp_avg"], state["exp_avg_sq"] = 0, zeros_like(p), zeros_like(p)
         return state
 
-    def _advance(self, p: Tensor, group: dict[str, Any]) -> None:
+    def _advance(self, p: Tensor, group: dict[str, Any], whole: Arguments | None) -> None:
         """One update of `p`. The step count is a plain number."""
         g = p.grad
         if not isinstance(g, SparseTensor):

@@ -51,6 +51,8 @@ def call(op: Any, args: tuple[Any, ...], below: Below) -> Any:
     target = args[0]
     if not isinstance(target, TensorBase):
         raise TypeError(f"{op.name}: expected a Tensor to write to, got {type(target).__name__}")
+    if op.decompose is not None:
+        return _call_decomposed(op, args, below)
     recording = _native.grad_enabled() and target.dtype.category >= 2 and op.base.wants_grad(args)
     _check_history(target, recording)
     check_result(op, target, args)
@@ -76,6 +78,18 @@ def call(op: Any, args: tuple[Any, ...], below: Below) -> Any:
         # a write through a view: the formula belongs to the op within the base's CopySlices, whose output is number 0
         node.kept_outputs = (SavedTensor(_at_output(target, node), True),)
     return target
+
+
+def _call_decomposed(op: Any, args: tuple[Any, ...], below: Below) -> Any:
+    """Run an in-place op whose decomposition writes its results. Raises: NotImplementedError if a gradient would be recorded."""
+    if _native.grad_enabled() and op.base.wants_grad(args):
+        raise NotImplementedError(f"{op.name}: the derivative is not implemented; {op.base.name} has one")
+    for t, spec in zip(op.written(args), op.base.infer(*args), strict=True):
+        _check_history(t, False)
+        _check_layout(op, t, spec)
+        check_each_element_once(t)
+    below(op, args)
+    return args[0]
 
 
 def _copy_of(target: Any, edge: Edge, below: Below) -> Any:

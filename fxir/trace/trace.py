@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from eager import _native
 from eager._tensor.tensor import Tensor
-from eager.base import dtypes
+from eager.base import dtypes, thread_state
 from eager.base.device import device
 from eager.base.records import dataclass
 from eager.base.spec import DataDependentError, TensorSpec, fake, fake_like, is_dense, spec_of
@@ -43,19 +43,30 @@ class Decompositions:
     The calls inside a decomposition are traced, and decomposed in turn.
 
     keep: names of ops that a backend compiles without decomposing them. rules: decompositions by op name, which precede an op's
-    own (also for ops that are not composites).
+    own (also for ops that are not composites). expand: names of ops that a backend replaces by their decompositions when it compiles,
+    so that a graph that is in its cache is traced with few nodes.
     """
 
     keep: frozenset[str] = frozenset()
+    expand: frozenset[str] = frozenset()
     rules: Mapping[str, Callable[..., Any]] = field(default_factory=lambda: MappingProxyType({}))
 
-    def rule(self, op: Op) -> Callable[..., Any] | None:
+    def rule(self, op: Op, args: tuple[Any, ...]) -> Callable[..., Any] | None:
         """The function to call instead of `op`, or None to record the op itself."""
         if op.name in self.rules:
             return self.rules[op.name]
-        if op.kind is Kind.COMPOSITE and op.name not in self.keep:
-            return op.decompose
-        return None
+        if op.kind is not Kind.COMPOSITE or op.name in self.keep or (op.name in self.expand and _is_expandable(op, args)):
+            return None
+        return op.decompose
+
+
+def _is_expandable(op: Op, args: tuple[Any, ...]) -> bool:
+    """Whether the parts of `op` follow from its arguments, and do not depend on autocast, on symbolic sizes, or on devices of parts."""
+    tensors = list(op.tensors(args))
+    fixed = not any(n.__class__ is SymInt for t in tensors for n in t.shape)
+    one = len({t.device for t in tensors}) == 1
+    declared = op.rules.expandable
+    return fixed and one and not thread_state.autocast_number() and declared is not None and declared(*args)
 
 
 DEFAULT: Final = Decompositions()
@@ -187,7 +198,7 @@ class TraceMode(Mode):
         return self._functional(op, args)
 
     def _functional(self, op: Op, args: tuple[Any, ...]) -> Any:
-        rule = self.decompositions.rule(op)
+        rule = self.decompositions.rule(op, args)
         if rule is not None:
             with self:
                 result = rule(*args)
@@ -234,6 +245,7 @@ class TraceMode(Mode):
         return self._new(wanted, emit_layout(self.graph, node, self.note(wanted.strides)))
 
     def _record(self, op: Op, args: tuple[Any, ...]) -> Any:
+        args = tuple([self._numbers_as_inputs(a) if i in op._lists_at else a for i, a in enumerate(args)]) if op._lists_at else args
         if any(a.__class__ is SymFloat for a in args):
             op, args = self._with_float_inputs(op, args)
         specs = op.infer(*args)
@@ -248,6 +260,10 @@ class TraceMode(Mode):
             info = NodeInfo(held[i], self.origin)
             results.append(self._new(s, self.graph.call_function(operator.getitem, (node, i), info=info)))
         return tuple(results)
+
+    def _numbers_as_inputs(self, items: Any) -> Any:
+        """A list of tensors and numbers with symbolic floats replaced by inputs."""
+        return [self.float_input(a) if a.__class__ is SymFloat else a for a in items] if isinstance(items, tuple | list) else items
 
     def _with_float_inputs(self, op: Op, args: tuple[Any, ...]) -> tuple[Op, tuple[Any, ...]]:
         """Replace symbolic floats by inputs if the op computes on tensors with them and its result is otherwise the same; else
@@ -287,9 +303,9 @@ class TraceMode(Mode):
         target: Tensor = args[0]
         base = op.base
         assert base is not None
-        stand_in = self.fake_of(target)
-        if stand_in is not target:
-            self._replace_by_fake(op, target, stand_in)
+        if op.decompose is not None:
+            return self._update(op, op.decompose, args)
+        stand_in = self._written(op, target)
         new = self._copied(stand_in, args[1]) if base is OPS["copy"] else None
         if new is None:
             new = self.memory.value(self._functional(base, (stand_in, *args[1:])))
@@ -298,6 +314,26 @@ class TraceMode(Mode):
         self.memory.write(stand_in, new)
         target._bump_version()
         return target
+
+    def _update(self, op: Op, decompose: Callable[..., None], args: tuple[Any, ...]) -> Any:
+        """An op that writes several tensors: one call of its functional form, or the ops that it consists of."""
+        if self.decompositions.rule(op.base, args) is not None:
+            with self:
+                decompose(*args)
+            return args[0]
+        targets = list(op.written(args))
+        stand_ins = [self._written(op, t) for t in targets]
+        for t, stand_in, new in zip(targets, stand_ins, self._functional(op.base, args), strict=True):
+            self.memory.write(stand_in, self.memory.value(new))
+            t._bump_version()
+        return args[0]
+
+    def _written(self, op: Op, target: Tensor) -> Tensor:
+        """The fake of a tensor that `op` is about to write."""
+        stand_in = self.fake_of(target)
+        if stand_in is not target:
+            self._replace_by_fake(op, target, stand_in)
+        return stand_in
 
     def _replace_by_fake(self, op: Op, target: Tensor, stand_in: Tensor) -> None:
         """At the first write to a real tensor: if the trace created it, its fake becomes its value."""

@@ -89,9 +89,10 @@ class Key:
 def source_digest() -> str:
     """A digest of the source files that decide the generated code, so that a changed compiler misses.
 
-    The files are the compiler, the passes, the op table, and the modules of `eager` that decide dtypes, layouts and casts.
+    The files are the compiler, the passes, the op table, the rules of optimizers, and the modules of `eager` that decide dtypes, layouts
+    and casts.
     """
-    names = [name for folder in ("inductor", "fxir", "eager/optable") for name in _python_files(folder)]
+    names = [name for folder in ("inductor", "fxir", "eager/optable", "eager/optim") for name in _python_files(folder)]
     total = hashlib.sha256()
     for name in (*names, *(f"eager/base/{name}.py" for name in _RULES)):
         total.update(name.encode())

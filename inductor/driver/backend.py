@@ -51,7 +51,8 @@ from inductor.runtime.loader import CompiledGraph
 
 __all__ = ["compile_by_device", "compile_graph", "inductor"]
 
-KEPT = Decompositions(keep=frozenset({"attention", "attention_backward"}))  # composite ops that have a lowering rule
+# keep: the composite ops that have a lowering rule. expand: the composite ops that lowering replaces by other ops.
+KEPT = Decompositions(keep=frozenset({"attention", "attention_backward"}), expand=frozenset({"optimizer_update"}))
 
 _COMPONENT = logs.component("inductor")
 _OUTPUT = logs.artifact("output_code")

@@ -12,13 +12,14 @@ from eager.optable.registry import Kind
 from eager.optable.table import Op
 from fxir.expr import rules as E
 from fxir.ir.fingerprint import canonical_symbols, guarded_relations, renamed
-from fxir.ir.graph import Graph
+from fxir.ir.graph import Graph, specs_of
 from fxir.ir.node import Node, map_nodes
 from fxir.symbols.shapes import NeedsStatic
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import nominal, product
 from inductor.lowering import attention, convolutions, indexing, pooling, recurrences  # noqa: F401 - they register their rules
 from inductor.lowering.builder import Builder, Facts, Point, ViewRule, layout_of, wide
+from inductor.lowering.expansion import Expansion, expand
 from inductor.lowering.protocol import LOOP, Scalar, as_value, number
 from inductor.lowering.rules import RULES
 
@@ -53,6 +54,7 @@ class _Lowering:
         self.numbers = {node: i for i, node in enumerate(graph.in_order())}
         self.b = Builder(Facts(map(self.renamed, guarded_relations(graph))), has_recurrences, has_tiles)
         self.env = _Results()
+        self.expansions: dict[str, Expansion | None] = {}
 
     def renamed(self, x: Any) -> Any:
         """`x` with the graph's symbols as the program's."""
@@ -110,7 +112,18 @@ class _Lowering:
         self.b.facts.what = f"{op.name} ({origin.file}:{origin.line})" if origin else op.name
         args = self.renamed(map_nodes(tuple(node.args), self.env.__getitem__))
         self.b.used = frozenset([u.args[1] for u in node.users if u.target is operator.getitem])
-        self.env[node] = self._lower(op, self.renamed(node.info.spec), args)
+        found = expand(op, tuple(node.args), self.expansions) if op.rules.expandable is not None else None
+        self.env[node] = self._lower(op, self.renamed(node.info.spec), args) if found is None else self._expand(node, found, args)
+
+    def _expand(self, node: Node, found: Expansion, args: tuple[Any, ...]) -> tuple[ir.Ref, ...]:
+        """The results of a call that lowers as the calls of its expansion, in the layouts that its specs state."""
+        self.env.update(zip(found.graph.placeholders, ir.refs_of(args), strict=True))
+        for part in found.graph.in_order():
+            if part.op == "call_function":
+                self.numbers[part] = self.numbers[node]
+                self._call(part)
+        results = [(self.env[r], layout_of(s)) for r, s in zip(found.results, specs_of(node), strict=True)]
+        return tuple([r if r.layout == layout else self.b.copy(r, layout) for r, layout in results])
 
     def _lower(self, op: Op, spec: Any, args: tuple[Any, ...]) -> Any:
         specs = [s for s in ((spec,) if isinstance(spec, TensorSpec) else spec or ()) if isinstance(s, TensorSpec)]

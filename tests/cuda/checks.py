@@ -78,13 +78,13 @@ def _sample(op: Op, number: int, dtype: Any = eager.float32) -> tuple[Any, ...]:
 
 
 def _may_write(op: Op, args: Any) -> bool:
-    """Whether the result of an in-place op fits into its first operand."""
+    """Whether the results of an in-place op fit into the operands that it writes."""
     if not isinstance(args[0], eager.Tensor):
         return False
     base = op.base
     assert base is not None
-    spec = base.infer(*args)
-    return tuple(spec.shape) == tuple(args[0].shape) and (base.casts_result or can_cast(spec.dtype, args[0].dtype))
+    return all(tuple(spec.shape) == tuple(t.shape) and (base.casts_result or can_cast(spec.dtype, t.dtype))
+               for t, spec in zip(op.written(args), flat(base.infer(*args)), strict=True))  # fmt: skip
 
 
 def _leaves(args: Any) -> list[Any]:

@@ -235,11 +235,9 @@ class TreeModule(HookedModule):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Set every parameter's gradient to None, or with `set_to_none=False` fill it with zeros."""
         for p in self.parameters():
-            if p.grad is None:
-                continue
-            if set_to_none:
+            if set_to_none:  # whether there is a gradient is not read: a capture would depend on it
                 p.grad = None
-            else:
+            elif p.grad is not None:
                 if p.grad.grad_fn is not None:
                     p.grad.detach_()
                 else:

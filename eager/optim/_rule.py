@@ -26,7 +26,7 @@ from eager.optable.table import OPS
 from eager.optim.optimizer import Optimizer, counter, gradient, scalar, with_gradients
 from eager.sparse import SparseTensor
 
-Arguments = tuple[list[Any], str, tuple[tuple[str, int], ...]]
+Arguments = tuple[list[Any], str, str]
 
 
 def common(maximize: bool, foreach: bool | None, capturable: bool, differentiable: bool) -> dict[str, Any]:
@@ -171,28 +171,32 @@ class Rule(Optimizer):
 
 def update_by_op(p: Tensor, g: Tensor, state: dict[str, Any], whole: Arguments) -> None:
     """`Rule._apply` as one op."""
-    settings, name, keys = whole
-    OPS["optimizer_update_"](p, g, list(state.values()), settings, (name, tuple(state), keys))
+    settings, name, texts = whole
+    OPS["optimizer_update_"](p, g, list(state.values()), settings, f"{name} {','.join(state)} {texts}")
 
 
 def _as_arguments(optimizer: Rule, group: dict[str, Any]) -> Arguments | None:
-    """The settings of a group as arguments of the op `optimizer_update_`: (numbers and tensors, the rule's name, their keys).
+    """The settings of a group as arguments of the op `optimizer_update_`: (numbers and tensors, the rule's name, the rest of the form).
 
     None if the op cannot stand for an update: the rule is not of this package, or gradients pass through the update.
     """
     if optimizer._name is None or group.get("differentiable"):
         return None
     settings: list[Any] = []
-    keys: list[tuple[str, int]] = []
+    texts: list[str] = []
     for key in optimizer.defaults:
         if key in optimizer._unread:
             continue
         value = group[key]
-        several = isinstance(value, tuple | list)
-        parts = value if several else (value,)
-        keys.append((key, len(parts) if several else -1))
-        settings += map(_argument, parts)
-    return settings, optimizer._name, tuple(keys)
+        if value is None or isinstance(value, bool):
+            texts.append(f"{key}={value!r}")
+        elif isinstance(value, tuple | list):
+            texts.append(f"{key}*{len(value)}")
+            settings += map(_argument, value)
+        else:
+            texts.append(key)
+            settings.append(_argument(value))
+    return settings, optimizer._name, " ".join(texts)
 
 
 def _argument(value: Any) -> Any:

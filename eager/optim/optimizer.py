@@ -147,11 +147,9 @@ class Optimizer:
         """Set the gradients to None, or with `set_to_none=False` fill them with zeros."""
         for group in self.param_groups:
             for p in group["params"]:
-                if p.grad is None:
-                    continue
-                if set_to_none:
+                if set_to_none:  # whether there is a gradient is not read: a capture would depend on it
                     p.grad = None
-                else:
+                elif p.grad is not None:
                     if p.grad.grad_fn is not None:
                         p.grad.detach_()
                     else:

@@ -51,7 +51,7 @@ def _parse(form: str) -> _Form:
     """A form is one text, because graphs hold it in every call: `SGD momentum_buffer lr momentum nesterov=False`.
 
     It names the rule, the tensors of the state joined by commas, and the settings: `name` for one argument, `name*n` for a tuple of n
-    arguments, `name=value` for a value that is no argument.
+    arguments, `name=value` for a value that the form holds.
     """
     rule, state, *texts = form.split(" ")
     settings: list[tuple[str, int | None, Any]] = []

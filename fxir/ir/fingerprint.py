@@ -142,6 +142,13 @@ class _Text:
         return self._keys.setdefault(key, len(self._keys))
 
     def value(self, x: Any) -> str:
+        cls = x.__class__
+        if cls is Node:
+            return f"%{self.numbers[x]}"
+        if cls is int or cls is bool or cls is str:  # the most frequent arguments
+            return f"{cls.__name__}:{x!r}"
+        if cls is tuple:
+            return f"({', '.join([self.value(i) for i in x])})"
         if isinstance(x, Node):
             return f"%{self.numbers[x]}"
         if isinstance(x, enum.Enum):

@@ -15,6 +15,8 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
+from eager.base.device import device
+from eager.base.dtypes import dtype
 from eager.base.records import dataclass
 from eager.base.spec import fake
 from fxir.base.origin import Origin
@@ -52,9 +54,16 @@ class NodeInfo:
 NO_INFO: Final = NodeInfo()
 
 
+_ATOMS: Final = frozenset((int, bool, float, str, type(None), dtype, device))  # the most frequent classes of arguments without nodes
+
+
 def map_nodes(arg: Argument, fn: Callable[[Node], Argument]) -> Argument:
     """Rebuild `arg` with every Node in it (in nested tuples, lists, dicts and slices) replaced by fn(node)."""
-    return map_instances(arg, Node, fn)
+    cls = arg.__class__
+    if cls is tuple or cls is list:  # every graph is rebuilt several times, and most arguments are short tuples
+        items = [a if a.__class__ in _ATOMS else fn(a) if a.__class__ is Node else map_nodes(a, fn) for a in arg]
+        return items if cls is list else tuple(items)
+    return arg if cls in _ATOMS else map_instances(arg, Node, fn)
 
 
 def map_instances(arg: Any, kind: type[T], fn: Callable[[T], Any]) -> Any:
@@ -95,8 +104,24 @@ def walk_nodes(arg: Argument) -> list[Node]:
 def walk_tree(tree: Any, kind: Any) -> list[Any]:
     """The instances of `kind` (a class, or a tuple of classes) in nested tuples, lists, dicts (their values) and slices, in order."""
     found: list[Any] = []
-    _collect(tree, kind, found)
+    if kind is Node:
+        _collect_nodes(tree, found)
+    else:
+        _collect(tree, kind, found)
     return found
+
+
+def _collect_nodes(tree: Argument, found: list[Node]) -> None:
+    """`_collect` of nodes, which does not look into the most frequent arguments without nodes."""
+    cls = tree.__class__
+    if cls is tuple or cls is list:
+        for a in tree:
+            if a.__class__ is Node:
+                found.append(a)
+            elif a.__class__ not in _ATOMS:
+                _collect_nodes(a, found)
+    elif cls not in _ATOMS:
+        _collect(tree, Node, found)
 
 
 def _collect(tree: Any, kind: Any, found: list[Any]) -> None:
@@ -270,9 +295,15 @@ class Node:
 
     def _read(self, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> None:
         # map_nodes copies every container, so that a later change to the caller's list does not change the graph.
-        self._args = map_nodes(tuple(args), lambda n: n)
-        self._kwargs = map_nodes(dict(kwargs), lambda n: n)
-        self._inputs = tuple(dict.fromkeys(walk_nodes((self._args, self._kwargs))))
+        found: list[Node] = []
+
+        def keep(n: Node) -> Node:
+            found.append(n)
+            return n
+
+        self._args = map_nodes(tuple(args), keep)
+        self._kwargs = map_nodes(dict(kwargs), keep) if kwargs else {}
+        self._inputs = tuple(dict.fromkeys(found))
         for new in self._inputs:
             new.users[self] = None
 

@@ -188,8 +188,11 @@ def _key(node: Node) -> Any:
 
 def _freeze(x: Any) -> Any:
     """A hashable key that distinguishes 1, 1.0 and True, and 0.0 and -0.0."""
-    if isinstance(x, Node):
+    cls = x.__class__
+    if cls is Node or x is None:
         return x
+    if cls is int or cls is str or cls is bool:  # the most frequent arguments
+        return cls, x
     if isinstance(x, tuple | list):
         return type(x).__name__, *map(_freeze, x)
     if isinstance(x, dict):

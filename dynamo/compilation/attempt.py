@@ -500,16 +500,23 @@ def add_relations(cap: Capture) -> None:
     for kind in (ListValue, DictValue, SetValue, UserObject):
         if not any(isinstance(v, kind) for v in written):
             continue
-        _guard_distinct(cap, [v for v in cap.world.by_id.values() if isinstance(v, kind) and not isinstance(v, InstanceDict)])
+        _Distinct([v for v in cap.world.by_id.values() if isinstance(v, kind) and not isinstance(v, InstanceDict)]).guard(cap)
     dicts: list[Value] = [v for v in cap.world.by_id.values() if isinstance(v, DictValue) and not isinstance(v, InstanceDict)]
     is_written = {id(v) for v in written}
-    written_dicts = [v for v in dicts if id(v) in is_written]
+    every, changed = _Distinct(dicts), _Distinct([v for v in dicts if id(v) in is_written])
     for space in [v for v in cap.world.by_id.values() if isinstance(v, InstanceDict)]:
-        _guard_distinct(cap, [space, *(dicts if id(space.obj) in is_written else written_dicts)])
+        (every if id(space.obj) in is_written else changed).guard(cap, space)
 
 
-def _guard_distinct(cap: Capture, values: list[Any]) -> None:
-    """Guard that existing objects are pairwise different."""
-    sources = tuple(v.source for v in values if v.source is not None)
-    if len(sources) > 1 and not all(s.is_constant_rooted for s in sources):
-        cap.world.guards.add("distinct", sources)
+class _Distinct:
+    """Existing objects that must be pairwise different. Objects that the entry holds need no guard among each other."""
+
+    def __init__(self, values: list[Any]) -> None:
+        self._sources = tuple(v.source for v in values if v.source is not None)
+        self._held = all(s.is_constant_rooted for s in self._sources)
+
+    def guard(self, cap: Capture, *more: Any) -> None:
+        """Guard that `more` and these objects are pairwise different."""
+        others = tuple(v.source for v in more if v.source is not None)
+        if len(others) + len(self._sources) > 1 and not (self._held and all(s.is_constant_rooted for s in others)):
+            cap.world.guards.add("distinct", (*others, *self._sources))

@@ -264,7 +264,8 @@ def _compile(cg: CodeGen, lines: list[tuple[str, int]], end: Finished | Stop) ->
     text = f"def {name}({parameters}):\n" + "\n".join("    " + line for line, _ in lines or [("pass", 1)])
     tree = _parsed(text)
     marks = [1, 1, *(mark for _, mark in lines), 1]
-    for node in ast.walk(tree):
+    alike = all(mark == 1 for mark in marks)
+    for node in () if alike else ast.walk(tree):
         if hasattr(node, "lineno"):
             node.col_offset = node.end_col_offset = marks[node.lineno]  # type: ignore[attr-defined]
     namespace = cg.namespace
@@ -277,7 +278,7 @@ def _compile(cg: CodeGen, lines: list[tuple[str, int]], end: Finished | Stop) ->
         raise _too_deep(end) from None
     made = next(c for c in whole.co_consts if isinstance(c, CodeType))
     places = tuple(f.place() for f in frames)
-    shown = tuple(p[2] if p[2] is not None else 1 for p in made.co_positions())
+    shown = (1,) * (len(made.co_code) // 2) if alike else tuple(p[2] if p[2] is not None else 1 for p in made.co_positions())
     namespace[GENERATED] = Generated(places, shown, cg.held or ((),) * len(places))
     first = code.co_firstlineno
     table = location_table(len(made.co_code) // 2, first, places[0].position)

@@ -221,6 +221,9 @@ def return_is_visible(frame: Frame, returned: Value) -> bool:
 
 def _is_held(value: Value, frames: list[Frame]) -> bool:
     held = value.seen if isinstance(value, Lazy) and value.seen is not None else value
+    for f in frames:  # most often the very value is an argument that the caller holds
+        if any(other is held for other in f.locals):
+            return True
     return any(_same(held, other) for f in frames for other in (*f.locals, *f.stack) if other is not None)
 
 

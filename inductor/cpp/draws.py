@@ -9,6 +9,7 @@ from eager.optable.random import LANES
 from fxir.expr import rules as E
 from inductor.cpp.random_bits import FILLS
 from inductor.ir import definitions as ir
+from inductor.ir.sizes import Size, plain
 from inductor.loops.staged_draws import CHUNK, chunk_of, first_in_order
 from inductor.loops.tree import Loop, Place, Store
 
@@ -22,23 +23,23 @@ class Draw(NamedTuple):
     to: tuple[Place, ...]
     state: tuple[ir.Value, ...]
     counter: E.Expr
-    chunks: int
+    chunks: Size
 
     @property
     def function(self) -> str:
         """The operation of the prelude that draws."""
         return FILLS[len(self.to)]
 
-    def call(self, to: Sequence[str], state: Sequence[str], counter: str) -> str:
-        """The statement that draws. to, state, counter: in C++."""
+    def call(self, to: Sequence[str], state: Sequence[str], counter: str, chunks: str) -> str:
+        """The statement that draws. The arguments are in C++."""
         low, high, offset = state
         pointers = ", ".join(f"&{x}" for x in to)
-        return f"fj_{self.function}({pointers}, {low}, {high}, (i64)((u64){offset} + (u64)({counter})), {self.chunks});"
+        return f"fj_{self.function}({pointers}, {low}, {high}, (i64)((u64){offset} + (u64)({counter})), {chunks});"
 
 
 def whole_draw(loop: Loop) -> Draw | None:
     """The chunks that a vector loop draws and stores in order; None for other loops."""
-    if loop.kind != "vector" or not isinstance(loop.extent, int):
+    if loop.kind != "vector":
         return None
     drawn: list[ir.Op] = []
     places: dict[int, Place] = {}
@@ -53,7 +54,7 @@ def whole_draw(loop: Loop) -> Draw | None:
     chunk, words = chunk_of(drawn[0]), CHUNK // chunk_of(drawn[0])
     first = first_in_order(drawn[0], [(loop.axis, loop.extent)])
     is_one = len({(*v.args[:4], v.args[5]) for v in drawn}) == 1 and len(drawn) == len(places) == words
-    if first is None or E.mod(first, chunk) is not E.as_expr(0) or loop.extent % chunk or not is_one:
+    if first is None or not is_one or any(E.mod(e, chunk) is not E.as_expr(0) for e in (first, loop.extent)):
         return None
     counter = E.mul(E.floordiv(first, chunk), LANES)
-    return Draw(tuple(places[k] for k in range(words)), drawn[0].args[:3], counter, loop.extent // chunk)
+    return Draw(tuple(places[k] for k in range(words)), drawn[0].args[:3], counter, plain(E.floordiv(loop.extent, chunk)))

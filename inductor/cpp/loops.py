@@ -421,7 +421,7 @@ class Function:
         """The random words of whole chunks, all words of a counter at once."""
         self.operations.add(draw.function)
         to = [self.element(p.name, p.index, {}) for p in draw.to]
-        self.line(draw.call(to, [self.value(v) for v in draw.state], self.index(draw.counter)))
+        self.line(draw.call(to, [self.value(v) for v in draw.state], self.index(draw.counter), self.index(draw.chunks)))
         for p in draw.to:
             self.forget(p.name)
 

@@ -14,6 +14,8 @@ from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, product
 from inductor.ir.values import at_point, replace_loads
+from inductor.loops.refusal import Refused
+from inductor.loops.staged_draws import stage_draws
 from inductor.loops.tree import (
     Block,
     Contract,
@@ -26,6 +28,7 @@ from inductor.loops.tree import (
     allocated,
     repeat,
     substitute,
+    values_of,
 )
 
 __all__ = ["C0", "C1", "PARAMETERS", "R0", "R1", "Finished", "counted", "finished_block", "runs_of"]
@@ -35,6 +38,7 @@ PARAMETERS: Final = ("batch", "r0", "r1", "c0", "c1")
 R0, R1, C0, C1 = (E.sym(name, 0) for name in PARAMETERS[1:])
 _TILE_COLUMNS: Final = 8
 _TILE_BYTES: Final = 64  # of a row of a transposed tile: one line of the cache
+_DRAWN: Final = 256  # columns whose random words are drawn at once
 _FAR: Final = 8  # elements: a load with this stride reads a line of the cache for few elements
 _TRANSPOSED: Final = (4, 8)  # bytes of the elements of tiles
 
@@ -87,12 +91,28 @@ def runs_of(axes: Role, body: Block) -> tuple[Block, dict[str, _Range]]:
         return body, {}
     *outer, (column, n) = axes
     if not outer:
-        return (Loop(column, n, "vector", body),), {column.name: (C0, C1)}
+        return _drawn(column, body) or ((Loop(column, n, "vector", body),), {column.name: (C0, C1)})
     moved: dict[E.Expr, E.IntLike] = {}
     run = counted("run", tuple(outer), moved)
     assert isinstance(run, E.Sym)
     loop = Loop(run, product(m for _, m in outer), "serial", (Loop(column, n, "vector", substitute(body, moved)),))
     return (loop,), {run.name: (E.floordiv(C0, n), E.ceildiv(C1, n)), column.name: _inside(run, n, C0, C1)}
+
+
+def _drawn(column: E.Sym, body: Block) -> tuple[Block, dict[str, _Range]] | None:
+    """A loop over the columns in blocks whose random words are drawn before; None if the body draws none in the order of the columns."""
+    if not any(isinstance(v, ir.Op) and v.name == "philox" for s in body for v in ir.walk(values_of(s))):
+        return None
+    block = _open_ended("column_o")
+    begin = C0 + block * _DRAWN
+    inner = ir.counter("column_i", E.minimum(C1 - begin, _DRAWN))
+    assert isinstance(inner, E.Sym)
+    loop = Loop(inner, E.minimum(C1 - begin, _DRAWN), "vector", substitute(body, {column: begin + inner}))
+    try:
+        staged = stage_draws((loop,), inner.name)
+    except Refused:
+        return None
+    return (Loop(block, E.ceildiv(C1 - C0, _DRAWN), "serial", staged),), {}
 
 
 # -- along the rows ------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Final
 from eager.optable.random import LANES, WORDS
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
-from inductor.ir.sizes import product
+from inductor.ir.sizes import Size, plain, product
 from inductor.ir.values import replace_values
 from inductor.loops.refusal import Refused
 from inductor.loops.tree import (
@@ -44,23 +44,22 @@ def stage_draws(body: Block, axis: str) -> Block:
     if outer is None:
         raise Refused(f"there is no loop {axis}; the loops are {', '.join(loops_of(body)) or 'none'}")
     chain = chain_of(outer)
-    extents = [x.extent for x in chain if isinstance(x.extent, int)]
-    size = product(extents)
-    if len(extents) < len(chain) or any(x.kind == "parallel" for x in chain):
-        raise Refused(f"{axis} or a loop inside of it is parallel or of unknown extent")
-    if not isinstance(size, int) or size > MOST_STAGED:
+    axes = [(x.axis, x.extent) for x in chain]
+    size = product(n for _, n in axes)
+    if not all(isinstance(n, int) for _, n in axes[1:]) or any(x.kind == "parallel" for x in chain):
+        raise Refused(f"{axis} or a loop inside of it is parallel, or a loop inside of it has no constant extent")
+    if E.as_expr(size).hi > MOST_STAGED:
         raise Refused(f"{axis} has {size} iterations; allowed: up to {MOST_STAGED}")
     inner = chain[-1].body
     if not all(isinstance(s, Store | Accumulate) for s in inner):
         raise Refused("the body of the innermost loop is not stores and accumulations")
-    axes = [(x.axis, n) for x, n in zip(chain, extents, strict=True)]
     draws_of: dict[tuple[ir.Value, ...], list[ir.Op]] = {}
     for v in ir.walk([v for s in inner for v in values_of(s)]):
         if isinstance(v, ir.Op) and v.name == "philox" and _may_move(v, chain) and first_in_order(v, axes) is not None:
             draws_of.setdefault((*v.args[:4], v.args[5]), []).append(v)
     if not draws_of:
         raise Refused(f"{axis} draws no random words in the order of its elements")
-    position = ir.linear_position(extents, [x.axis for x in chain])
+    position = ir.linear_position([n for _, n in axes], [s for s, _ in axes])
     locals_: list[Local] = []
     fills: list[Statement] = []
     staged: dict[ir.Value, ir.Value] = {}
@@ -69,11 +68,13 @@ def stage_draws(body: Block, axis: str) -> Block:
         first = first_in_order(words[0], axes)
         assert first is not None
         skipped = E.mod(first, chunk)  # elements of the first chunk before the loop's
-        count = -(-(size + int(skipped.hi)) // chunk) * chunk
+        count = plain(E.mul(E.ceildiv(skipped + size, chunk), chunk))
+        room = int(E.as_expr(count).hi)
+        count = count if isinstance(size, E.Expr) else room
         at = ir.counter(f"{axis}_draw{k}", count)
         stores: list[Statement] = []
         for v in words:
-            local = Local(f"{axis}_drawn{len(locals_)}", count, v.dtype, "stack")
+            local = Local(f"{axis}_drawn{len(locals_)}", room, v.dtype, "stack")
             value = ir.make_op("philox", (*v.args[:3], ir.index(E.mul(E.floordiv(first, chunk), chunk) + at), *v.args[4:]), v.dtype)
             stores.append(Store(Place(local.name, at), value))
             staged[v] = ir.load(local.name, skipped + position, v.dtype)
@@ -101,7 +102,7 @@ def chunk_of(v: ir.Op) -> int:
     return CHUNK // int(words.value)
 
 
-def first_in_order(v: ir.Op, axes: Sequence[tuple[E.Sym, int]]) -> E.Expr | None:
+def first_in_order(v: ir.Op, axes: Sequence[tuple[E.Sym, Size]]) -> E.Expr | None:
     """The first element of a draw that loops over `axes` take in order; None if they take elements in another order."""
     at, symbols = v.args[3], [s for s, _ in axes]
     steps = E.strides_of(at.expr, symbols) if isinstance(at, ir.Index) else None

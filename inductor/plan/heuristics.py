@@ -237,7 +237,7 @@ def _draw_ahead(s: _Scheduler) -> None:
         marks = [Mark(f"{name}_i", "vector"), *([Mark(f"{name}_o", "parallel")] if loop.kind == "parallel" else [])]
         if s.attempt_all(Mark(name, "serial"), Split(name, size, tail), StageDraws(f"{name}_i"), *marks) and tail == "peel":
             s.attempt(Mark(f"{name}_t", "vector"))
-            if isinstance(extent, int) and extent % size >= FEWEST_DRAWN:
+            if most(extent % size) >= FEWEST_DRAWN:
                 s.attempt(StageDraws(f"{name}_t"))
 
 

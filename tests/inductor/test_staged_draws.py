@@ -136,7 +136,7 @@ def test_a_draw_in_another_order_is_refused() -> None:
 
 def test_a_parallel_loop_and_a_long_loop_are_refused() -> None:
     kernel = _rows(lambda p: 128 * p[0] + p[1])
-    assert "of unknown extent" in str(apply(kernel, (Mark("b_i0", "parallel"), StageDraws("b_i0"))))
+    assert "is parallel, or" in str(apply(kernel, (Mark("b_i0", "parallel"), StageDraws("b_i0"))))
     long = ir.Buffer("b", ir.row_major((5000,), F32), ir.Pointwise((5000,), _small(ir.axis(0, 5000), 0, 1)))
     assert "5000 iterations" in str(apply(build((long,), {"s": I64}, frozenset()), (StageDraws("b_i0"),)))
 
@@ -154,8 +154,8 @@ def test_a_loop_that_begins_within_a_chunk_draws_one_chunk_more() -> None:
 
 def _source(fn: Callable[..., tuple[Tensor, ...]], *inputs: Tensor) -> str:
     made = compile_graph(trace(fn, list(inputs)), GraphKind.INFERENCE, CompileOptions())
-    text = "".join(x[x.index("namespace k0") :] for x in made.artifact.entry.sources().values() if "namespace k0" in x)
-    return text[: text.index("#define FJ_BITS")]
+    texts = [x for x in made.artifact.entry.sources().values() if "\nnamespace " in x]
+    return "".join(x[x.index("\nnamespace ") :].partition("#define FJ_BITS")[0] for x in texts)
 
 
 @pytest.mark.parametrize(
@@ -208,3 +208,20 @@ def test_draws_of_any_size_have_the_bits_of_eager_draws() -> None:
         expected = F.dropout(x, 0.5), F.dropout(x + x[0], 0.5)
         torch.manual_seed(3)
         assert all(torch.equal(a, b) for a, b in zip(expected, draw(x), strict=True))
+
+
+@pytest.mark.parametrize("columns", [50, 130, 768, 1001])
+def test_blocks_of_a_product_draw_whole_chunks(columns: int) -> None:
+    """Dropout of a linear layer runs on finished blocks, which begin at any column."""
+
+    def fn(x: Tensor, w: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        return (y + F.dropout(F.linear(x, w), 0.5),)
+
+    x, w, y = torch.randn(150, 48), torch.randn(columns, 48), torch.zeros(150, columns)
+    text = _source(fn, x, w, y)
+    assert "fj_philox_fill_1(" in text and "fj_philox_1_0(" not in text
+    torch.manual_seed(2)
+    (expected,) = fn(x, w, y)
+    torch.manual_seed(2)
+    (found,) = torch.compile(fn)(x, w, y)
+    assert torch.allclose(found, expected, atol=1e-4) and torch.equal(found == 0, expected == 0)

@@ -46,8 +46,8 @@ def has_forms(vector_functions: frozenset[str], name: str, double: bool, arity: 
 
 
 def declaration(t: str, symbol: str, arity: int) -> str:
-    """The prelude's declaration of a function with vector forms."""
-    return f'__attribute__((simd("notinbranch"))) {t} fjv_{symbol}({", ".join([t] * arity)}) noexcept;'
+    """The prelude's declaration of a function with vector forms. GCC leaves a branch around a call that might write memory."""
+    return f'__attribute__((simd("notinbranch"), const)) {t} fjv_{symbol}({", ".join([t] * arity)}) noexcept;'
 
 
 def _definitions(functions: dict[str, tuple[str, int]], vector_functions: frozenset[str]) -> str:

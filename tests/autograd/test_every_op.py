@@ -27,7 +27,7 @@ ROW_BY_ROW = {  # no batching rule: run once per row, with a warning
     "as_strided_backward": "its strides describe the memory of one row",
     "as_strided_scatter": "its strides describe the memory of one row",
 }  # fmt: skip
-TOGETHER = {"optimizer_update": "its parts write the parameter and its state in place, which must be mapped where the gradient is"}
+WRITTEN = {"optimizer_update": "its parts write the parameter and its state in place: vmap may refuse to map only some of them"}
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
@@ -55,7 +55,7 @@ def test_vmap_agrees_with_a_loop(name: str) -> None:
     for args in samples_of(name):
         given = tensors(args)
         states = [a for p, a in zip(op.schema.params, args, strict=True) if p.name == "state"]  # one draw for both rows
-        for every in _masks(len(given))[: 1 if name in TOGETHER else None] if given else []:
+        for every in _masks(len(given)) if given else []:
             mask = tuple(m and not any(t is s for s in states) for m, t in zip(every, given, strict=True))
             if not any(mask):
                 continue
@@ -67,8 +67,13 @@ def test_vmap_agrees_with_a_loop(name: str) -> None:
             mapped = iter([eager.stack(r) if m else r[0] for r, m in zip(rows, mask, strict=True)])
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                actual = vmap(lambda *xs, args=args: tuple(flat(op(*with_tensors(args, iter(xs))))),
-                              in_dims=tuple(0 if m else None for m in mask), randomness="same")(*mapped)  # fmt: skip
+                run = vmap(lambda *xs, args=args: tuple(flat(op(*with_tensors(args, iter(xs))))),
+                           in_dims=tuple(0 if m else None for m in mask), randomness="same")  # fmt: skip
+                try:
+                    actual = run(*mapped)
+                except RuntimeError as error:
+                    assert name in WRITTEN and not all(mask) and "vmap: inplace" in str(error), (name, mask)
+                    continue
             if name in ROW_BY_ROW:
                 continue  # the result depends on the strides of the input, which stacking changes
             for k, y in enumerate(actual):

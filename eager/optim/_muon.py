@@ -12,7 +12,7 @@ from eager.base import dtypes
 from eager.optable.declaration import cast_to
 from eager.optable.table import OPS
 from eager.optim._rule import Arguments, Rule
-from eager.optim.optimizer import gradient, scalar, zeros_like
+from eager.optim.optimizer import descended, scalar, zeros_like
 
 _ADJUSTMENTS = (None, "original", "match_rms_adamw")
 
@@ -52,7 +52,7 @@ class Muon(Rule):
         """One update of `p`. This rule keeps no step count."""
         if p.is_complex():
             raise RuntimeError("Muon does not support complex parameters")
-        g, state, momentum = gradient(p, group), self._begin(p, group), group["momentum"]
+        g, state, momentum = descended(p.grad, group), self._begin(p, group), group["momentum"]
         buf = OPS["add_"](state["momentum_buffer"], (g - state["momentum_buffer"]) * (1 - momentum))
         ahead = g + (buf - g) * momentum if group["nesterov"] else buf
         update = _orthogonalized(ahead, group["ns_coefficients"], group["ns_steps"], group["eps"])

@@ -23,7 +23,7 @@ from eager.base.device import CPU
 from eager.compiler import is_compiling
 from eager.optable import updates
 from eager.optable.table import OPS
-from eager.optim.optimizer import Optimizer, counter, gradient, scalar, with_gradients
+from eager.optim.optimizer import Optimizer, counter, descended, scalar, with_gradients
 from eager.sparse import SparseTensor
 
 Arguments = tuple[list[Any], str, str]
@@ -142,7 +142,7 @@ class Rule(Optimizer):
         g: Any = p.grad
         if g.is_sparse:
             OPS["add_"](state["step"], 1.0)
-            self._update_sparsely(p, gradient(p, group).coalesce(), state, group, state["step"].item())
+            self._update_sparsely(p, descended(g, group).coalesce(), state, group, state["step"].item())
         elif whole is not None:
             update_by_op(p, g, state, whole)
         else:
@@ -152,8 +152,7 @@ class Rule(Optimizer):
     def _apply(cls, p: Tensor, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         """Write the values after one step into `p` and the tensors of `state`. g: a dense gradient."""
         OPS["add_"](state["step"], 1.0)
-        if group.get("maximize"):
-            g = -g
+        g = descended(g, group)
         if cls._decayed(group):
             check_decay(group["weight_decay"])
             g = g + p * group["weight_decay"]

@@ -317,7 +317,6 @@ def with_gradients(params: Iterable[Tensor]) -> list[Tensor]:
     return [p for p in params if p.grad is not None]
 
 
-def gradient(p: Tensor, group: dict[str, Any]) -> Any:
-    """The gradient to descend along: `p.grad`, negated with `maximize`."""
-    g: Any = p.grad
+def descended(g: Any, group: dict[str, Any]) -> Any:
+    """The gradient to descend along: `g`, negated with `maximize`."""
     return -g if group.get("maximize") else g

@@ -17,7 +17,7 @@ from eager.optim._rule import (
     rate,
     update_by_op,
 )
-from eager.optim.optimizer import gradient, zeros_like
+from eager.optim.optimizer import descended, zeros_like
 
 
 class SGD(Rule):
@@ -51,7 +51,7 @@ class SGD(Rule):
         """One update of `p`. This rule keeps no step count, and state only for momentum."""
         g: Any = p.grad
         if g.is_sparse:
-            g, decay = gradient(p, group), group["weight_decay"]
+            g, decay = descended(g, group), group["weight_decay"]
             if decay:
                 check_decay(decay)
             self._step_sparsely(p, g + p * decay if decay else g, group)
@@ -64,8 +64,7 @@ class SGD(Rule):
 
     @classmethod
     def _apply(cls, p: Tensor, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        if group["maximize"]:
-            g = -g
+        g = descended(g, group)
         lr, decay, momentum = rate(group), group["weight_decay"], group["momentum"]
         if given(decay):
             check_decay(decay)

@@ -142,15 +142,13 @@ class _Text:
         return self._keys.setdefault(key, len(self._keys))
 
     def value(self, x: Any) -> str:
-        cls = x.__class__
-        if cls is Node:
+        if isinstance(x, Node):
             return f"%{self.numbers[x]}"
+        cls = x.__class__
         if cls is int or cls is bool or cls is str:  # the most frequent arguments
             return f"{cls.__name__}:{x!r}"
         if cls is tuple:
             return f"({', '.join([self.value(i) for i in x])})"
-        if isinstance(x, Node):
-            return f"%{self.numbers[x]}"
         if isinstance(x, enum.Enum):
             return f"{type(x).__module__}.{type(x).__qualname__}.{x.name}={self.value(x.value)}"
         if x is None or isinstance(x, bool | int | str | bytes | types.EllipsisType):

@@ -140,10 +140,10 @@ def candidates(request: Request, tools: Toolchain, has_blas: bool) -> list[GemmC
 def suits_prologue(problem: GemmProblem) -> bool:
     """Whether it pays to compute a inside of the product.
 
-    With one block of columns, no element of a is computed twice. With more columns the product takes so long that a stored operand
+    With one block of columns, each element of a is computed once. With more columns the product takes so long that a stored operand
     costs little. Threads need enough rows.
     """
-    return problem.n <= _COLUMNS and problem.m >= _ROWS
+    return 1 <= problem.n <= _COLUMNS and problem.m >= _ROWS
 
 
 def blas_strides(problem: GemmProblem) -> bool:

@@ -77,7 +77,7 @@ def profiled(plan: CudaPlan, cubins: Sequence[Cubin] | None, timer: Timer) -> li
 
 def table(kernels: Sequence[KernelTime]) -> str:
     """The kernels as text: runs in a call, microseconds of a run, share of the sum, and bytes of the buffers a second."""
-    whole = sum(k.total for k in kernels)
+    whole = sum(k.total for k in kernels) or 1.0
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for heading in ("runs", "us", "share", "MB", "GB/s"):
         made.add_column(heading, justify="right", no_wrap=True)
@@ -85,7 +85,7 @@ def table(kernels: Sequence[KernelTime]) -> str:
     for k in kernels:
         title = k.title if len(k.title) <= _TITLE else k.title[: _TITLE - 3] + "..."
         figures = ("", "", "", "") if k.error else (f"{k.seconds * 1e6:.1f}", f"{k.total / whole:.1%}", f"{k.nbytes / 1e6:.2f}",
-                                                    f"{k.nbytes / k.seconds / 1e9:.0f}")  # fmt: skip
+                                                    f"{k.nbytes / k.seconds / 1e9:.0f}" if k.seconds else "")  # fmt: skip
         made.add_row(str(k.runs), *figures, f"{title}: {k.error}" if k.error else title)
     text = io.StringIO()
     Console(file=text, width=_WIDTH, color_system=None).print(made)

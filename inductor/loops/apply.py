@@ -106,9 +106,9 @@ def _performed(kernel: Kernel, step: Step) -> Kernel:
         case Localise():
             return _localise(kernel, step)
         case CacheRead():
-            return kernel._replace(body=cache_read(kernel, step.buffer, step.axis))
+            return kernel._replace(body=cache_read(kernel, step.buffer, _loop(kernel.body, step.axis)))
         case CacheWrite():
-            return kernel._replace(body=cache_write(kernel, step.axis))
+            return kernel._replace(body=cache_write(kernel, _loop(kernel.body, step.axis)))
         case Share():
             return share(kernel, step.product, step.result)
     return kernel._replace(body=_perform(kernel.body, step))
@@ -156,7 +156,7 @@ def _perform(body: Block, step: Step) -> Block:
         case Expand():
             return expand(body, step.product)
         case StageDraws():
-            return stage_draws(body, step.axis)
+            return stage_draws(body, _loop(body, step.axis))
     raise TypeError(f"apply: {step!r} is not a step")
 
 

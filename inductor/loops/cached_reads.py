@@ -6,8 +6,6 @@ loop to memory with stores past the caches.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import product
@@ -24,19 +22,21 @@ from inductor.loops.tree import (
     Statement,
     Store,
     allocated,
+    chain_of,
     loops_of,
     repeat,
     replace_statement,
     values_of,
     with_body,
+    with_values,
 )
 
 MOST_CACHED = 4096  # elements of a copy, which should stay in the nearest cache
 
 
-def cache_read(kernel: Kernel, buffer: str, axis: str) -> Block:
-    """The loops of a kernel in which the loop `axis` reads a copy of its elements of `buffer`. Raises: Refused."""
-    chain = _chain(kernel.body, axis)
+def cache_read(kernel: Kernel, buffer: str, loop: Loop) -> Block:
+    """The loops of a kernel in which `loop` reads a copy of its elements of `buffer`. Raises: Refused."""
+    axis, chain = loop.axis.name, chain_of(loop)
     extents = [x.extent for x in chain if isinstance(x.extent, int)]
     size = product(extents)
     if len(extents) < len(chain) or any(x.kind == "parallel" for x in chain):
@@ -58,15 +58,15 @@ def cache_read(kernel: Kernel, buffer: str, axis: str) -> Block:
     def changed(v: ir.Value) -> ir.Value:
         return replace_loads(v, lambda x: local if x is read else None)
 
-    body: Block = tuple([_with_values(s, changed) for s in chain[-1].body])
+    body: Block = tuple([with_values(s, changed) for s in chain[-1].body])
     for x in reversed(chain):
         body = (with_body(x, body),)
     return replace_statement(kernel.body, chain[0], allocated([Local(name, size, read.dtype, "stack")], (*copied, *body)))
 
 
-def cache_write(kernel: Kernel, axis: str) -> Block:
-    """The loops of a kernel in which the vector loop `axis` writes to locals, and loops after it copy them. Raises: Refused."""
-    loop = _chain(kernel.body, axis)[0]
+def cache_write(kernel: Kernel, loop: Loop) -> Block:
+    """The loops of a kernel in which the vector loop `loop` writes to locals, and loops after it copy them. Raises: Refused."""
+    axis = loop.axis.name
     if loop.kind != "vector" or not isinstance(loop.extent, int) or loop.extent > MOST_CACHED:
         raise Refused(f"{axis} is {loop.kind} and has {loop.extent} iterations; allowed: a vector loop of up to {MOST_CACHED}")
     if not all(isinstance(s, Store) for s in loop.body):
@@ -96,17 +96,6 @@ def _is_contiguous(index: E.Expr, axis: E.Sym) -> bool:
     return found is not None and found[0][axis] is E.as_expr(1)
 
 
-def _chain(body: Block, axis: str) -> list[Loop]:
-    """The loop `axis` and the loops inside of it, each the whole body of the loop around it."""
-    outer = loops_of(body).get(axis)
-    if outer is None:
-        raise Refused(f"there is no loop {axis}; the loops are {', '.join(loops_of(body)) or 'none'}")
-    chain = [outer]
-    while len(chain[-1].body) == 1 and isinstance(chain[-1].body[0], Loop):
-        chain.append(chain[-1].body[0])
-    return chain
-
-
 def _only_load(body: Block, buffer: str) -> ir.Load:
     """The load by which the body of a loop reads a buffer, and which runs in every iteration."""
     if not all(isinstance(s, Store | Accumulate) for s in body):
@@ -120,13 +109,3 @@ def _only_load(body: Block, buffer: str) -> ir.Load:
     if read.mask is not None or read.indirect:
         raise Refused(f"{read} is read where data says")
     return read
-
-
-def _with_values(s: Statement, change: Callable[[ir.Value], ir.Value]) -> Statement:
-    def place(p: Place) -> Place:
-        return Place(p.name, p.index, tuple([(x, change(v)) for x, v in p.indirect])) if p.indirect else p
-
-    if isinstance(s, Store):
-        return Store(place(s.place), change(s.value))
-    assert isinstance(s, Accumulate)
-    return Accumulate(tuple(map(place, s.places)), s.combine, tuple(map(change, s.values)))

@@ -109,7 +109,7 @@ def _drawn(column: E.Sym, body: Block) -> tuple[Block, dict[str, _Range]] | None
     assert isinstance(inner, E.Sym)
     loop = Loop(inner, E.minimum(C1 - begin, _DRAWN), "vector", substitute(body, {column: begin + inner}))
     try:
-        staged = stage_draws((loop,), inner.name)
+        staged = stage_draws((loop,), loop)
     except Refused:
         return None
     return (Loop(block, E.ceildiv(C1 - C0, _DRAWN), "serial", staged),), {}

@@ -32,18 +32,16 @@ from inductor.loops.tree import (
     replace_statement,
     values_of,
     with_body,
+    with_values,
 )
 
 CHUNK: Final = LANES * WORDS  # words of a chunk of a draw
 MOST_STAGED: Final = 4096  # words that are drawn before a loop, which should stay in the nearest cache
 
 
-def stage_draws(body: Block, axis: str) -> Block:
-    """The loops in which the loop `axis` and the loops inside of it read words that a loop before them draws. Raises: Refused."""
-    outer = loops_of(body).get(axis)
-    if outer is None:
-        raise Refused(f"there is no loop {axis}; the loops are {', '.join(loops_of(body)) or 'none'}")
-    chain = chain_of(outer)
+def stage_draws(body: Block, loop: Loop) -> Block:
+    """The statements in which `loop` and the loops inside of it read words that a loop before them draws. Raises: Refused."""
+    axis, chain = loop.axis.name, chain_of(loop)
     axes = [(x.axis, x.extent) for x in chain]
     size = product(n for _, n in axes)
     if not all(isinstance(n, int) for _, n in axes[1:]) or any(x.kind == "parallel" for x in chain):
@@ -82,10 +80,10 @@ def stage_draws(body: Block, axis: str) -> Block:
         fills += repeat(at, count, "vector", tuple(stores))
     if not loops_of(body).keys().isdisjoint(loops_of(tuple(fills))):
         raise Refused(f"{axis} reads staged words already")
-    new: Block = tuple([_with_values(s, staged) for s in inner])
+    new: Block = tuple([with_values(s, lambda v: replace_values(v, staged)) for s in inner])
     for x in reversed(chain):
         new = (with_body(x, new),)
-    return replace_statement(body, outer, allocated(locals_, (*fills, *new)))
+    return replace_statement(body, loop, allocated(locals_, (*fills, *new)))
 
 
 def _may_move(v: ir.Op, chain: list[Loop]) -> bool:
@@ -109,13 +107,3 @@ def first_in_order(v: ir.Op, axes: Sequence[tuple[E.Sym, Size]]) -> E.Expr | Non
     expected = E.strides_of(ir.linear_position([n for _, n in axes], symbols), symbols)
     assert expected is not None
     return steps[1] if steps is not None and steps[0] == expected[0] else None
-
-
-def _with_values(s: Statement, new: dict[ir.Value, ir.Value]) -> Statement:
-    def place(p: Place) -> Place:
-        return Place(p.name, p.index, tuple([(x, replace_values(v, new)) for x, v in p.indirect])) if p.indirect else p
-
-    if isinstance(s, Store):
-        return Store(place(s.place), replace_values(s.value, new))
-    assert isinstance(s, Accumulate)
-    return Accumulate(tuple(map(place, s.places)), s.combine, tuple(replace_values(v, new) for v in s.values))

@@ -327,6 +327,17 @@ def chain_of(loop: Loop) -> list[Loop]:
     return chain
 
 
+def with_values(s: Statement, change: Callable[[ir.Value], ir.Value]) -> Statement:
+    """A store or an accumulation over changed values."""
+    def place(p: Place) -> Place:
+        return Place(p.name, p.index, tuple([(x, change(v)) for x, v in p.indirect])) if p.indirect else p
+
+    if isinstance(s, Store):
+        return Store(place(s.place), change(s.value))
+    assert isinstance(s, Accumulate)
+    return Accumulate(tuple(map(place, s.places)), s.combine, tuple(map(change, s.values)))
+
+
 def axes_of(s: Statement) -> Role:
     """The axes that `s` itself runs through, with their extents."""
     if isinstance(s, Loop):

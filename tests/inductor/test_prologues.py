@@ -33,6 +33,9 @@ CASES: dict[str, tuple[Any, tuple[torch.Tensor, ...], bool]] = {
     "converted": (lambda x, w: (x.float() @ w,), (X.bfloat16(), W), True),
     "gathered rows": (lambda x, i, w: ((x[i] * 2) @ w,), (X, ROWS, W), True),
     "a product before": (lambda x, w: ((F.relu(x) @ w * 2) @ w.t()[:, :48],), (X, W), True),
+    "no columns": (lambda x, w: (F.relu(x) @ w[:, :0],), (X, W), False),
+    "no rows": (lambda x, w: (F.relu(x) @ w,), (X[:0], W), False),
+    "no depth": (lambda x, w: (F.relu(x) @ w,), (X[:, :0], W[:0]), False),
     "few rows": (lambda x, w: (F.relu(x) @ w,), (X[:100], W), False),
     "many columns": (lambda x, w: (F.relu(x) @ w,), (X, torch.randn(96, 700)), False),
     "expensive": (lambda x, w: (torch.exp(x) @ w,), (X, W), False),
@@ -70,6 +73,13 @@ def test_an_input_that_is_written_later_is_read_before() -> None:
     want = X * 2 @ W
     assert torch.allclose(compiled(x, y, W), want, rtol=1e-4, atol=2e-4)
     assert torch.equal(x, X + y)
+
+
+def test_a_position_that_a_prologue_looks_up_is_checked() -> None:
+    compiled = torch.compile(lambda x, i, w: (x[i] * 2) @ w, fullgraph=True)
+    compiled(X, ROWS, W)
+    with pytest.raises(IndexError, match="index 600 is out of bounds"):
+        compiled(X, torch.full_like(ROWS, 600), W)
 
 
 def test_the_loops_of_a_block_count_through_all_axes_of_the_depth() -> None:

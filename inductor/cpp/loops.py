@@ -380,6 +380,8 @@ class Function:
         for v in dict.fromkeys([x for st in s.body for value in values_of(st) for x in value.loads if x.indirect and x.mask is None]):
             steps, size = E.strides_of(v.index, [row, s.axis]), nominal(s.extent) * v.dtype.itemsize
             looked_up = [x.buffer for _, value in v.indirect for x in value.loads]
+            if any(s.axis in ir.free_axes(value) for _, value in v.indirect):  # elements are in different rows
+                continue
             if steps is None or steps[0][row] is not E.as_expr(0) or steps[0][s.axis] is not E.as_expr(1) or size < _LOOKED_UP * _LINE:
                 continue
             if not looked_up or not self.pointers.written.isdisjoint([v.buffer, *looked_up]) or v.buffer in self.locals:

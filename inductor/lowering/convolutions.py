@@ -326,7 +326,8 @@ def _phase(first: int, size: int, kernel: int, outputs: int, padding: int, strid
 @rule("conv_weight")
 def _conv_weight(b: Builder, spec: TensorSpec, x: ir.Ref, grad: ir.Ref, kernel: Any, stride: Any, padding: Any, dilation: Any,
                  groups: int) -> ir.Ref | None:  # fmt: skip
-    channels, outputs = int(spec.shape[1]), int(spec.shape[0]) // groups
+    filters, channels = _fixed(spec.shape[:2])
+    outputs = filters // groups
     if not _has_loops(spec, x, grad):
         return None
     flat = len(spec.shape) == 3

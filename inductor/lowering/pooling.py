@@ -26,9 +26,9 @@ _BOOL: Final = dtypes.bool_
 
 def _dims(spec: TensorSpec, x: ir.Ref, kernel: Any, stride: Any, padding: Any, dilation: Any) -> list[Dim] | None:
     """The spatial dims of a pooling with loops, or None."""
-    if spec.dtype.category is not Category.FLOAT or spec.dtype.itemsize == 1 or math.prod(kernel) > _MOST:
+    if is_symbolic(*x.shape[2:], *spec.shape[2:], *kernel, *stride, *padding) or 0 in (*x.shape, *spec.shape):
         return None
-    if is_symbolic(*x.shape[2:], *spec.shape[2:]) or 0 in (*x.shape, *spec.shape):
+    if spec.dtype.category is not Category.FLOAT or spec.dtype.itemsize == 1 or math.prod(kernel) > _MOST:
         return None
     sizes, outputs = (fixed(s[2:], "pooling") for s in (x.shape, spec.shape))
     return [Dim(n, o, tuple(range(k)), s, d, p) for n, o, k, s, d, p in

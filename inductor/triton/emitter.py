@@ -358,7 +358,7 @@ class Emitter:
         for s in sorted(e.symbols, key=lambda s: s.name):
             if s.name not in names:
                 self.sizes[s.name] = None
-        return index_source(e, names)
+        return index_source(e, names, self.helpers)
 
 
 def _are_positions(values: Sequence[ir.Value]) -> bool:

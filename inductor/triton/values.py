@@ -109,9 +109,13 @@ def number(value: bool | int | float, of: dtype) -> str:
     return repr(float(value))
 
 
-def index_source(e: E.IntLike, names: dict[str, str]) -> str:
-    """An index expression over loop variables and sizes, which are written as `names` says."""
-    return printing.to_source(e, printing.TRITON.with_names(names))
+def index_source(e: E.IntLike, names: dict[str, str], helpers: Helpers) -> str:
+    """An index expression over loop variables and sizes, which are written as `names` says. helpers: of the kernel."""
+    text = printing.to_source(e, printing.TRITON.with_names(names))
+    for name in ("floordiv", "floormod"):  # of operands that may be negative
+        if f"fj_{name}(" in text:
+            helpers[name]
+    return text
 
 
 def _operand(a: ir.Value, name: str, is_plain: bool) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 import eager
 from eager.base import dtypes
-from eager.base.spec import TensorSpec, fake
+from eager.base.spec import TensorSpec, fake, spec_of
 from fxir.base.options import CompileOptions, GraphKind
 from fxir.ir.graph import Graph
 from fxir.symbols.shapes import MOST, ShapeEnv
@@ -39,6 +40,19 @@ def symbolic_graph(
             entry, "float32")  # fmt: skip
         fakes.append(fake(TensorSpec.contiguous([size(n) for n in shape], dtypes.by_name(dtype))))
     return trace(fn, fakes)
+
+
+def with_symbols(tensors: Sequence[Any], where: Any) -> list[Any]:
+    """Fake tensors like `tensors` on the device `where`; each size from 2 of a contiguous tensor is a symbol."""
+    env = ShapeEnv()
+    symbols = {n: env.create(n, None) for n in sorted({n for t in tensors for n in t.shape if n > 1})}
+
+    def spec(t: Any) -> TensorSpec:
+        if not t.is_contiguous():
+            return replace(spec_of(t), device=where)
+        return TensorSpec.contiguous([symbols.get(n, n) for n in t.shape], t.dtype, where)
+
+    return [fake(spec(t)) for t in tensors]
 
 
 def compiled(fn: Callable[..., Any], *inputs: Any, mode: str = "default", **options: Any) -> Any:

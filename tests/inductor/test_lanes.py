@@ -186,6 +186,13 @@ def test_the_next_row_of_a_table_is_fetched_while_a_row_is_copied(columns: int, 
         torch.compile(fn, fullgraph=True)(torch.tensor([5, 8, 9]), table)
 
 
+def test_no_row_is_fetched_where_each_element_is_looked_up_in_another() -> None:
+    at, table = torch.randint(0, 9, (45, 64)), torch.randn(9, 64)
+    fn: Callable[[Any, Any], Any] = lambda i, x: (x.gather(0, i) + 1,)
+    assert "__builtin_prefetch" not in _text(_kernel(fn, at, table))
+    assert torch.equal(torch.compile(fn, fullgraph=True)(at, table)[0], table.gather(0, at) + 1)
+
+
 def test_maxima_of_long_rows_have_two_chains() -> None:
     for columns, lanes in ((4096, 32), (128, 16)):
         kernel = _kernel(lambda x: (x.amax(-1),), torch.zeros(4, columns))

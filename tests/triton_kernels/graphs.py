@@ -1,7 +1,7 @@
 """Typical graphs on CUDA tensors, each small for the interpreter and large for the compiler."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -169,6 +169,11 @@ def on_cuda(t: torch.Tensor) -> torch.Tensor:
     """A fake CUDA tensor with the metadata of `t`."""
     made: torch.Tensor = fake(replace(spec_of(t), device=torch.device("cuda")))
     return made
+
+
+def all_on_cuda(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Fake CUDA tensors with the metadata of `tensors`."""
+    return [on_cuda(t) for t in tensors]
 
 
 def plan_of(fn: Callable[..., object], inputs: Inputs, target: Target = SM_90) -> CudaPlan:

@@ -1,6 +1,6 @@
 """Checks that run in Triton's interpreter, as a separate program: TRITON_INTERPRET=1 must be set before triton is imported.
 
-    TRITON_INTERPRET=1 python -m tests.triton_kernels.interpreted law|contractions|ops|graphs|attention [cases]
+    TRITON_INTERPRET=1 python -m tests.triton_kernels.interpreted law|contractions|ops|symbolic|graphs|attention [cases]
 
 Prints one JSON line: for each check its failures as texts, and counts.
 """
@@ -12,7 +12,8 @@ import os
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 from unittest.mock import patch
@@ -31,6 +32,7 @@ from eager.optable.samples import samples_of
 from eager.optable.table import OPS
 from fxir.expr import rules as E
 from fxir.expr.printing import to_python
+from fxir.symbols.shapes import NeedsStatic
 from fxir.trace.trace import trace
 from inductor.driver.backend import KEPT
 from inductor.driver.cuda import Call, lower_to_cuda
@@ -42,11 +44,12 @@ from inductor.loops.steps import Blocks, Follow, Share, to_text
 from inductor.loops.tree import Kernel, Loop
 from inductor.plan.gpu_schedule import schedule_gpu
 from inductor.triton.loops import print_kernel
+from tests.inductor.helpers_symbolic import with_symbols
 from tests.inductor.loop_programs import F32, Program, programs
 from tests.ops.conftest import TOLERANCE
 from tests.triton_kernels import interpreter, run_plan
 from tests.triton_kernels.attention_cases import CASES, Case, function_of, inputs_of, kernels_of, tilings_of
-from tests.triton_kernels.graphs import GRAPHS, on_cuda
+from tests.triton_kernels.graphs import GRAPHS, all_on_cuda, on_cuda
 
 IS_SEARCH = "FRAMEJIT_TEST_LOOP_CASES" in os.environ  # new cases in every run; else the same cases
 
@@ -195,8 +198,26 @@ def _array(v: ir.Value, memory: dict[str, np.ndarray], at: dict[str, Any]) -> An
     return operate(v.name, [_array(a, memory, at) for a in v.args], v.dtype)
 
 
-def ops(cases: int) -> dict[str, Any]:
-    """Every op with loops gives what its eager kernel gives. cases: samples of each op and dtype."""
+def symbolic(cases: int) -> dict[str, Any]:
+    """As `ops`, from plans whose sizes are symbols: equal sizes of a call's tensors are one symbol."""
+    found = ops(cases, partial(with_symbols, where=torch.device("cuda")))
+    return {**found, "failures": [*_caught(_flip_padded_rows), *found["failures"]]}
+
+
+def _flip_padded_rows() -> None:
+    """The positions are quotients and remainders of numbers below 0."""
+    def fn(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor]:
+        return (torch.flip(torch.nn.functional.pad(x, (0, 1)) * y, [1]),)
+
+    inputs = [torch.randn(3, 7), torch.randn(3, 1)]
+    plan = lower_to_cuda(trace(fn, with_symbols(inputs, torch.device("cuda"))))
+    assert any("fj_floormod" in k.source for k in plan.kernels)
+    (found,) = run_plan.run(plan, inputs)
+    _assert_close(found, *fn(*inputs), torch.float32)
+
+
+def ops(cases: int, fakes: Callable[[Sequence[torch.Tensor]], list[torch.Tensor]] = all_on_cuda) -> dict[str, Any]:
+    """Every op with loops gives what its eager kernel gives. cases: samples of each op and dtype. fakes: for the tensors of a call."""
     failures, counts = [], Counter()
     dtypes_ = (torch.float32, torch.float64, torch.bfloat16) if cases > 1 else (torch.float32,)
     for name, op in OPS.items():
@@ -204,7 +225,7 @@ def ops(cases: int) -> dict[str, Any]:
             continue
         for of in dtypes_:
             for number, args in enumerate(_samples(name, of, cases)):
-                counts[_one(op, args, of, f"{name}-{number} {of.name}", failures)] += 1
+                counts[_one(op, args, of, f"{name}-{number} {of.name}", failures, fakes)] += 1
     return {"failures": failures, **counts}
 
 
@@ -215,14 +236,14 @@ def _samples(name: str, of: dtype, cases: int) -> list[tuple[Any, ...]]:
         return []
 
 
-def _one(op: Any, args: tuple[Any, ...], of: dtype, title: str, failures: list[str]) -> str:
+def _one(op: Any, args: tuple[Any, ...], of: dtype, title: str, failures: list[str], fakes: Any) -> str:
     """Compares one call; what became of it."""
     tensors = [t for t in tensors_in(args) if not t.dtype.is_complex]
     if len(tensors) != len(list(tensors_in(args))):
         return "complex"
     try:
         expected = op(*args)
-        graph = trace(lambda *xs: op(*with_tensors(args, iter(xs))), [on_cuda(t) for t in tensors])
+        graph = trace(lambda *xs: op(*with_tensors(args, iter(xs))), fakes(tensors))
     except (NotImplementedError, RuntimeError, ValueError, IndexError, TypeError, DataDependentError):
         return "not traced"
     expected = [t for t in (expected if isinstance(expected, tuple | list) else [expected]) if isinstance(t, torch.Tensor)]
@@ -233,6 +254,8 @@ def _one(op: Any, args: tuple[Any, ...], of: dtype, title: str, failures: list[s
         found = [x for x in run_plan.run(plan, tensors) if isinstance(x, np.ndarray)]
         for a, e in zip(found[-len(expected) :], expected, strict=True):
             _assert_close(a, e, torch.float32 if op.kind is Kind.RANDOM else of)  # random numbers are float32 first
+    except NeedsStatic:
+        return "needs a size"
     except Exception:  # the failure of one op must not hide the others
         failures.append(f"{title}: {traceback.format_exc()[-1500:]}")
         return "failed"
@@ -322,7 +345,8 @@ def _caught(check: Any) -> list[str]:
 
 
 def main() -> None:
-    check = {"law": law, "contractions": contractions, "ops": ops, "graphs": graphs, "attention": attention}[sys.argv[1]]
+    checks = {"law": law, "contractions": contractions, "ops": ops, "symbolic": symbolic, "graphs": graphs, "attention": attention}
+    check = checks[sys.argv[1]]
     print(json.dumps(check(int(sys.argv[2]) if len(sys.argv) > 2 else 1)))
 
 

@@ -59,6 +59,12 @@ def test_every_op_with_loops_gives_what_its_eager_kernel_gives():
     assert found["agree"] >= 190
 
 
+def test_every_op_with_loops_over_symbolic_sizes_gives_what_its_eager_kernel_gives():
+    found = interpreted("symbolic", "100" if CASES else "1")
+    assert not found["failures"], f"{len(found['failures'])} differ; the first:\n{found['failures'][0]}"
+    assert found["agree"] >= 190
+
+
 def test_typical_graphs_give_what_eager_code_gives():
     found = interpreted("graphs", "1")
     assert not found["failures"], "\n".join(found["failures"])

@@ -13,12 +13,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 import eager as torch
 from benchmarks.cuda_graphs import PROGRAMS
-from eager.base.spec import DataDependentError, fake, spec_of
+from eager.base.spec import DataDependentError, TensorSpec, fake, spec_of
 from eager.optable.declaration import Declaration
 from eager.optable.registry import Kind
 from eager.optable.samples import samples_of
@@ -34,6 +35,8 @@ __all__ = ["SOURCES", "TARGETS", "Planned", "planned", "tensors_in", "with_tenso
 
 TARGETS: Final = {80: SM_80, 90: SM_90}
 _OP_DTYPES: Final = (torch.float32, torch.bfloat16)
+_LARGER: Final = 96  # times a sample's sizes: rows and columns then take several tiles
+_LARGE_SAMPLES: Final = 3  # of an op and dtype
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,25 @@ def of_ops(text: str | None, capabilities: Sequence[int]) -> Iterator[Planned]:
                         yield from planned("ops", f"{name}-{number} {of.name}", graph, capabilities)
 
 
+def of_large_ops(text: str | None, capabilities: Sequence[int]) -> Iterator[Planned]:
+    """Every op of the table on CUDA tensors of many elements: its samples with each size from 2 multiplied by `_LARGER`.
+
+    A sample whose other arguments do not allow such sizes is left out.
+    """
+    for name, op in OPS.items():
+        if (text is None or text in name) and not (op.is_custom or op.mutates or op.samples is None or op.kind is Kind.EFFECT):
+            for of in _OP_DTYPES:
+                for number, args in enumerate(islice(_samples(name, of), _LARGE_SAMPLES)):
+                    graph = _traced(op, with_tensors(args, map(_enlarged, tensors_in(args))))
+                    if graph is not None:
+                        yield from planned("large", f"{name}-{number} {of.name}", graph, capabilities)
+
+
+def _enlarged(t: torch.Tensor) -> torch.Tensor:
+    """A fake tensor like `t` whose sizes from 2 are multiplied, without memory."""
+    return fake(TensorSpec.contiguous([n * _LARGER if n > 1 else n for n in t.shape], t.dtype))  # type: ignore[no-any-return]
+
+
 def _samples(name: str, of: Any) -> list[tuple[Any, ...]]:
     try:
         return list(samples_of(name, of))
@@ -142,5 +164,5 @@ def of_zoo(text: str | None, capabilities: Sequence[int]) -> Iterator[Planned]:
 
 
 SOURCES: Final[dict[str, Callable[[str | None, Sequence[int]], Iterator[Planned]]]] = {
-    "programs": of_programs, "ops": of_ops, "zoo": of_zoo,
+    "programs": of_programs, "ops": of_ops, "large": of_large_ops, "zoo": of_zoo,
 }  # fmt: skip

@@ -20,7 +20,7 @@ from inductor.triton.compile import compile_kernel, instructions, prepare, resou
 from inductor.triton.kernel import TritonKernel
 
 _MATRIX: Final = ("HGMMA", "HMMA", "IMMA", "DMMA")
-_SUMMED: Final = frozenset({"ops", "zoo"})  # groups with a line for a program instead of a line for a kernel
+_SUMMED: Final = frozenset({"ops", "large", "zoo"})  # groups with a line for a program instead of a line for a kernel
 Job: TypeAlias = tuple["Code", TritonKernel]
 
 
@@ -29,8 +29,8 @@ class Code:
     """The machine code of one kernel of a program. capability: 90 for sm_90. error: the reason if it did not compile, else "".
 
     spilled_bytes: of a thread, out of registers. width: bits of the widest load or store of global memory; 0 without one. matrix: the
-    matrix unit's instruction, "" without one. is_dot: whether the kernel multiplies tiles of 16-bit numbers. is_copied: whether loads
-    run ahead of products.
+    matrix unit's instruction, "" without one. is_dot: whether the kernel multiplies tiles of 16-bit numbers, or of float32 as tf32.
+    is_copied: whether loads run ahead of products.
     """
 
     group: str
@@ -112,7 +112,7 @@ def _compiled(job: Job) -> Code:
     return replace(
         code, registers=used.registers, spilled_bytes=used.spilled_bytes, shared_bytes=cubin.shared_bytes, width=widest(found),
         matrix=next((word for word in _MATRIX if any(i.startswith(word) for i in found)), ""),
-        is_dot=is_product and any(of.itemsize == 2 and of.is_floating_point for of in kernel.dtypes),
+        is_dot=any("tl.dot" in line and "'ieee'" not in line for line in kernel.source.splitlines()),
         is_copied=any(i.startswith(("LDGSTS", "UTMALDG")) for i in found), tile=kernel.tile, num_warps=kernel.num_warps,
         num_stages=kernel.num_stages,
     )  # fmt: skip

@@ -62,8 +62,8 @@ def prepare() -> None:
 def compile_kernel(kernel: TritonKernel, capability: int = 90) -> Cubin:
     """Machine code for sm_<capability>, which Triton keeps in the folder "triton" of the artifact folder.
 
-    The assembler sometimes spills in order to run two programs at once. A kernel with products is then compiled again with all
-    registers. Pointers are assumed to be 16-byte aligned, like all memory of the allocator: a caller copies an input that is not.
+    The assembler sometimes spills in order to run more programs at once. A kernel is then compiled again with all registers. Pointers
+    are assumed to be 16-byte aligned, like all memory of the allocator: a caller copies an input that is not.
     Raises: TritonUnavailable; any error of Triton's compiler for a faulty kernel. Checks that the code's parameters are the
     pointers, the sizes and Triton's two hidden pointers, in this order.
     """
@@ -82,7 +82,7 @@ def compile_kernel(kernel: TritonKernel, capability: int = 90) -> Cubin:
     expected = len(types) + 2
     if len(parameters) != expected:
         raise RuntimeError(f"triton: {kernel.name} has {len(parameters)} parameters in its PTX, expected {expected}")
-    if kernel.num_stages > 1 and _spills(made):
+    if _spills(made):
         return _compiled(kernel.name, source, target, {**options, "maxnreg": min(_REGISTERS // (32 * kernel.num_warps), _MOST_REGISTERS)})
     return made
 

@@ -476,7 +476,8 @@ class _Function:
             scope.masks = (*outer, *own)
             self.out.use(math.prod(tile))
             names.append(self.out.hold(spread(self.out.value(value), tile, element)))
-        self.out.line(f"{name} = tl.dot({names[0]}, {names[1]}, {name}, input_precision='{self.options.precision}')")
+        precision = f", input_precision='{self.options.precision}'" if a.dtype.itemsize > 2 else ""
+        self.out.line(f"{name} = tl.dot({names[0]}, {names[1]}, {name}{precision})")
         self.out.leave()
         for axis, count in loops:
             # Triton's compiler unrolls a short loop of a known length, and spills: the other axes of the grid have one program

@@ -1,7 +1,7 @@
 """The machine code of the kernels of ops and models: it compiles, spills nothing, fits into shared memory, multiplies on the matrix unit.
 
-A sample is compiled; FRAMEJIT_TEST_KERNELS=all compiles the kernels of every benchmark program, of every op on every sample, and of a
-training step and an evaluation of every model of the zoo, for both architectures.
+A sample is compiled; FRAMEJIT_TEST_KERNELS=all compiles the kernels of every benchmark program, of every op on every sample and on larger
+tensors, and of a training step and an evaluation of every model of the zoo, for both architectures.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from inductor.triton.kernel import TritonKernel  # noqa: E402
 pytestmark = pytest.mark.gpu
 ALL = os.environ.get("FRAMEJIT_TEST_KERNELS") == "all"
 OPS = ("digamma", "cumsum", "logsumexp", "scatter_add", "topk")  # digamma has an array in local memory
+LARGE = ("gather", "logcumsumexp", "erfinv")
 
 
 def test_kernels_of_ops_and_models_compile_within_the_limits_of_the_target() -> None:
@@ -26,10 +27,11 @@ def test_kernels_of_ops_and_models_compile_within_the_limits_of_the_target() -> 
         codes = triton.measured(sources=tuple(plans.SOURCES))
     else:
         ops = [p for op in OPS for p in list(plans.of_ops(op, (80,)))[:1]]
+        ops += [p for op in LARGE for p in list(plans.of_large_ops(op, (80,)))[:1]]
         codes = triton.compiled([*ops, *plans.of_zoo("hopfield", (90,))], workers=1)
     faulty = [(c.program, c.kernel, c.capability, c.faults) for c in codes if c.faults]
     assert not faulty, f"{len(faulty)} of {len(codes)} kernels: {faulty[:5]}"
-    assert {c.group for c in codes} >= {"ops", "zoo"}
+    assert {c.group for c in codes} >= {"ops", "large", "zoo"}
     assert any("backward" in c.program for c in codes) and all(c.registers for c in codes)
 
 

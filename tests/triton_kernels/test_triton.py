@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("triton", reason="the gpu extra (triton) is not installed")
 
 import eager as torch  # noqa: E402
+from benchmarks.plans import of_large_ops  # noqa: E402
 from fxir.trace.trace import trace  # noqa: E402
 from inductor.base.target import SM_80, SM_90  # noqa: E402
 from inductor.driver.backend import KEPT  # noqa: E402
@@ -102,6 +103,12 @@ def test_a_kernel_that_spills_to_run_twice_at_once_gets_all_registers():
     graph = trace(attention, [on_cuda(torch.zeros(4, 1024, 2304, dtype=torch.bfloat16))], KEPT)
     first = next(k for k in lower_to_cuda(graph, TARGETS[80]).kernels if "tl.dot" in k.source)
     assert resources(compile_kernel(first, 80)).spilled_bytes == 0
+
+
+def test_a_kernel_of_atomic_additions_that_spills_gets_all_registers():
+    (plan,) = (p for p in of_large_ops("scatter_add", (80,)) if p.name == "scatter_add-1 bfloat16")
+    assert any("tl.atomic_add" in k.source for k, _ in plan.kernels)
+    assert all(resources(compile_kernel(k, 80)).spilled_bytes == 0 for k, _ in plan.kernels)
 
 
 def test_kernels_compile_without_the_tools_that_report_spills(monkeypatch):

@@ -44,6 +44,10 @@ _REGISTERS: Final = {  # operands of products in registers
     128: Tilings(Tiling(128, 32, 8, 3), Tiling(64, 32, 4, 2), Tiling(64, 32, 4, 2)),
     256: Tilings(*(Tiling(64, 32, 8, 2),) * 3),
 }
+_RANDOM: Final = {  # as _SHARED, for more than 64 columns and weights with dropout: the words of a random draw are in registers too
+    128: Tilings(Tiling(128, 64, 8, 3), *(Tiling(128, 32, 8, 2),) * 2),
+    256: Tilings(Tiling(64, 32, 8, 2), Tiling(64, 16, 8, 2), Tiling(32, 16, 8, 2)),
+}
 _WIDER: Final = Tilings(*(Tiling(32, 32, 4, 1),) * 3)  # products of float32, which no matrix unit computes
 
 
@@ -63,7 +67,7 @@ def schedule_attention(buffers: Sequence[ir.Buffer], dtypes: Mapping[str, dtype]
     for group, tiling, by_keys in groups:
         if group:
             rows, columns = (d.sizes[1], d.sizes[0]) if by_keys else d.sizes[:2]
-            fitted = _fitted(tiling, rows, columns, product(d.batch), target)
+            fitted = _fitted(tiling, rows, columns, product(d.batch), target, _table(d, target) is not _RANDOM)
             sizes = tile_attention.Sizes(fitted.columns, fitted.rows) if by_keys else tile_attention.Sizes(fitted.rows, fitted.columns)
             found.append((tile_attention.build(group, memory, sizes), fitted))
     return found
@@ -73,17 +77,31 @@ def tilings_of(d: ir.Attention, target: Target) -> Tilings:
     """The default tilings of attention."""
     if tile_attention.narrow_of(d).itemsize > 2:
         return _WIDER
-    table = _SHARED if target.matrix_unit == "wgmma" else _REGISTERS
-    columns = max(nominal(d.sizes[2]), nominal(d.sizes[3]))
-    return next((t for most, t in table.items() if columns <= most), table[256])
+    table = _table(d, target)
+    return next((t for most, t in table.items() if _columns(d) <= most), table[256])
 
 
-def _fitted(tiling: Tiling, rows: Size, columns: Size, batch: Size, target: Target) -> Tiling:
-    """The tiling for few rows and columns, with more programs where a target has more multiprocessors than programs."""
+def _columns(d: ir.Attention) -> int:
+    """The most columns of queries, keys and values."""
+    return max(nominal(d.sizes[2]), nominal(d.sizes[3]))
+
+
+def _table(d: ir.Attention, target: Target) -> dict[int, Tilings]:
+    if target.matrix_unit != "wgmma":
+        return _REGISTERS
+    is_random = any(isinstance(v, ir.Op) and v.name == "philox" for v in ir.walk([d.weight]))
+    return _RANDOM if is_random and _columns(d) > 64 else _SHARED
+
+
+def _fitted(tiling: Tiling, rows: Size, columns: Size, batch: Size, target: Target, halves_warps: bool) -> Tiling:
+    """The tiling for few rows and columns, with more programs where a target has more multiprocessors than programs.
+
+    halves_warps: whether fewer rows also need fewer warps.
+    """
     most = _at_most(tiling.rows, rows)
     if most > FEW and nominal(batch) * -(-nominal(rows) // most) < target.cores:
         most //= 2
-    warps = tiling.warps // 2 if most <= FEW < tiling.rows else tiling.warps
+    warps = tiling.warps // 2 if halves_warps and most <= FEW < tiling.rows else tiling.warps
     return Tiling(most, _at_most(tiling.columns, columns), warps, tiling.stages)
 
 

@@ -63,11 +63,17 @@ def fixed(sizes: Iterable[Size], who: str) -> tuple[int, ...]:
 
 
 def nominal(n: E.IntLike) -> int:
-    """`n` with `NOMINAL` for every symbol, or the nearest value within its bounds; at least 1 for an expression."""
+    """`n` with `NOMINAL` for every symbol, or the nearest value within its bounds; at least 1 for an expression.
+
+    Also 1 for an expression that these values divide by 0: guards of the graph exclude them.
+    """
     if isinstance(n, int):
         return n
     values = {s: _middle(s) for s in n.symbols}
-    return max(E.evaluate(n, values), 1) if values else E.evaluate(n, {})
+    try:
+        return max(E.evaluate(n, values), 1) if values else E.evaluate(n, {})
+    except ZeroDivisionError:
+        return 1
 
 
 def _middle(s: E.Sym) -> int:

@@ -75,3 +75,12 @@ def test_sizes_that_a_stage_needs_are_compiled_in() -> None:
         for n in (3, 5, 7):
             x, w = torch.randn(2, n, 9, 9), torch.randn(n + 4, n, 3, 3)
             torch.testing.assert_close(gradient(x, w), _filter_gradient(x, w), rtol=1e-4, atol=1e-4)
+
+
+def test_a_size_that_guards_bound_may_divide_by_a_quotient() -> None:
+    """6 // (6 // n): an estimate of this size with a large n would divide by 0."""
+    args = (torch.randn(2, 3, 3), (2, 3, 6))
+    graph = trace(lambda g: OPS["adaptive_avg_pool"](OPS["adaptive_avg_pool_backward"](g, args[1]), (g.shape[2],)),
+                  with_symbols([args[0]], torch.device("cpu")))  # fmt: skip
+    compiled = compile_graph(graph, GraphKind.INFERENCE, CompileOptions())
+    torch.testing.assert_close(compiled(args[0])[0], args[0] / 2)

@@ -333,6 +333,8 @@ class Attempt:
         cap = self.cap
         cap.world.guards.add("grad_mode", (), cap.modes.initial_grad | cap.modes.initial_inference << 1)
         cap.world.guards.add("ambient", (), cap.modes.ambient)
+        if cap.recorder.uses_cuda:
+            cap.recorder.depend_on_arithmetic()
         add_relations(cap)
         cap.symbols.add_guards()
         found = list(cap.world.guards.guards)

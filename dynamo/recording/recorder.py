@@ -33,7 +33,7 @@ from dynamo.world.array_memory import InputMemory
 from dynamo.world.wrap import is_named_tuple, refuse_fakes
 from eager import Tensor
 from eager import _native as eager_native
-from eager.base import dtypes, logs, thread_state
+from eager.base import dtypes, logs, precision, thread_state
 from eager.base.spec import DataDependentError, TensorSpec, fake, fake_like, spec_of
 from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt
@@ -125,6 +125,8 @@ class Modes:
 
 # -- calls ----------------------------------------------------------------------------------------------------------
 DEFAULT_DTYPE: Final = DictItemSource(ConstSource(vars(dtypes), "eager.base.dtypes"), "_default")
+_PRECISION: Final = ConstSource(vars(precision), "eager.base.precision")
+_ARITHMETIC: Final = tuple(DictItemSource(_PRECISION, name) for name in ("_precision", "_deterministic"))
 # operator function -> the methods of Tensor that it runs
 _OPERATOR_METHODS: Final[dict[Any, tuple[str, ...]]] = {
     fn: tuple(m for m in (f"__{name.strip('_')}__", f"__r{name.strip('_')}__") if hasattr(Tensor, m))
@@ -211,8 +213,8 @@ class Recorder:
     graph writes to. became: tensors that took the geometry of a view of themselves in place. effect_nodes: nodes that
     run even if no node reads them. fallible: calls that may raise because of their data, each with an output that shows
     that the call ran. may_refuse: the graph has such a call. is_refusal_handled: a handler of the program covers such a
-    call. uses_generators: a call draws from a default generator. transforming: a function transform is running, and its
-    modes are active.
+    call. uses_generators: a call draws from a default generator. uses_cuda: a tensor of the graph is on a CUDA device.
+    transforming: a function transform is running, and its modes are active.
     """
 
     def __init__(self, cap: Machine) -> None:
@@ -228,6 +230,7 @@ class Recorder:
         self.fallible: dict[Node, Node] = {}
         self.may_refuse = False
         self.uses_generators = False
+        self.uses_cuda = False
         self.is_refusal_handled = False
         self.transforming = False
         self._alike = False
@@ -266,6 +269,7 @@ class Recorder:
             with self.cap.graphs.at_start():
                 node = self.cap.graphs.main.placeholder(name, info=info)
         value = TensorValue(node, stand_in, source, real)
+        self.uses_cuda = self.uses_cuda or stand_in.is_cuda
         self.inputs.append(value)
         self.fakes[id(stand_in)] = value
         return value
@@ -428,6 +432,11 @@ class Recorder:
         """Guard the default dtype: a call without floating tensors may have made one."""
         self.cap.world.guard("is", DEFAULT_DTYPE, eager.get_default_dtype())
 
+    def depend_on_arithmetic(self) -> None:
+        """Guard the settings of `eager.base.precision`: code for CUDA depends on them."""
+        for source in _ARITHMETIC:
+            self.cap.world.guard("is", source, vars(precision)[source.key])
+
     def effect(self, fn: Any, args: list[Value]) -> None:
         """Record fn(*args) as a node that runs for its effect on the arguments."""
         both = [self._argument(a) for a in args]
@@ -555,6 +564,7 @@ class Recorder:
             result = fake_like(result)
         node.info = NodeInfo(self.held_specs(result), self.cap.origin)
         value = TensorValue(node, result)
+        self.uses_cuda = self.uses_cuda or result.is_cuda
         if self.mode.made:
             self.cap.data.place_symbols(node, result)
         if self.cap.graphs.levels:

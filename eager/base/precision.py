@@ -1,7 +1,8 @@
 """Switches for precision and determinism of the whole process.
 
-Kernels always compute with `highest` float32 precision, and CPU kernels are always deterministic. So "high" and "medium", which
-permit less exact products, and `use_deterministic_algorithms` change only the reported state.
+CPU kernels compute with `highest` float32 precision, and give the same results on every run. On CUDA compiled products may take less
+exact operands where "high" or "medium" permits it, and additions at positions that data gives run in any order unless
+`use_deterministic_algorithms` is on: the order decides their rounding.
 """
 from __future__ import annotations
 
@@ -27,11 +28,13 @@ def set_float32_matmul_precision(precision: str) -> None:
         warnings.warn(f"{precision} is not one of 'highest', 'high', or 'medium'; the current setFloat32MatmulPrecision call has "
                       "no effect.", stacklevel=2)  # fmt: skip
         return
-    _precision = precision
+    _precision = _PRECISIONS[_PRECISIONS.index(precision)]  # guards compare by identity
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Record that results must be the same on every run. CPU kernels are deterministic in any case."""
+    """Whether results must be the same on every run. On CUDA floats are then added at repeated positions in the order of the positions:
+    one round for each repetition, in the eager kernel, also in compiled code. CPU kernels are deterministic in any case.
+    """
     global _deterministic, _warn_only
     _deterministic, _warn_only = bool(mode), bool(warn_only)
 

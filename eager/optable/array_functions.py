@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from eager.base import precision
+
 
 def on_host(a: Any) -> Any:
     """The numpy array of an array of either device; numbers unchanged. Waits for the device."""
@@ -86,7 +88,9 @@ def combine_at(xp: Any, name: str, target: Any, index: Any, source: Any) -> None
         combine_at(xp, name, target.imag, index, source.imag)
     elif name == "add" and target.dtype == np.int64:  # sums of two's complements are the same bits
         xp.add.at(target.view(np.uint64), index, source.view(np.uint64))
-    elif target.dtype.char not in _ATOMIC.get(name, ""):
+    elif target.dtype.char not in _ATOMIC.get(name, "") or (
+        name == "add" and target.dtype.kind == "f" and precision.are_deterministic_algorithms_enabled()
+    ):
         _combine_in_rounds(xp, name, target, index, source)
     elif name == "add" or target.dtype.kind != "f":
         getattr(xp, name).at(target, index, source)

@@ -151,15 +151,17 @@ class CudaPlan:
                 return f"{step.target} = {', '.join(step.inputs)} of the host"
 
 
-def lower_to_cuda(graph: Graph, target: Target = SM_90, precision: str = "ieee", choose: Choose = default_candidate) -> CudaPlan:
+def lower_to_cuda(graph: Graph, target: Target = SM_90, precision: str = "ieee", choose: Choose = default_candidate,
+                  is_deterministic: bool = False) -> CudaPlan:  # fmt: skip
     """The plan of `graph`, whose tensors are on one CUDA device; fake tensors suffice. precision: of products, as in `Options`.
 
     Placeholders may also be 0-d tensors on the CPU, as operands: no output may be one of them.
-    choose: called for every kernel except kernels of attention, whose tiles have fixed sizes.
+    choose: called for every kernel except kernels of attention, whose tiles have fixed sizes. is_deterministic: whether floats are added
+    at repeated positions in a fixed order, by eager kernels; else by atomic additions.
     Raises: NeedsStatic if a stage needs a symbol as an int; Unprintable for a kernel without a Triton form.
     """
     # A step of a recurrence needs the whole state of the step before, which separate programs of one kernel compute.
-    lowered = lower(graph, has_recurrences=False, has_tiles=True)
+    lowered = lower(graph, has_recurrences=False, has_tiles=True, adds_floats=not is_deterministic)
     program = pad_operands(split_products(narrow_operands(fuse_attention(lowered)), target))
     hosted = [f"in{i}" for i, node in enumerate(graph.placeholders) if is_on_host(node.info.spec)]
     given = target, Options(precision=precision), choose, hosted

@@ -54,14 +54,15 @@ def target_of(capability: tuple[int, int]) -> Target:
 
 
 def compile_for_cuda(
-    graph: Graph, where: device, target: Target, precision: str = "ieee", choose: Choose = default_candidate, *, is_emulated: bool
+    graph: Graph, where: device, target: Target, precision: str = "ieee", choose: Choose = default_candidate, *, is_emulated: bool,
+    is_deterministic: bool = False,
 ) -> CompiledForCuda:
     """Compile `graph`, whose tensors are on the CUDA device `where`. precision: of products of float32, "ieee" or "tf32".
 
-    choose: the schedule of each kernel.
+    choose: the schedule of each kernel. is_deterministic: as in `lower_to_cuda`.
     Raises: Unprintable for a kernel without a Triton form; NeedsStatic; TritonUnavailable.
     """
-    plan = lower_to_cuda(graph, target, precision, choose)
+    plan = lower_to_cuda(graph, target, precision, choose, is_deterministic)
     cubins = None if is_emulated else compile_kernels(plan.kernels, capability_of(target))
     kernels, code = device_kernels(plan.kernels, cubins)
     hosted = frozenset(i for i, node in enumerate(graph.placeholders) if is_on_host(node.info.spec))

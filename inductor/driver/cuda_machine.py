@@ -42,6 +42,7 @@ class CudaMachine:
             "winners": records.inventory(store.dir / CUDA_WINNERS, PRODUCT_WINNER) if uses_winners else "",
             "toolchain": f"triton {_triton_version()}, {name}, capability {major}.{minor}",
             "float32 products": _precision(),
+            "deterministic": str(precision.are_deterministic_algorithms_enabled()),
         }
 
     def build(
@@ -52,7 +53,8 @@ class CudaMachine:
         target = compiler.target_of(self.capability)
         choose = self._choose(graph, options, store, target)
         lap("autotune")
-        made = compiler.compile_for_cuda(graph, self.where, target, _precision(), choose, is_emulated=self.is_emulated)
+        made = compiler.compile_for_cuda(graph, self.where, target, _precision(), choose, is_emulated=self.is_emulated,
+                                         is_deterministic=precision.are_deterministic_algorithms_enabled())  # fmt: skip
         lap("generate code")
         if TIMES.enabled:
             self._log_times(made)

@@ -166,8 +166,8 @@ class ViewRule:
 class Builder:
     """Collects the buffers of a program in order. facts: relations of its symbols. For the other arguments see `lower`."""
 
-    def __init__(self, facts: Facts, has_recurrences: bool, has_tiles: bool) -> None:
-        self.facts, self.has_recurrences, self.has_tiles = facts, has_recurrences, has_tiles
+    def __init__(self, facts: Facts, has_recurrences: bool, has_tiles: bool, adds_floats: bool) -> None:
+        self.facts, self.has_recurrences, self.has_tiles, self.adds_floats = facts, has_recurrences, has_tiles, adds_floats
         self.buffers: dict[str, ir.Buffer] = {}
         self.source = ir.Source()
         self.used: frozenset[int] = frozenset()  # numbers of the results of the lowered op that other nodes read

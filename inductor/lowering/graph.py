@@ -31,13 +31,14 @@ def _outside_loops(d: dtypes.dtype) -> bool:
     return d.is_complex or d.is_float8
 
 
-def lower(graph: Graph, has_recurrences: bool = True, has_tiles: bool = False) -> ir.Program:
+def lower(graph: Graph, has_recurrences: bool = True, has_tiles: bool = False, adds_floats: bool = True) -> ir.Program:
     """The loop program of a functional graph: placeholders and constants given, one or more buffers per op.
 
     has_recurrences: whether the target's kernels can run steps that need the whole state of the step before; else they are extern calls.
     has_tiles: whether contractions multiply tiles, whose elements are converted while they are read.
+    adds_floats: whether loops may add floats at positions that data gives; else such ops are extern calls.
     """
-    return _Lowering(graph, has_recurrences, has_tiles).program()
+    return _Lowering(graph, has_recurrences, has_tiles, adds_floats).program()
 
 
 class _Results(dict[Node, Any]):
@@ -48,11 +49,11 @@ class _Results(dict[Node, Any]):
 
 
 class _Lowering:
-    def __init__(self, graph: Graph, has_recurrences: bool, has_tiles: bool) -> None:
+    def __init__(self, graph: Graph, has_recurrences: bool, has_tiles: bool, adds_floats: bool) -> None:
         self.graph = graph
         self.names = canonical_symbols(graph)
         self.numbers = {node: i for i, node in enumerate(graph.in_order())}
-        self.b = Builder(Facts(map(self.renamed, guarded_relations(graph))), has_recurrences, has_tiles)
+        self.b = Builder(Facts(map(self.renamed, guarded_relations(graph))), has_recurrences, has_tiles, adds_floats)
         self.env = _Results()
         self.expansions: dict[str, Expansion | None] = {}
 

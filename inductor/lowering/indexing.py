@@ -149,7 +149,7 @@ def _write(b: Builder, spec: TensorSpec, x: ir.Ref, shape: Sequence[Size], targe
     if 0 in layout.shape or 0 in shape:
         return b.copy(x, layout)
     held = _sums_in(spec.dtype) if mode == "add" else spec.dtype
-    if held is None:
+    if held is None or (mode == "add" and held.is_floating_point and not b.adds_floats):
         return None
     whole = ir.Layout(layout.shape, layout.strides, held)
     copied = b.copy(x, whole) if held is spec.dtype else b.pointwise(whole, lambda p: ir.cast(b.load(x, p), held))

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -19,8 +20,10 @@ from eager import nn
 from eager.base import logs, settings
 from eager.cuda import backend as cuda
 from eager.nn import functional as F
+from eager.optable import array_functions
 from fxir.trace.trace import trace
 from inductor.base.target import SM_90
+from inductor.driver.cuda import lower_to_cuda
 from inductor.driver.gpu_autotune import jobs_of, memory_of
 from inductor.driver.gpu_timing import EventTimer, Variant
 from inductor.driver.gpu_winners import Winners
@@ -244,12 +247,38 @@ def operands_on_two_devices_raise_the_error_of_eager_code() -> None:
         torch.compile(lambda x, y: x * 2 + y)(torch.randn(3).cuda(), torch.randn(3))
 
 
+def floats_are_added_in_order_if_results_must_be_the_same() -> None:
+    """Eager and compiled, forward and backward; the setting is guarded. A product's precision is guarded too."""
+    def f(x: Any, i: Any, w: Any) -> Any:
+        return x.index_add(0, i, w[i]) * 2
+
+    x, i, w = torch.zeros(5, 3), torch.tensor([0, 1, 1, 4, 1]), torch.randn(5, 3)
+    compiled = torch.compile(f, fullgraph=True)
+    try:
+        for is_on, rounds in ((False, 0), (True, 4), (False, 0)):  # eager and compiled, forward and backward
+            torch.use_deterministic_algorithms(is_on)
+            wanted = [w.clone().requires_grad_(), w.cuda().requires_grad_(), w.cuda().requires_grad_()]
+            with patch.object(array_functions, "_combine_in_rounds", wraps=array_functions._combine_in_rounds) as spy:
+                found = f(x, i, wanted[0]), f(x.cuda(), i.cuda(), wanted[1]), compiled(x.cuda(), i.cuda(), wanted[2])
+                for y in found:
+                    y.square().sum().backward()
+                torch.cuda.synchronize()
+            assert spy.call_count == rounds, spy.call_count
+            for k in (1, 2):
+                close(found[k], found[0])
+                close(wanted[k].grad, wanted[0].grad)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    plan = lower_to_cuda(trace(lambda *args: (f(*args),), [on_cuda(t) for t in (x, i, w)]), is_deterministic=True)
+    assert not any("atomic" in k.source for k in plan.kernels)
+
+
 SCENARIOS: tuple[Callable[[], None], ...] = (
     small_graphs, gradients_in_every_mode, attention_and_convolution, training_gives_the_losses_of_the_cpu,
     one_graph_serves_every_size, a_position_outside_is_an_error_at_the_next_synchronisation, writes_reach_the_inputs,
     updates_are_read_in_order, tensors_are_made_on_the_device, a_move_to_the_device_ends_a_graph,
     a_tensor_on_the_cpu_stays_there, operands_on_two_devices_raise_the_error_of_eager_code, kernels_are_timed_by_events,
-    an_emulated_device_measures_nothing,
+    an_emulated_device_measures_nothing, floats_are_added_in_order_if_results_must_be_the_same,
 )  # fmt: skip
 
 if __name__ == "__main__":

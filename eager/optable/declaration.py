@@ -264,7 +264,7 @@ def fit(g: Any, x: Any) -> Any:
     return cast_to(sum_to(g, x.shape), x.dtype)
 
 
-_native.register_gradient_helpers(None, fit, cast_to)
+_native.register_gradient_helpers(None, fit, cast_to, None)
 composition: Final = opmath.composition(cast_to)
 
 

@@ -468,5 +468,11 @@ def attach(outputs: Sequence[Any], inputs: Sequence[Any], backward: Callable[...
     return node
 
 
+def placed(g: Any, node: Node, number: int) -> Any:
+    """The 0-d gradient `g` of an output of `node`, on the CPU if the output is there: an op took it beside CUDA operands."""
+    spec = node.output_specs[number]
+    return g.to(spec.device) if spec is not None and spec.device.type == "cpu" else g
+
+
 _native.register_node_types(OpNode, SavedTensor, TensorSpec, AutogradMeta, AccumulateGrad, _sequence, _LAST, _find_edge, NO_GRAD_VIEW)
-_native.register_gradient_helpers(add_gradient, None, None)
+_native.register_gradient_helpers(add_gradient, None, None, placed)

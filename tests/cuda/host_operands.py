@@ -184,10 +184,31 @@ def a_compiled_step_of_an_optimizer_trains_as_on_the_cpu() -> None:
             equal(found, right, "cuda")
 
 
+def the_gradient_of_an_operand_is_on_the_cpu() -> None:
+    """Of a leaf, of a result, of a gradient, and after a compiled forward; eager too."""
+    def f(x: Any, s: Any) -> Any:
+        return (x * s.exp() + s).sin().sum() * s
+
+    x, s = torch.randn(7), torch.tensor(0.5)
+    wanted = x.clone().requires_grad_(), s.clone().requires_grad_()
+    f(*wanted).backward()
+    (first,) = torch.autograd.grad(f(*wanted), wanted[1:], create_graph=True)
+    first.backward()
+    for fn in (f, *(torch.compile(f, mode=mode) for mode in MODES)):
+        given = x.cuda().requires_grad_(), s.clone().requires_grad_()
+        fn(*given).backward()
+        (first,) = torch.autograd.grad(f(*given), given[1:], create_graph=True)
+        first.backward()
+        equal(given[0].grad, wanted[0].grad, "cuda")
+        equal(given[1].grad, wanted[1].grad, "cpu")
+    torch.optim.SGD([given[1]], lr=0.1).step()
+    equal(given[1].detach(), s - 0.1 * wanted[1].grad, "cpu")
+
+
 SCENARIOS: tuple[Callable[[], None], ...] = (
     each_call_sees_its_own_numbers, a_number_made_inside_is_an_operand, operands_of_every_dtype, an_overwritten_number_is_read_before,
     the_host_part_may_compute_on_larger_tensors, sizes_may_vary, a_float_that_changes_becomes_an_input, gradients_pass_an_operand,
-    an_optimizer_counts_on_the_cpu, a_compiled_step_of_an_optimizer_trains_as_on_the_cpu,
+    the_gradient_of_an_operand_is_on_the_cpu, an_optimizer_counts_on_the_cpu, a_compiled_step_of_an_optimizer_trains_as_on_the_cpu,
 )  # fmt: skip
 
 if __name__ == "__main__":

@@ -9,15 +9,15 @@
 #include "tensor/memory_overlap.h"
 #include <string.h>
 
-static PyObject *add_gradient, *fit, *cast_to; /* of Python */
+static PyObject *add_gradient, *fit, *cast_to, *placed; /* of Python */
 
-/* register_gradient_helpers(add_gradient, fit, cast_to): the Python functions that the engine calls; None leaves a function
+/* register_gradient_helpers(add_gradient, fit, cast_to, placed): the Python functions that the engine calls; None leaves a function
  * unchanged */
 static PyObject *py_register_gradient_helpers(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t nargs)
 {
-    if (nargs != 3) return PyErr_Format(PyExc_TypeError, "register_gradient_helpers() takes three functions; got %zd", nargs);
-    PyObject **places[] = {&add_gradient, &fit, &cast_to};
-    for (int i = 0; i < 3; i++)
+    if (nargs != 4) return PyErr_Format(PyExc_TypeError, "register_gradient_helpers() takes four functions; got %zd", nargs);
+    PyObject **places[] = {&add_gradient, &fit, &cast_to, &placed};
+    for (int i = 0; i < 4; i++)
         if (args[i] != Py_None) Py_XSETREF(*places[i], Py_NewRef(args[i]));
     Py_RETURN_NONE;
 }
@@ -388,6 +388,14 @@ static long pop(Graph *g)
     return top;
 }
 
+/* Whether an op with an operand on the CPU may have made a gradient: such operands are 0-d, and the others are on CUDA. */
+static bool may_be_elsewhere(PyObject *gradient)
+{
+    if (!PyObject_TypeCheck(gradient, &TensorBase_Type)) return false;
+    const TensorObject *t = (const TensorObject *)gradient;
+    return EAGER_META_DEVICE(t->meta) == EAGER_CUDA && tensor_ndim(t) == 0 && !(t->meta & EAGER_FAKE);
+}
+
 /* Adds a gradient to the sum for an output of an entry; steals the gradient. */
 static bool deliver(Entry *entry, long number, PyObject *gradient)
 {
@@ -399,6 +407,10 @@ static bool deliver(Entry *entry, long number, PyObject *gradient)
     if (!entry->gradients && !(entry->gradients = PyMem_Calloc((size_t)entry->outputs, sizeof(PyObject *)))) {
         Py_DECREF(gradient);
         return PyErr_NoMemory() != NULL;
+    }
+    if (may_be_elsewhere(gradient)) {
+        Py_SETREF(gradient, PyObject_CallFunction(placed, "OOl", gradient, entry->node, number));
+        if (!gradient) return false;
     }
     PyObject *old = entry->gradients[number];
     if (old && gradient_add(old, gradient)) {

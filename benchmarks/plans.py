@@ -84,13 +84,8 @@ def of_programs(text: str | None, capabilities: Sequence[int]) -> Iterator[Plann
 
 def of_ops(text: str | None, capabilities: Sequence[int]) -> Iterator[Planned]:
     """Every op of the table on every sample, in float32 and bfloat16, if its name contains `text`."""
-    for name, op in OPS.items():
-        if (text is None or text in name) and not (op.is_custom or op.mutates or op.samples is None or op.kind is Kind.EFFECT):
-            for of in _OP_DTYPES:
-                for number, args in enumerate(_samples(name, of)):
-                    graph = _traced(op, args)
-                    if graph is not None:
-                        yield from planned("ops", f"{name}-{number} {of.name}", graph, capabilities)
+    for title, op, args in _calls(text, None):
+        yield from _planned_call("ops", title, op, args, capabilities)
 
 
 def of_large_ops(text: str | None, capabilities: Sequence[int]) -> Iterator[Planned]:
@@ -98,13 +93,24 @@ def of_large_ops(text: str | None, capabilities: Sequence[int]) -> Iterator[Plan
 
     A sample whose other arguments do not allow such sizes is left out.
     """
+    for title, op, args in _calls(text, _LARGE_SAMPLES):
+        yield from _planned_call("large", title, op, with_tensors(args, map(_enlarged, tensors_in(args))), capabilities)
+
+
+def _calls(text: str | None, most: int | None) -> Iterator[tuple[str, Declaration, tuple[Any, ...]]]:
+    """(title, op, arguments) of at most `most` samples of each op and dtype, of ops whose names contain `text`."""
     for name, op in OPS.items():
         if (text is None or text in name) and not (op.is_custom or op.mutates or op.samples is None or op.kind is Kind.EFFECT):
             for of in _OP_DTYPES:
-                for number, args in enumerate(islice(_samples(name, of), _LARGE_SAMPLES)):
-                    graph = _traced(op, with_tensors(args, map(_enlarged, tensors_in(args))))
-                    if graph is not None:
-                        yield from planned("large", f"{name}-{number} {of.name}", graph, capabilities)
+                for number, args in enumerate(islice(_samples(name, of), most)):
+                    yield f"{name}-{number} {of.name}", op, args
+
+
+def _planned_call(group: str, title: str, op: Declaration, args: tuple[Any, ...], capabilities: Sequence[int]) -> Iterator[Planned]:
+    """The kernels of one call for each target, none if it has no graph."""
+    graph = _traced(op, args)
+    if graph is not None:
+        yield from planned(group, title, graph, capabilities)
 
 
 def _enlarged(t: torch.Tensor) -> torch.Tensor:

@@ -32,8 +32,9 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Whether results must be the same on every run. On CUDA floats are then added at repeated positions in the order of the positions:
-    one round for each repetition, in the eager kernel, also in compiled code. CPU kernels are deterministic in any case.
+    """Whether results must be the same on every run. CPU kernels are deterministic in any case.
+
+    On CUDA eager and compiled code then add floats at repeated positions in a fixed order, in one round for each repetition.
     """
     global _deterministic, _warn_only
     _deterministic, _warn_only = bool(mode), bool(warn_only)

@@ -311,7 +311,11 @@ def _bincount(xp: Any, out: Any, x: Any, weights: Any, minlength: int) -> Any:
         raise RuntimeError("weights should be 1-d and have the same length as input")
     if weights is None:
         return xp.bincount(x, minlength=minlength).astype("i8")
-    found = xp.bincount(x, weights, minlength)
+    if xp is np:
+        found = np.bincount(x, weights, minlength)
+    else:
+        found = xp.zeros(max(minlength, int(x.max()) + 1 if x.size else 0), "f8")
+        array_functions.combine_at(xp, "add", found, x.astype("i8"), weights.astype("f8"))
     return found.astype("f4") if weights.dtype == np.float32 else found
 
 

@@ -326,10 +326,10 @@ def _phase(first: int, size: int, kernel: int, outputs: int, padding: int, strid
 @rule("conv_weight")
 def _conv_weight(b: Builder, spec: TensorSpec, x: ir.Ref, grad: ir.Ref, kernel: Any, stride: Any, padding: Any, dilation: Any,
                  groups: int) -> ir.Ref | None:  # fmt: skip
-    filters, channels = _fixed(spec.shape[:2])
-    outputs = filters // groups
     if not _has_loops(spec, x, grad):
         return None
+    filters, channels = _fixed(spec.shape[:2])
+    outputs = filters // groups
     flat = len(spec.shape) == 3
     x, grad = _image(b, x), _channels_last(b, _image(b, grad))
     kernel, stride, dilation = (((1, *v) if flat else v) for v in (kernel, stride, dilation))

@@ -87,6 +87,7 @@ def _columns(d: ir.Attention) -> int:
 
 
 def _table(d: ir.Attention, target: Target) -> dict[int, Tilings]:
+    """The tilings for products of 16 bits, by the most columns."""
     if target.matrix_unit != "wgmma":
         return _REGISTERS
     is_random = any(isinstance(v, ir.Op) and v.name == "philox" for v in ir.walk([d.weight]))

@@ -248,21 +248,23 @@ def operands_on_two_devices_raise_the_error_of_eager_code() -> None:
 
 
 def floats_are_added_in_order_if_results_must_be_the_same() -> None:
-    """Eager and compiled, forward and backward; the setting is guarded. A product's precision is guarded too."""
+    """Eager and compiled, forward and backward; the setting is guarded."""
     def f(x: Any, i: Any, w: Any) -> Any:
         return x.index_add(0, i, w[i]) * 2
 
     x, i, w = torch.zeros(5, 3), torch.tensor([0, 1, 1, 4, 1]), torch.randn(5, 3)
     compiled = torch.compile(f, fullgraph=True)
     try:
-        for is_on, rounds in ((False, 0), (True, 4), (False, 0)):  # eager and compiled, forward and backward
+        for is_on, rounds in ((False, 0), (True, 5), (False, 0)):  # eager and compiled, forward and backward; a weighted count
             torch.use_deterministic_algorithms(is_on)
             wanted = [w.clone().requires_grad_(), w.cuda().requires_grad_(), w.cuda().requires_grad_()]
             with patch.object(array_functions, "_combine_in_rounds", wraps=array_functions._combine_in_rounds) as spy:
                 found = f(x, i, wanted[0]), f(x.cuda(), i.cuda(), wanted[1]), compiled(x.cuda(), i.cuda(), wanted[2])
                 for y in found:
                     y.square().sum().backward()
+                count = torch.bincount(i.cuda(), w[:, 0].cuda())
                 torch.cuda.synchronize()
+            close(count, torch.bincount(i, w[:, 0]))
             assert spy.call_count == rounds, spy.call_count
             for k in (1, 2):
                 close(found[k], found[0])
@@ -273,12 +275,28 @@ def floats_are_added_in_order_if_results_must_be_the_same() -> None:
     assert not any("atomic" in k.source for k in plan.kernels)
 
 
+def the_precision_of_products_is_guarded() -> None:
+    x = torch.randn(4, 4, device="cuda")
+    compiled = torch.compile(lambda x: x @ x, fullgraph=True)
+    try:
+        made = []
+        for precision in ("highest", "high", "high", "highest"):
+            torch.set_float32_matmul_precision("".join(precision))
+            before = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+            close(compiled(x), x.cpu() @ x.cpu(), 1e-2)
+            made.append(torch._dynamo.utils.counters["stats"]["unique_graphs"] - before)
+        assert made == [1, 1, 0, 0], made
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
 SCENARIOS: tuple[Callable[[], None], ...] = (
     small_graphs, gradients_in_every_mode, attention_and_convolution, training_gives_the_losses_of_the_cpu,
     one_graph_serves_every_size, a_position_outside_is_an_error_at_the_next_synchronisation, writes_reach_the_inputs,
     updates_are_read_in_order, tensors_are_made_on_the_device, a_move_to_the_device_ends_a_graph,
     a_tensor_on_the_cpu_stays_there, operands_on_two_devices_raise_the_error_of_eager_code, kernels_are_timed_by_events,
     an_emulated_device_measures_nothing, floats_are_added_in_order_if_results_must_be_the_same,
+    the_precision_of_products_is_guarded,
 )  # fmt: skip
 
 if __name__ == "__main__":

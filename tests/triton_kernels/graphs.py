@@ -178,4 +178,4 @@ def all_on_cuda(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 
 def plan_of(fn: Callable[..., object], inputs: Inputs, target: Target = SM_90) -> CudaPlan:
     """The plan of a function of CUDA tensors like `inputs`."""
-    return lower_to_cuda(trace(fn, [on_cuda(t) for t in inputs]), target)
+    return lower_to_cuda(trace(fn, all_on_cuda(inputs)), target)

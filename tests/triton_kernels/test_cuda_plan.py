@@ -12,7 +12,7 @@ from inductor.driver.cuda import Call, Launch, lower_to_cuda
 from tests.inductor.helpers_symbolic import symbolic_graph
 
 from .attention_cases import Case, function_of, inputs_of
-from .graphs import GRAPHS, on_cuda, plan_of
+from .graphs import GRAPHS, all_on_cuda, on_cuda, plan_of
 
 
 def test_a_plan_prints_its_launches_memory_and_sources():
@@ -48,6 +48,13 @@ def test_a_scatter_works_in_the_memory_of_its_target():
         plan = plan_of(GRAPHS[name][0], GRAPHS[name][2]())
         fill, added, *rest = plan.steps
         assert fill.arguments[0] in added.arguments and all(isinstance(s, Launch) for s in plan.steps) and len(rest) == readers
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_no_addition_of_a_deterministic_plan_is_atomic(name: str) -> None:
+    fn, _, large = GRAPHS[name]
+    plan = lower_to_cuda(trace(fn, all_on_cuda(large())), is_deterministic=True)
+    assert not any("atomic" in k.source for k in plan.kernels)
 
 
 def test_the_grid_of_a_symbolic_size_is_an_expression():

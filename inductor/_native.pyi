@@ -29,6 +29,37 @@ class CudaModule:
     def function(self, name: str, shared_bytes: int) -> int:
         """The handle of a kernel, which may then use that many bytes of shared memory. Raises: RuntimeError."""
 
+class MatrixProduct:
+    """Products of matrices by cuBLASLt on a device: result[i] = a[i] @ b[i] + bias, for each i of the batch.
+
+    dtype, stored: codes. sizes: batch, rows, columns and depth. a, b: (is_transposed, pitch, step), result: (pitch, step), in elements.
+    bias_alignment: bytes that divide its address; 0 without a bias.
+    Raises: RuntimeError without a driver or the library; ValueError, TypeError.
+    """
+
+    def __init__(
+        self,
+        device: int,
+        dtype: int,
+        stored: int,
+        is_tf32: bool,
+        sizes: tuple[int, int, int, int],
+        a: tuple[bool, int, int],
+        b: tuple[bool, int, int],
+        result: tuple[int, int],
+        bias_alignment: int,
+    ) -> None: ...
+    def suggestions(self, wanted: int, most_bytes: int, alignments: tuple[int, int, int]) -> list[tuple[bytes, int]]:
+        """(algorithm, bytes of workspace) of each suggested algorithm, the likely ones first; [] if the library has none.
+
+        most_bytes: of workspace. alignments: bytes that divide the addresses of a, b and the result.
+        """
+    def choose(self, algorithm: bytes) -> int:
+        """Run with an algorithm from now on. Result: bytes of its workspace. Raises: RuntimeError if the library does not have it."""
+
+def open_blas(path: str) -> int:
+    """Open cuBLASLt, which stays open. Result: its version, at every call. Raises: OSError."""
+
 def use_cuda_driver(path: str) -> None:
     """Use another library in place of libcuda.so.1. Raises: RuntimeError if the driver is in use already."""
 
@@ -38,7 +69,8 @@ class CompiledGraph:
     inputs: a layout each, None for an int. allocations: bytes of each new output buffer. packs: (address, source buffer, nbytes)
     each. steps: (kind, what it needs), see `enum step_kind`: (address, cost_ns) for a native segment; (callable, ((buffer,
     offset_bytes, layout), ...), numbers of the sizes it gets after the tensors) for an extern call; (function, grid, threads,
-    shared bytes, ((buffer, offset or size), ...)) for a launch; (target, source, nbytes) for a copy on the device. outputs:
+    shared bytes, ((buffer, offset or size), ...)) for a launch; (target, source, nbytes) for a copy on the device; (product, a, b,
+    result, bias or None, workspace or None, bytes of workspace), with a place (buffer, offset) each, for a product of matrices. outputs:
     (kind, index, offset, layout, literal or None) each, see `enum output_kind` in graph.h. written: inputs that the steps
     overwrite. single: the only output is returned bare. keep: output tensors that nobody refers to are written again by the next
     call. checks: (exception, text, size).

@@ -246,6 +246,43 @@ class BufferCopy:
     nbytes: Size
 
 
+@dataclass(frozen=True, slots=True)
+class MatrixOperand:
+    """A batch of matrices. place: (index in `bufs`, offset in bytes) of the first element.
+
+    pitch: elements from a row to the next; from a column to the next if `is_transposed`. step: elements from a matrix to the next.
+    alignment: bytes that divide the address of the first element.
+    """
+
+    place: tuple[int, Size]
+    is_transposed: bool
+    pitch: int
+    step: int
+    alignment: int
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixProduct:
+    """Computes result[i] = a[i] @ b[i] + bias by cuBLASLt, for each i of the batch, on the current stream of the plan's device.
+
+    dtype: the name of a's and b's dtype. stored: of the result's and the bias's. is_tf32: whether operands of float32 may lose mantissa
+    bits. sizes: batch, rows, columns and depth. bias: a row that every row gets, or None. algorithm: the library's record of 64 bytes,
+    in hex. workspace: (index in `bufs`, offset in bytes) of `workspace_bytes`.
+    """
+
+    dtype: str
+    stored: str
+    is_tf32: bool
+    sizes: tuple[int, int, int, int]
+    a: MatrixOperand
+    b: MatrixOperand
+    result: MatrixOperand
+    bias: MatrixOperand | None
+    algorithm: str
+    workspace: tuple[int, Size]
+    workspace_bytes: int
+
+
 # Bytes of the slot of one input in an upload: the largest element, and the alignment that kernels rely on.
 UPLOAD_SLOT = 16
 
@@ -317,7 +354,7 @@ class DeviceArg:
     text: str
 
 
-Step = NativeSegment | ExternCall | KernelLaunch | BufferCopy | Upload
+Step = NativeSegment | ExternCall | KernelLaunch | MatrixProduct | BufferCopy | Upload
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,8 +462,8 @@ class Compiled:
 _CLASSES: dict[str, type] = {
     c.__name__: c
     for c in (Spec, IntInput, Symbol, Allocation, Constant, BufferView, NewOutput, InputAlias, ConstantAlias, ViewOf, Literal,
-              IntOutput, NativeSegment, ExternCall, KernelLaunch, BufferCopy, Upload, DeviceKernel, Pack, Check, DtypeArg, DeviceArg,
-              SourceUnit, ArtifactPlan)
+              IntOutput, NativeSegment, ExternCall, KernelLaunch, MatrixOperand, MatrixProduct, BufferCopy, Upload,
+              DeviceKernel, Pack, Check, DtypeArg, DeviceArg, SourceUnit, ArtifactPlan)
 }
 _EXPRESSIONS: dict[str, type[Expr]] = {
     c.__name__: c for c in (E.Int, E.Sym, E.Mul, E.FloorDiv, E.Mod, E.Min, E.Max, E.Add)

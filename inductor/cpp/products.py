@@ -6,23 +6,18 @@ kernel, the source of the values that are known only at run time, and the fields
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
-
 from eager.base import dtypes
 from eager.base.dtypes import dtype
 from eager.base.records import dataclass
-from fxir.expr import rules as E
 from inductor.cpp.gemm_problem import GemmProblem, RunTimeSizes
 from inductor.cpp.units import declared
 from inductor.cpp.values import size_source
-from inductor.ir.sizes import Size, is_symbolic, nominal, plain, product
-from inductor.ir.values import Load, Value, load
-from inductor.loops.tree import Contract, Role
+from inductor.ir.sizes import Size, is_symbolic, nominal, product
+from inductor.ir.values import load
+from inductor.loops.matrices import Strides, blas_layout, matrix_of, unit_strides
+from inductor.loops.tree import Contract
 
-__all__ = ["Problem", "problem_of", "unit_strides"]
-
-Strides = tuple[Size, Size]
+__all__ = ["Problem", "problem_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +61,11 @@ class Problem:
 
     def suits_blas(self) -> bool:
         """Whether CBLAS can express the operands for all sizes: one stride of each must be 1."""
-        return _blas(self.a_strides, self.m, self.k) is not None and _blas(self.b_strides, self.k, self.n) is not None
+        return blas_layout(self.a_strides, self.m, self.k) is not None and blas_layout(self.b_strides, self.k, self.n) is not None
 
     def blas_fields(self) -> str:
         """The fields of a `GemmCall` before its pointers."""
-        a, b = _blas(self.a_strides, self.m, self.k), _blas(self.b_strides, self.k, self.n)
+        a, b = blas_layout(self.a_strides, self.m, self.k), blas_layout(self.b_strides, self.k, self.n)
         assert a is not None and b is not None
         fields = [0 if self.dtype == "float32" else 1, a[0], b[0], self.batch, self.m, self.n, self.k, a[1], b[1], self.ldc,
                   *self.batch_strides]  # fmt: skip
@@ -86,9 +81,9 @@ def problem_of(s: Contract, of: dtype) -> Problem | None:
         return None
     axes = s.axes
     result = load(s.place.name, s.place.index, of)
-    a = _matrix(s.a, of, axes.batch, axes.rows, axes.depth)
-    b = _matrix(s.b, of, axes.batch, axes.depth, axes.columns)
-    c = _matrix(result, of, axes.batch, axes.rows, axes.columns)
+    a = matrix_of(s.a, of, axes.batch, axes.rows, axes.depth)
+    b = matrix_of(s.b, of, axes.batch, axes.depth, axes.columns)
+    c = matrix_of(result, of, axes.batch, axes.rows, axes.columns)
     if a is None or b is None or c is None or s.place.indirect:
         return None
     batch, m, n, k = (product(extent for _, extent in role) for role in (axes.batch, axes.rows, axes.columns, axes.depth))
@@ -101,65 +96,6 @@ def problem_of(s: Contract, of: dtype) -> Problem | None:
                    steps, (a.start, b.start, c.start))  # fmt: skip
 
 
-class _Matrix(NamedTuple):
-    """The strides of an operand by role, and the position of its first element."""
-
-    step: Size
-    row: Size
-    column: Size
-    start: Size
-
-
-def _matrix(v: Value, of: dtype, *roles: Role) -> _Matrix | None:
-    if not isinstance(v, Load) or v.mask is not None or v.indirect or v.dtype is not of:
-        return None
-    found = E.strides_of(v.index, [a for role in roles for a, _ in role])
-    strides = None if found is None else [_stride(role, found[0]) for role in roles]
-    if found is None or strides is None or None in strides:
-        return None
-    batch, row, column = (n for n in strides if n is not None)
-    return _Matrix(batch, row, column, plain(found[1]))
-
-
-def _stride(role: Role, strides: Mapping[E.Expr, E.Expr]) -> Size | None:
-    """The step between neighbours of the axes of a role, counted as one; 1 without an axis. None if the steps differ."""
-    step: Size | None = None
-    whole: Size = 1  # the stride that the next axis outwards must have
-    for axis, n in reversed(role):
-        own = plain(strides[axis])
-        if step is None:
-            step = own
-        elif own != whole:
-            return None
-        whole = plain(E.mul(own, n))
-    return 1 if step is None else step
-
-
 def _not_unit(stride: Size) -> int:
     """A nominal stride: not 1 unless it is always 1, since a kernel may rely on 1."""
     return stride if isinstance(stride, int) else max(nominal(stride), 2)
-
-
-def unit_strides(strides: Sequence[Size], shape: tuple[Size, Size]) -> Strides:
-    """Strides in which an axis of size 1 does not prevent a BLAS call."""
-    row, column = strides
-    rows, columns = shape
-    if columns == 1 and row != 1:
-        column = 1
-    elif columns == 1:
-        column = _larger(column, rows)
-    if rows == 1:
-        row = _larger(row, columns) if column == 1 else 1
-    return row, column
-
-
-def _larger(a: Size, b: Size) -> Size:
-    return max(a, b) if isinstance(a, int) and isinstance(b, int) else plain(E.maximum(a, b))
-
-
-def _blas(strides: Strides, rows: Size, columns: Size) -> tuple[int, Size] | None:
-    """(transposed, pitch) of an operand for CBLAS, or None if CBLAS cannot express it for all sizes."""
-    row, column = strides
-    if column == 1 and E.known_le(columns, row):
-        return 0, _larger(row, columns)
-    return (1, _larger(column, rows)) if row == 1 and E.known_le(rows, column) else None

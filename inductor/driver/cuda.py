@@ -37,6 +37,7 @@ from inductor.plan.gpu_nests import join_sums, separate_results
 from inductor.plan.heuristics import schedule_product
 from inductor.plan.in_place import in_place
 from inductor.plan.launch_groups import Effect, launch_groups
+from inductor.plan.library_products import LibraryCall
 from inductor.plan.memory import lifetimes, plan_arena
 from inductor.plan.narrow_operands import narrow_operands
 from inductor.plan.narrow_results import converted_results, narrowed
@@ -65,6 +66,14 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
+class Product:
+    """A product of matrices by the device's library."""
+
+    call: LibraryCall
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """A call of the eager kernel of `op`. results: the buffer of each result, None for a result without readers."""
 
@@ -89,7 +98,7 @@ class Upload:
     target: str
 
 
-Step: TypeAlias = Launch | Call | Copy | Upload
+Step: TypeAlias = Launch | Product | Call | Copy | Upload
 LIGHT_LAUNCH: Final = 8  # programs of a multiprocessor whose work takes not much longer than their launch
 _UPLOADED: Final = "uploaded"  # the buffer of the slots
 Choose: TypeAlias = Callable[[Kernel, Target, Options], Candidate]  # the schedule of plain loops
@@ -143,6 +152,8 @@ class CudaPlan:
             case Launch():
                 k = self.kernels[step.kernel]
                 return f"{k.name}<<<{k.grid}, {k.num_warps} warps>>>({', '.join((*step.arguments, *k.sizes))})  # {step.title}"
+            case Product():
+                return f"{step.call}  # {step.title}"
             case Call():
                 return f"{', '.join(map(str, step.results))} = {step.op}({', '.join(map(str, step.args))})"
             case Copy():
@@ -398,6 +409,8 @@ class _Planner:
             SCHEDULE.log(f"{'+'.join(m.name for m in members)}: {text}")
         if LOOPS.enabled:
             LOOPS.log(f"{'+'.join(m.name for m in members)}:\n{kernel}")
+        if chosen.library is not None:
+            before.append(Product(chosen.library._replace(product=chosen.library.product.renamed(self._holder)), title))
         kernels = [k for k in printed.kernels if k.pointers]
         return [*before, *(Launch(self._number(k), tuple(map(self._holder, k.pointers)), title, text) for k in kernels)]
 
@@ -531,6 +544,8 @@ def _touched(step: Step) -> set[str]:
     match step:
         case Launch():
             return set(step.arguments)
+        case Product():
+            return set(step.call.buffers)
         case Call():
             return {r.buffer for r in ir.refs_of(step.args)} | {n for n in step.results if n is not None}
         case Copy():

@@ -20,8 +20,9 @@ from fxir.ir.graph import Graph
 from inductor.artifact import format as A
 from inductor.base.target import TARGETS, Target
 from inductor.cpp.units import Sizes
-from inductor.driver.cuda import Call, Choose, Copy, CudaPlan, Launch, Step, Upload, is_on_host, lower_to_cuda
+from inductor.driver.cuda import Call, Choose, Copy, CudaPlan, Launch, Product, Step, Upload, is_on_host, lower_to_cuda
 from inductor.driver.gpu_candidates import default_candidate
+from inductor.driver.gpu_library import matrix_product
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import at_least, plain
 from inductor.triton.compile import Cubin, compile_kernel, prepare
@@ -160,6 +161,8 @@ class _Translation:
                 k = self.cuda.kernels[step.kernel]
                 return A.KernelLaunch(step.kernel, tuple(map(self._place, step.arguments)),
                                       tuple(self.symbols[s] for s in k.sizes), k.grid)  # fmt: skip
+            case Product():
+                return matrix_product(step.call, self._place)
             case Copy():
                 return A.BufferCopy(self._place(step.target), self._place(step.source), self.cuda.memory[step.target].nbytes)
             case Call():

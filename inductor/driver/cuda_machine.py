@@ -18,6 +18,7 @@ from inductor.artifact.format import Compiled
 from inductor.base import records
 from inductor.base.options import budget_s
 from inductor.base.target import Target
+from inductor.runtime import blas
 
 TIMES = logs.artifact("kernel_times")
 _TUNING = logs.artifact("autotuning")
@@ -38,8 +39,10 @@ class CudaMachine:
         major, minor = self.capability
         has_products = any(getattr(n.target, "name", None) in _PRODUCTS for n in graph.find("call_function"))
         uses_winners = has_products and not self.is_emulated and not self.is_tuned
+        winners = records.inventory(store.dir / CUDA_WINNERS, PRODUCT_WINNER) if uses_winners else ""
         return {
-            "winners": records.inventory(store.dir / CUDA_WINNERS, PRODUCT_WINNER) if uses_winners else "",
+            "winners": winners,
+            "cuBLASLt": str(self._library()) if has_products and (winners or self.is_tuned) else "",
             "toolchain": f"triton {_triton_version()}, {name}, capability {major}.{minor}",
             "float32 products": _precision(),
             "deterministic": str(precision.are_deterministic_algorithms_enabled()),
@@ -65,6 +68,10 @@ class CudaMachine:
         library.write_bytes(made.code)
         return made.compiled, library
 
+    def _library(self) -> int:
+        """The version of the library of matrix products; 0 without one. It is opened only where a product may use it."""
+        return 0 if self.is_emulated else blas.version()
+
     def _log_times(self, made: Any) -> None:
         """Log the time of each kernel of a compiled graph. made: a `cuda_artifact.CompiledForCuda`."""
         if self.is_emulated:
@@ -74,8 +81,9 @@ class CudaMachine:
 
     def _choose(self, graph: Graph, options: CompileOptions, store: Cache, target: Target) -> Any:
         """The schedules of the kernels (`inductor.driver.cuda.Choose`): measured ones, or by default the stored ones of products."""
-        device_text = self.key_parts(graph, options, store)["toolchain"]
-        winners = importlib.import_module("inductor.driver.gpu_winners").Winners(store.dir / CUDA_WINNERS, device_text)
+        parts = self.key_parts(graph, options, store)
+        library = int(parts["cuBLASLt"] or 0)
+        winners = importlib.import_module("inductor.driver.gpu_winners").Winners(store.dir / CUDA_WINNERS, parts["toolchain"], library)
         if self.is_tuned and not self.is_emulated:
             tuner = importlib.import_module("inductor.driver.gpu_autotune")
             return tuner.measured(graph, self.where, target, _precision(), winners, budget_s(options))

@@ -25,6 +25,7 @@ from inductor.base.target import Target
 from inductor.driver.cuda import Choose, CudaPlan, Launch, lower_to_cuda
 from inductor.driver.cuda_artifact import capability_of, workers_for
 from inductor.driver.gpu_candidates import Candidate, candidates, default_candidate, products_in
+from inductor.driver.gpu_library import Cublas, Library, library_candidates
 from inductor.driver.gpu_timing import EventTimer, Timer, Variant
 from inductor.driver.gpu_winners import Winners, description, is_fixed
 from inductor.driver.timing import Budget, clearly_fastest
@@ -82,7 +83,8 @@ def measured(graph: Graph, where: device, target: Target, precision: str, winner
     plan, jobs = jobs_of(graph, target, winners, precision)
     if jobs and budget_s > 0:
         prepare()
-        tune(plan.program, target, jobs, winners, EventTimer(where, target), budget_s)
+        library = Cublas(where) if winners.library else None
+        tune(plan.program, target, jobs, winners, EventTimer(where, target), budget_s, library=library)
     elif jobs:
         _LOG.log(f"the budget is {budget_s} s; {len(jobs)} kernels keep the default")
     return winners.choose
@@ -120,11 +122,14 @@ def jobs_of(graph: Graph, target: Target, winners: Winners, precision: str = "ie
 
 
 def tune(program: ir.Program, target: Target, jobs: Sequence[Job], winners: Winners, timer: Timer, budget_s: float,
-         build: Build = build) -> None:  # fmt: skip
-    """Measure the candidates of each job and store the fastest, until the budget is spent. The others keep the default."""
+         build: Build = build, library: Library | None = None) -> None:  # fmt: skip
+    """Measure the candidates of each job and store the fastest, until the budget is spent. The others keep the default.
+
+    library: of matrix products, whose algorithms are candidates too.
+    """
     budget = Budget(budget_s)
     for job in jobs:
-        _print(job, target)
+        _print(job, target, library)
     built = _compiled(jobs, capability_of(target), build, budget.compile_deadline)
     try:
         with Bar("kernels", len(jobs)) as bar:
@@ -140,11 +145,11 @@ def tune(program: ir.Program, target: Target, jobs: Sequence[Job], winners: Winn
         timer.release()
 
 
-def _print(job: Job, target: Target) -> None:
-    """Schedule and print the candidates of a job."""
-    for i, candidate in enumerate(candidates(job.loops, target, job.options.precision)):
-        if i == 0:
-            continue
+def _print(job: Job, target: Target, library: Library | None) -> None:
+    """Schedule and print the candidates of a job. The library's come first, since they take little to compile."""
+    precision = job.options.precision
+    found = [*(library_candidates(job.loops, target, precision, library) if library else ()), *candidates(job.loops, target, precision)[1:]]
+    for i, candidate in enumerate(found, 1):
         try:
             job.found[i] = candidate, candidate.printed("kernel")
         except Unprintable as error:
@@ -204,7 +209,7 @@ def _variants(
             _left_out(job, candidate, reason)
             continue
         cubins = tuple(b.cubin for b in found if isinstance(b, Built))
-        yield i, Variant(launches.kernels, cubins, memory_of(launches, program), len(program.checks))
+        yield i, Variant(launches.kernels, cubins, memory_of(candidate, launches, program), len(program.checks), candidate.library)
 
 
 def _reason(found: Sequence[Built | str], most_spilled: int | None, target: Target) -> str:
@@ -224,16 +229,14 @@ def _spilled(b: Built | str) -> int:
     return b.resources.spilled_bytes if isinstance(b, Built) else 0
 
 
-def memory_of(launches: Launches, program: ir.Program) -> dict[str, tuple[dtype, int]]:
-    """The buffers of kernels."""
+def memory_of(candidate: Candidate, launches: Launches, program: ir.Program) -> dict[str, tuple[dtype, int]]:
+    """The buffers of a candidate."""
     scratch = {x.name: fixed((x.size,), "scratch")[0] * x.dtype.itemsize for x in launches.scratch}
-    found = {}
-    for k in launches.kernels:
-        for name, of in zip(k.pointers, k.dtypes, strict=True):
-            if name != CHECKS_POINTER:
-                nbytes = scratch[name] if name in scratch else fixed((program.buffers[name].layout.nbytes,), "a buffer")[0]
-                found[name] = of, nbytes
-    return found
+    named = {name: of for k in launches.kernels for name, of in zip(k.pointers, k.dtypes, strict=True) if name != CHECKS_POINTER}
+    if candidate.library is not None:
+        named |= candidate.library.buffers
+    return {name: (of, scratch[name] if name in scratch else fixed((program.buffers[name].layout.nbytes,), "a buffer")[0])
+            for name, of in named.items()}  # fmt: skip
 
 
 def _measure(job: Job, variants: Mapping[int, Variant], winners: Winners, timer: Timer, deadline: float) -> None:

@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from eager.base import dtypes
 from eager.base.records import dataclass
 from inductor.base.target import SM_90, Target
 from inductor.ir.sizes import nominal, product
 from inductor.loops.steps import Schedule, to_text
 from inductor.loops.tree import Accumulate, Contract, Kernel, walk
 from inductor.plan.gpu_schedule import DEFAULT, LEAST_PRODUCT, Choice, block_of, itemsize_of, schedule_gpu, sizes_of
-from inductor.triton.kernel import Launches, Options
+from inductor.plan.library_products import LibraryCall
+from inductor.triton.kernel import Launches, Options, Scratch
 from inductor.triton.loops import print_kernel
 
 # (rows, columns, depth in bytes, warps, stages) of products. Operands of 16 bits:
@@ -39,16 +41,21 @@ _ROWS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One schedule of a kernel and its launch parameters. choice: the sizes of tiles that the schedule was made with."""
+    """One schedule of a kernel and its launch parameters. choice: the sizes of tiles that the schedule was made with.
+
+    library: the product that a library computes first; `kernel` is then the rest, which may be empty.
+    """
 
     kernel: Kernel
     steps: Schedule
     options: Options
     choice: Choice = DEFAULT
+    library: LibraryCall | None = None
 
     def printed(self, name: str) -> Launches:
-        """The kernels. Raises: Unprintable."""
-        return print_kernel(self.kernel, name, self.options)
+        """The kernels, and the memory that they share with each other and the library. Raises: Unprintable."""
+        made = print_kernel(self.kernel, name, self.options)
+        return made if self.library is None else Launches(made.kernels, (*made.scratch, *_scratch(self.library)))
 
     def __str__(self) -> str:
         o = self.options
@@ -58,6 +65,21 @@ class Candidate:
 def default_candidate(loops: Kernel, target: Target, options: Options) -> Candidate:
     """The schedule that rules choose, with the given launch parameters."""
     return Candidate(*schedule_gpu(loops, target), options)
+
+
+def library_candidate(loops: Kernel, target: Target, call: LibraryCall) -> Candidate:
+    """A kernel whose product a library computes. call: over a product of `library_products(loops)`."""
+    precision = "tf32" if call.is_tf32 else "ieee"
+    if call.workspace_bytes:
+        call = call._replace(workspace=f"{call.product.result.buffer}_workspace")
+    return Candidate(*schedule_gpu(call.product.after, target), Options(precision=precision), DEFAULT, call)
+
+
+def _scratch(call: LibraryCall) -> list[Scratch]:
+    result = call.product.result
+    batch, rows, columns, _ = call.product.sizes
+    found = [Scratch(result.buffer, batch * rows * columns, call.product.stored)] if call.product.is_temporary else []
+    return [*found, Scratch(call.workspace, call.workspace_bytes, dtypes.uint8)] if call.workspace else found
 
 
 def products_in(loops: Kernel) -> list[Contract]:
@@ -114,4 +136,4 @@ def _blocks(x: Contract, target: Target) -> Iterator[tuple[tuple[int, int, int],
         yield size
 
 
-__all__ = ["Candidate", "candidates", "default_candidate", "products_in"]
+__all__ = ["Candidate", "candidates", "default_candidate", "library_candidate", "products_in"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rich import box
@@ -17,7 +17,7 @@ from rich.table import Table
 
 from eager.base.device import device
 from eager.base.dtypes import dtype
-from inductor.driver.cuda import CudaPlan, Launch
+from inductor.driver.cuda import CudaPlan, Launch, Product
 from inductor.driver.gpu_timing import EventTimer, Timer, Variant
 from inductor.ir.sizes import fixed, is_symbolic
 from inductor.triton.compile import Cubin
@@ -54,25 +54,42 @@ def report(plan: CudaPlan, cubins: Sequence[Cubin], where: device) -> str:
 
 def profiled(plan: CudaPlan, cubins: Sequence[Cubin] | None, timer: Timer) -> list[KernelTime]:
     """Every kernel of a plan, the longest total first. cubins: the machine code of its kernels; None for the emulated device."""
-    runs = Counter(s.kernel for s in plan.steps if isinstance(s, Launch))
-    first = {s.kernel: s for s in reversed(plan.steps) if isinstance(s, Launch)}
-    found = []
     try:
-        for number, launch in first.items():
-            kernel = plan.kernels[number]
-            if is_symbolic(*(plan.memory[n].nbytes for n in launch.arguments if n in plan.memory)):
-                found.append(KernelTime(launch.title, runs[number], 0.0, 0, "its sizes are symbolic"))
-                continue
-            memory = _memory(plan, kernel, launch)
-            code = None if cubins is None else (cubins[number],)
-            try:
-                seconds, error = timer.seconds(Variant((kernel,), code, memory, len(plan.checks))), ""
-            except (RuntimeError, MemoryError) as failure:
-                seconds, error = 0.0, f"{type(failure).__name__}: {failure}".partition("\n")[0]
-            found.append(KernelTime(launch.title, runs[number], seconds, sum(n for _, n in memory.values()), error))
+        found = [_timed(timer, *of) for of in (*_kernels(plan, cubins), *_products(plan, cubins))]
     finally:
         timer.release()
     return sorted(found, key=lambda k: k.total, reverse=True)
+
+
+def _kernels(plan: CudaPlan, cubins: Sequence[Cubin] | None) -> Iterator[tuple[str, int, Variant | None]]:
+    """The title, the runs and the variant of each kernel. No variant for a kernel of symbolic sizes."""
+    runs = Counter(s.kernel for s in plan.steps if isinstance(s, Launch))
+    first = {s.kernel: s for s in reversed(plan.steps) if isinstance(s, Launch)}
+    for number, launch in first.items():
+        if is_symbolic(*(plan.memory[n].nbytes for n in launch.arguments if n in plan.memory)):
+            yield launch.title, runs[number], None
+            continue
+        memory = _memory(plan, plan.kernels[number], launch)
+        code = None if cubins is None else (cubins[number],)
+        yield launch.title, runs[number], Variant((plan.kernels[number],), code, memory, len(plan.checks))
+
+
+def _products(plan: CudaPlan, cubins: Sequence[Cubin] | None) -> Iterator[tuple[str, int, Variant]]:
+    """The same for the products of a library."""
+    for step in plan.steps:
+        if isinstance(step, Product):
+            memory = {n: (of, fixed((plan.memory[n].nbytes,), "a buffer")[0]) for n, of in step.call.buffers.items()}
+            yield f"cuBLASLt: {step.title}", 1, Variant((), None if cubins is None else (), memory, 0, step.call)
+
+
+def _timed(timer: Timer, title: str, runs: int, variant: Variant | None) -> KernelTime:
+    if variant is None:
+        return KernelTime(title, runs, 0.0, 0, "its sizes are symbolic")
+    try:
+        seconds, error = timer.seconds(variant), ""
+    except (RuntimeError, MemoryError) as failure:
+        seconds, error = 0.0, f"{type(failure).__name__}: {failure}".partition("\n")[0]
+    return KernelTime(title, runs, seconds, sum(n for _, n in variant.memory.values()), error)
 
 
 def table(kernels: Sequence[KernelTime]) -> str:

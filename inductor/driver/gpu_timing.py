@@ -27,6 +27,8 @@ from eager.cuda import backend as cuda
 from inductor.artifact import format as A
 from inductor.base.target import Target
 from inductor.driver.cuda_artifact import device_kernels
+from inductor.driver.gpu_library import matrix_product
+from inductor.plan.library_products import LibraryCall
 from inductor.runtime import loader
 from inductor.triton.compile import Cubin
 from inductor.triton.kernel import CHECKS_POINTER, TritonKernel
@@ -45,13 +47,14 @@ _PATTERN_BYTES: Final = 1 << 20  # of different numbers
 class Variant:
     """The kernels of one candidate, in order. cubins: None for the emulated device. memory: dtype and bytes of each buffer.
 
-    checks: the number of index checks of the program.
+    checks: the number of index checks of the program. product: what a library computes before the kernels.
     """
 
     kernels: tuple[TritonKernel, ...]
     cubins: tuple[Cubin, ...] | None
     memory: Mapping[str, tuple[dtype, int]]
     checks: int = 0
+    product: LibraryCall | None = None
 
 
 class Timer(Protocol):
@@ -122,7 +125,10 @@ class EventTimer:
         kernels, code = device_kernels(variant.kernels, variant.cubins)
         checks = tuple(A.Check("IndexError", "position {} of a generated input") for _ in range(variant.checks))
         place = {name: (k, 0) for k, name in enumerate(variant.memory)} | {CHECKS_POINTER: (A.CHECKS_BUFFER, 0)}
-        steps = tuple(A.KernelLaunch(i, tuple(place[p] for p in k.pointers), (), k.grid) for i, k in enumerate(variant.kernels))
+        steps: tuple[A.Step, ...] = tuple(A.KernelLaunch(i, tuple(place[p] for p in k.pointers), (), k.grid)
+                                          for i, k in enumerate(variant.kernels))  # fmt: skip
+        if variant.product is not None:
+            steps = (matrix_product(variant.product, place.__getitem__), *steps)
         plan = A.ArtifactPlan(specs, (), steps=steps * times, device=self._device, kernels=kernels, checks=checks)
         with TemporaryDirectory(prefix="framejit-tune-") as folder:
             library = Path(folder) / "kernels.cubins"

@@ -74,7 +74,7 @@ typedef struct {
     Layout layout;
 } BufferView;
 
-enum step_kind { STEP_SEGMENT = 0, STEP_EXTERN, STEP_LAUNCH, STEP_COPY, STEP_UPLOAD };
+enum step_kind { STEP_SEGMENT = 0, STEP_EXTERN, STEP_LAUNCH, STEP_COPY, STEP_UPLOAD, STEP_PRODUCT };
 
 /* An argument of a device kernel: buffer >= 0 is the address `value` bytes into that buffer. */
 enum { ARGUMENT_SIZE = -1, ARGUMENT_CHECKS = -2 }; /* the number `value`; the address of the checks */
@@ -109,6 +109,13 @@ typedef struct {
     int *inputs;
 } Upload;
 
+/* A product of matrices by a library. bias: its buffer is ARGUMENT_SIZE without one. */
+typedef struct {
+    PyObject *product; /* a MatrixProduct */
+    Argument a, b, result, bias, workspace;
+    int64_t workspace_bytes;
+} Product;
+
 typedef struct {
     enum step_kind kind;
     SegmentFn segment;
@@ -120,6 +127,7 @@ typedef struct {
     Launch launch;
     Copy copy;
     Upload upload;
+    Product product;
 } Step;
 
 /* A CUDA graph of all steps, valid for these addresses of the buffers. executable: NULL until the addresses come a second time. */
@@ -216,6 +224,7 @@ int device_parse(GraphObject *g, PyObject *device);
 int launch_parse(const GraphObject *g, PyObject *spec, Launch *out);
 int copy_parse(const GraphObject *g, PyObject *spec, Copy *out);
 int upload_parse(const GraphObject *g, PyObject *spec, Upload *out);
+int product_parse(const GraphObject *g, PyObject *spec, Product *out);
 void device_free(GraphObject *g);
 void device_forget(GraphObject *g); /* recordings and copies of inputs; they come back as needed */
 StorageObject *device_alloc(const GraphObject *g, int64_t nbytes);
@@ -223,8 +232,8 @@ int device_stream(const GraphObject *g, void **stream);
 int device_enter(const GraphObject *g, void **before);
 void device_leave(const GraphObject *g, void *before);
 int device_failed_check(GraphObject *g, int64_t *value); /* 1 + the number of a check that failed in an earlier call, or 0 */
-int device_launch(const GraphObject *g, const Launch *launch, char **bufs, const int64_t *sizes, void *stream);
-int device_copy(const GraphObject *g, const Copy *copy, char **bufs, const int64_t *sizes, void *stream);
+/* Puts a launch, a copy or a product on the stream. */
+int device_step(const GraphObject *g, const Step *step, char **bufs, const int64_t *sizes, void *stream);
 int device_upload_all(const GraphObject *g, char **bufs, const int64_t *sizes, void *stream); /* clears the entries of its inputs in bufs */
 int device_copy_bytes(char *target, const char *source, int64_t nbytes, void *stream);
 /* The recording for these addresses; a new recording if these addresses are new. */

@@ -253,8 +253,8 @@ static int parse_extern(GraphObject *g, PyObject *spec, Step *step)
     return 0;
 }
 
-/* steps: (kind, spec): STEP_SEGMENT (address, cost_ns); STEP_EXTERN (callable, views, numbers of sizes); STEP_LAUNCH, STEP_COPY
- * and STEP_UPLOAD: see graph_device.c. */
+/* steps: (kind, spec): STEP_SEGMENT (address, cost_ns); STEP_EXTERN (callable, views, numbers of sizes); STEP_LAUNCH, STEP_COPY,
+ * STEP_UPLOAD and STEP_PRODUCT: see graph_device.c. */
 static int parse_step(GraphObject *g, PyObject *step_spec, Step *step)
 {
     int kind;
@@ -273,8 +273,10 @@ static int parse_step(GraphObject *g, PyObject *step_spec, Step *step)
         return copy_parse(g, spec, &step->copy);
     case STEP_UPLOAD:
         return upload_parse(g, spec, &step->upload);
+    case STEP_PRODUCT:
+        return product_parse(g, spec, &step->product);
     }
-    PyErr_Format(PyExc_ValueError, "CompiledGraph: step of kind %d; allowed: 0 to 4", kind);
+    PyErr_Format(PyExc_ValueError, "CompiledGraph: step of kind %d; allowed: 0 to 5", kind);
     return -1;
 }
 
@@ -295,7 +297,7 @@ static int parse_steps(GraphObject *g, PyObject *steps)
     return 0;
 }
 
-/* Whether a CUDA graph can hold all steps but uploads: only launches and copies, whose arguments do not change from call to call. */
+/* Whether a CUDA graph can hold all steps but uploads: only launches, products and copies, whose arguments do not change from call to call. */
 static int is_recordable(const GraphObject *g)
 {
     for (int i = 0; i < g->nsteps; i++)
@@ -482,6 +484,7 @@ static void graph_dealloc(GraphObject *g)
         PyMem_Free(g->steps[i].ints);
         PyMem_Free(g->steps[i].launch.arguments);
         PyMem_Free(g->steps[i].upload.inputs);
+        Py_XDECREF(g->steps[i].product.product);
     }
     for (int i = 0; i < g->noutputs; i++) {
         Py_XDECREF(g->outputs[i].literal);

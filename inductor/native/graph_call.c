@@ -398,12 +398,8 @@ static int run_steps(Call *call)
         const Step *step = &g->steps[i];
         if (step->kind == STEP_EXTERN) {
             failed = run_extern(call, step) < 0;
-        } else if (step->kind == STEP_LAUNCH) {
-            failed = device_launch(g, &step->launch, call->bufs, call->sizes, call->stream) < 0;
-        } else if (step->kind == STEP_UPLOAD) {
-            continue; /* see run_on_device */
-        } else if (step->kind == STEP_COPY) {
-            failed = device_copy(g, &step->copy, call->bufs, call->sizes, call->stream) < 0;
+        } else if (step->kind >= STEP_LAUNCH) {
+            failed = device_step(g, step, call->bufs, call->sizes, call->stream) < 0;
         } else if (size_value(step->cost_ns, call->sizes) < RELEASE_LOCK_NS) {
             step->segment(call->bufs, g_eager->runtime);
         } else {

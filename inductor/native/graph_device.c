@@ -1,4 +1,5 @@
 /* The steps of a graph on a CUDA device: kernel launches, copies, and CUDA graphs that replay all of them at once. */
+#include "blas.h"
 #include "cuda_driver.h"
 #include "graph.h"
 
@@ -89,6 +90,30 @@ int upload_parse(const GraphObject *g, PyObject *spec, Upload *out)
     }
     if (g->device)
         g->device->has_launches = 1;
+    return 0;
+}
+
+/* (product, a, b, result, bias or None, workspace or None, workspace_bytes) */
+int product_parse(const GraphObject *g, PyObject *spec, Product *out)
+{
+    PyObject *product, *places[5];
+    Argument *arguments[] = {&out->a, &out->b, &out->result, &out->bias, &out->workspace};
+    long long workspace_bytes;
+    if (!PyArg_ParseTuple(spec, "O!OOOOOL", &MatrixProduct_Type, &product, &places[0], &places[1], &places[2], &places[3], &places[4],
+                          &workspace_bytes))
+        return -1;
+    for (int i = 0; i < 5; i++) {
+        *arguments[i] = (Argument){ARGUMENT_SIZE, {0, -1}};
+        if (places[i] != Py_None && argument_parse(g, places[i], arguments[i]) < 0)
+            return -1;
+    }
+    if (!g->device || out->a.buffer < 0 || out->b.buffer < 0 || out->result.buffer < 0 || (workspace_bytes > 0 && out->workspace.buffer < 0)) {
+        PyErr_SetString(PyExc_ValueError, "CompiledGraph: a product needs a device and buffers");
+        return -1;
+    }
+    out->workspace_bytes = workspace_bytes;
+    out->product = Py_NewRef(product);
+    g->device->has_launches = 1;
     return 0;
 }
 
@@ -221,7 +246,7 @@ static int64_t argument_value(const GraphObject *g, const Argument *a, char **bu
     return a->buffer == ARGUMENT_SIZE ? value : (int64_t)(intptr_t)g->device->checks;
 }
 
-int device_launch(const GraphObject *g, const Launch *launch, char **bufs, const int64_t *sizes, void *stream)
+static int run_launch(const GraphObject *g, const Launch *launch, char **bufs, const int64_t *sizes, void *stream)
 {
     int64_t values[MAX_ARGUMENTS + HIDDEN_ARGUMENTS], grid = size_value(launch->grid, sizes);
     void *pointers[MAX_ARGUMENTS + HIDDEN_ARGUMENTS];
@@ -251,11 +276,20 @@ int device_copy_bytes(char *target, const char *source, int64_t nbytes, void *st
     return cuda_check(status, "copying on a device");
 }
 
-int device_copy(const GraphObject *g, const Copy *copy, char **bufs, const int64_t *sizes, void *stream)
+static int run_copy(const GraphObject *g, const Copy *copy, char **bufs, const int64_t *sizes, void *stream)
 {
     char *target = (char *)(intptr_t)argument_value(g, &copy->target, bufs, sizes);
     const char *source = (const char *)(intptr_t)argument_value(g, &copy->source, bufs, sizes);
     return device_copy_bytes(target, source, size_value(copy->nbytes, sizes), stream);
+}
+
+static int run_product(const GraphObject *g, const Product *p, char **bufs, const int64_t *sizes, void *stream)
+{
+    const Argument *arguments[] = {&p->a, &p->b, &p->result, &p->bias, &p->workspace};
+    void *at[5];
+    for (int i = 0; i < 5; i++)
+        at[i] = arguments[i]->buffer < 0 ? NULL : (void *)(intptr_t)argument_value(g, arguments[i], bufs, sizes);
+    return blas_run(p->product, at[0], at[1], at[2], at[3], at[4], p->workspace_bytes, stream);
 }
 
 /* A copy from pageable memory of up to 64 KB is asynchronous, and its source may change as soon as the function returns (CUDA C++
@@ -293,6 +327,20 @@ int device_upload_all(const GraphObject *g, char **bufs, const int64_t *sizes, v
             bufs[upload->inputs[k]] = NULL;
     }
     return 0;
+}
+
+int device_step(const GraphObject *g, const Step *step, char **bufs, const int64_t *sizes, void *stream)
+{
+    switch (step->kind) {
+    case STEP_LAUNCH:
+        return run_launch(g, &step->launch, bufs, sizes, stream);
+    case STEP_COPY:
+        return run_copy(g, &step->copy, bufs, sizes, stream);
+    case STEP_PRODUCT:
+        return run_product(g, &step->product, bufs, sizes, stream);
+    default: /* uploads have run before: see device_upload_all */
+        return 0;
+    }
 }
 
 /* ------------------------------------------------------------------ CUDA graphs */

@@ -1,4 +1,5 @@
 /* inductor._native: compiled graphs and their libraries. */
+#include "blas.h"
 #include "cuda_driver.h"
 #include "graph.h"
 
@@ -78,13 +79,15 @@ static struct PyModuleDef module = {
 PyMODINIT_FUNC PyInit__native(void)
 {
     g_eager = eager_api_import();
-    if (!g_eager || PyType_Ready(&CompiledGraph_Type) < 0 || PyType_Ready(&Library_Type) < 0 || PyType_Ready(&CudaModule_Type) < 0)
+    if (!g_eager || PyType_Ready(&CompiledGraph_Type) < 0 || PyType_Ready(&Library_Type) < 0 || PyType_Ready(&CudaModule_Type) < 0 ||
+        PyType_Ready(&MatrixProduct_Type) < 0)
         return NULL;
     g_eager->runtime->fail = graph_fail;
     PyObject *m = PyModule_Create(&module);
     if (!m || PyModule_AddObjectRef(m, "CompiledGraph", (PyObject *)&CompiledGraph_Type) < 0 ||
         PyModule_AddObjectRef(m, "Library", (PyObject *)&Library_Type) < 0 ||
         PyModule_AddObjectRef(m, "CudaModule", (PyObject *)&CudaModule_Type) < 0 ||
+        PyModule_AddObjectRef(m, "MatrixProduct", (PyObject *)&MatrixProduct_Type) < 0 || PyModule_AddFunctions(m, blas_functions) < 0 ||
         PyModule_AddIntConstant(m, "abi_version", RUNTIME_ABI_VERSION) < 0) {
         Py_XDECREF(m);
         return NULL;

@@ -33,6 +33,7 @@ from inductor.artifact.format import (
     ExternCall,
     IntInput,
     KernelLaunch,
+    MatrixProduct,
     NativeSegment,
     Size,
     Spec,
@@ -167,6 +168,9 @@ def explain_entry(entry: Entry, lines_of: Lines, sources: bool = False) -> str:
             lines.append(f"step {i}: eager {step.op}" + (f", called at {lines_of[step.node]}" if step.node in lines_of else ""))
         elif isinstance(step, KernelLaunch):
             lines.append(f"step {i}: {plan.kernels[step.kernel].name}, {step.grid} programs")
+        elif isinstance(step, MatrixProduct):
+            sizes = " x ".join(map(str, step.sizes))
+            lines.append(f"step {i}: a product of {step.dtype} matrices by cuBLASLt, {sizes} (batch, rows, columns, depth)")
         elif isinstance(step, BufferCopy):
             lines.append(f"step {i}: a copy of {step.nbytes} bytes")
         elif isinstance(step, Upload):

@@ -15,7 +15,8 @@ from eager.base.device import device
 from eager.cuda import backend as cuda
 from fxir.expr.nodes import Expr
 from inductor._native import CompiledGraph, CudaModule
-from inductor.artifact.format import ArtifactPlan, BufferCopy, BufferView, KernelLaunch, Upload
+from inductor.artifact.format import ArtifactPlan, BufferCopy, BufferView, KernelLaunch, MatrixProduct, Upload
+from inductor.runtime import blas
 
 __all__ = ["Code", "Recording", "load_code"]
 
@@ -78,7 +79,11 @@ class Code:
             module = self._modules[number] = CudaModule(self._code[k.start : k.start + k.nbytes], self._index)
         return module.function(k.name, k.shared_bytes), k.threads, k.shared_bytes
 
-    def interpreted(self, step: KernelLaunch | BufferCopy | Upload) -> Bound | None:
+    def product(self, step: MatrixProduct) -> Any:
+        """The native product of a step. Raises: LookupError if the library does not have its algorithm."""
+        return blas.chosen(step, self._index)
+
+    def interpreted(self, step: KernelLaunch | MatrixProduct | BufferCopy | Upload) -> Bound | None:
         """A callable that runs the step on the emulated device, with its views and expressions; None on a real device."""
         if not self._backend.is_emulated:
             return None

@@ -1,11 +1,17 @@
-"""The launches of a CUDA plan on the emulated device, whose memory is memory of the host: kernels run in Triton's interpreter."""
+"""The steps of a CUDA plan on the emulated device, whose memory is memory of the host.
+
+Kernels run in Triton's interpreter, products of matrices in numpy.
+"""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
+from eager.base import dtypes
 from eager.cuda.emulated import streams
 from fxir.expr import nodes as E
 from inductor.artifact.format import (
@@ -15,6 +21,8 @@ from inductor.artifact.format import (
     BufferCopy,
     BufferView,
     KernelLaunch,
+    MatrixOperand,
+    MatrixProduct,
     Size,
     Spec,
     Upload,
@@ -27,10 +35,12 @@ __all__ = ["Bound", "bind"]
 Bound = tuple[Callable[..., None], tuple[BufferView, ...], tuple[E.Expr, ...]]
 
 
-def bind(step: KernelLaunch | BufferCopy | Upload, plan: ArtifactPlan, checks: int) -> Bound:
+def bind(step: KernelLaunch | MatrixProduct | BufferCopy | Upload, plan: ArtifactPlan, checks: int) -> Bound:
     """A callable that puts the step into the queue of the current stream. checks: the address of the plan's checks."""
     if isinstance(step, BufferCopy):
         return _bind_copy(step, plan)
+    if isinstance(step, MatrixProduct):
+        return _bind_product(step, plan)
     if isinstance(step, Upload):
         return _bind_upload(step, plan)
     kernel = plan.kernels[step.kernel]
@@ -60,6 +70,39 @@ def _bind_copy(step: BufferCopy, plan: ArtifactPlan) -> Bound:
         _enqueue(lambda: ctypes.memmove(*work), (target, source))
 
     return run, views, tuple(ints.found)
+
+
+def _bind_product(step: MatrixProduct, plan: ArtifactPlan) -> Bound:
+    operands = (step.a, step.b, step.result, *((step.bias,) if step.bias else ()))
+    views = tuple(BufferView(m.place[0], m.place[1], _bytes(plan.device)) for m in operands)
+
+    def run(*given: Any) -> None:
+        addresses = [t.data_ptr() for t in given]
+        _enqueue(lambda: _multiply(step, addresses), given)
+
+    return run, views, ()
+
+
+def _multiply(p: MatrixProduct, addresses: Sequence[int]) -> None:
+    """Compute a product. addresses: of the first elements of a, b, the result, and the bias if there is one."""
+    batch, rows, columns, depth = p.sizes
+    a = _matrices(p.a, addresses[0], p.dtype, (batch, rows, depth))
+    b = _matrices(p.b, addresses[1], p.dtype, (batch, depth, columns))
+    wide = np.float64 if p.dtype == "float64" else np.float32
+    total = a.astype(wide) @ b.astype(wide)
+    if p.bias is not None:
+        total = total + _matrices(p.bias, addresses[3], p.stored, (1, 1, columns)).astype(wide)
+    result = _matrices(p.result, addresses[2], p.stored, (batch, rows, columns))
+    result[...] = total.astype(result.dtype)
+
+
+def _matrices(m: MatrixOperand, address: int, dtype: str, shape: tuple[int, int, int]) -> np.ndarray:
+    """The memory of an operand as an array."""
+    of = np.dtype(dtypes.by_name(dtype).numpy)
+    steps = (m.step, 1, m.pitch) if m.is_transposed else (m.step, m.pitch, 1)
+    nbytes = of.itemsize * (1 + sum((n - 1) * k for n, k in zip(shape, steps, strict=True)))
+    memory = (ctypes.c_char * nbytes).from_address(address)
+    return np.ndarray(shape, of, memory, strides=[k * of.itemsize for k in steps])
 
 
 def _bind_upload(step: Upload, plan: ArtifactPlan) -> Bound:

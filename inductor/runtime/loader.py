@@ -29,6 +29,7 @@ from inductor.artifact.format import (
     IntOutput,
     KernelLaunch,
     Literal,
+    MatrixProduct,
     NewOutput,
     Output,
     Size,
@@ -47,7 +48,7 @@ __all__ = ["CompiledGraph", "load"]
 _NEW, _INPUT, _CONSTANT, _VIEW_INPUT, _VIEW_CONSTANT, _VIEW_OUTPUT, _LITERAL, _INT = range(8)
 _VIEW_KINDS = {"input": _VIEW_INPUT, "constant": _VIEW_CONSTANT, "output": _VIEW_OUTPUT}
 # The numbers of `enum step_kind` in native/graph.h.
-_SEGMENT, _EXTERN, _LAUNCH, _COPY, _UPLOAD = range(5)
+_SEGMENT, _EXTERN, _LAUNCH, _COPY, _UPLOAD, _PRODUCT = range(6)
 # The numbers of `enum symbol_kind` in native/graph.h.
 _SYMBOL_KINDS = {"size": 0, "stride": 1, "offset": 2, "int": 3}
 _MOST = (1 << 63) - 1
@@ -189,6 +190,8 @@ class _Translation:
             return _EXTERN, (run, tuple(map(self.view, views)), tuple(self.numbers[e] for e in ints))
         if isinstance(step, KernelLaunch):
             return self._launch(step)
+        if isinstance(step, MatrixProduct):
+            return self._product(step)
         if isinstance(step, BufferCopy):
             return self._copy(step)
         if isinstance(step, Upload):
@@ -204,13 +207,25 @@ class _Translation:
         arguments += [(_SIZE_ARGUMENT, self.size(n)) for n in step.sizes]
         return _LAUNCH, (function, self.size(step.grid), threads, shared_bytes, tuple(arguments))
 
-    def _interpreted(self, step: KernelLaunch | BufferCopy | Upload) -> tuple[Any, ...] | None:
+    def _interpreted(self, step: KernelLaunch | MatrixProduct | BufferCopy | Upload) -> tuple[Any, ...] | None:
         """The step as a call, if the device is emulated."""
         bound = self.code.interpreted(step)
         if bound is None:
             return None
         run, views, ints = bound
         return _EXTERN, (run, tuple(map(self.view, views)), tuple(self.numbers[e] for e in ints))
+
+    def _product(self, step: MatrixProduct) -> tuple[Any, ...]:
+        bound = self._interpreted(step)
+        if bound is not None:
+            return bound
+        a, b, result = (self._place(m.place) for m in (step.a, step.b, step.result))
+        bias = None if step.bias is None else self._place(step.bias.place)
+        workspace = self._place(step.workspace) if step.workspace_bytes else None
+        return _PRODUCT, (self.code.product(step), a, b, result, bias, workspace, step.workspace_bytes)
+
+    def _place(self, place: tuple[int, Size]) -> tuple[int, int | tuple[int]]:
+        return place[0], self.size(place[1])
 
     def _upload(self, step: Upload) -> tuple[Any, ...]:
         target, at = step.target

@@ -84,7 +84,7 @@ def kernels_are_timed_by_events() -> None:
             for job in jobs:
                 kernels = job.found[0][1].kernels
                 cubins = None if is_emulated else tuple(compile_kernel(k) for k in kernels)
-                memory = memory_of(job.found[0][1], plan.program)
+                memory = memory_of(*job.found[0], plan.program)
                 assert 0 < timer.seconds(Variant(kernels, cubins, memory, len(plan.program.checks))) < 10
     timer.release()
     torch.cuda.synchronize()  # no index of a generated input is out of range

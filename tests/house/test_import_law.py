@@ -39,6 +39,7 @@ BY_NAME = {
     ("inductor.triton.compile", "'triton.runtime.cache'"): "the gpu extra",
     ("inductor.triton.compile", "'triton.compiler'"): "the gpu extra",
     ("inductor.triton.compile", "'triton.backends.compiler'"): "the gpu extra",
+    ("inductor.runtime.blas", "'cuda.pathfinder'"): "a dependency of the gpu extra",
     ("eager.utils.tensorboard.protocol", "package"): "tensorboard or tensorboardX, whichever is installed",
     ("eager.utils.tensorboard.protocol", "module"): "tensorboard or tensorboardX",
     ("eager.utils.tensorboard.protocol", "_hparams_data"): "tensorboard or tensorboardX",

@@ -1,0 +1,19 @@
+"""Products by a library of the device: on the emulated device, and by a library that computes on the host."""
+from pathlib import Path
+
+import pytest
+
+from tests.cuda import fake_blas, library_products
+from tests.cuda.conftest import check_emulated
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.mark.parametrize("name", [s.__name__ for s in library_products.SCENARIOS])
+def test_on_the_emulated_device(name: str, tmp_path: Path) -> None:
+    check_emulated("tests.cuda.library_products", name, FRAMEJIT_CACHE_DIR=str(tmp_path))
+
+
+@pytest.mark.parametrize("name", [s.__name__ for s in fake_blas.SCENARIOS])
+def test_against_a_library_that_computes_on_the_host(name: str) -> None:
+    check_emulated("tests.cuda.fake_blas", name)

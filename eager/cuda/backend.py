@@ -70,7 +70,15 @@ class _Backend:
         self._kept: list[tuple[Any, Any]] = []  # values in use by work that is queued, with the event after the work
         special = emulated.special_module() if self.is_emulated else importlib.import_module("cupyx.scipy.special")
         self.loop = loop_api.ArrayLoop(cupy, special)
+        self.convolutions: Any = None  # None: cuDNN was not looked for yet; False: it is not installed
         _native.set_cuda_array_maker(self._array_of)
+
+    def convolve(self, kind: str, out: Any, a: Any, b: Any, stride: Any, padding: Any, dilation: Any) -> bool:
+        """One convolution by cuDNN, see `cudnn_convolutions.Convolutions.run`. False if it is not installed or does not compute it."""
+        if self.convolutions is None:
+            found = cudnn()
+            self.convolutions = _cudnn_convolutions().Convolutions(found, self.xp) if found else False
+        return bool(self.convolutions) and self.convolutions.run(kind, out, a, b, stride, padding, dilation)
 
     def linalg_errors(self) -> Any:
         """A context in which failures of linear algebra raise numpy's LinAlgError."""
@@ -174,6 +182,15 @@ def backend() -> _Backend:
     if cupy is None:
         raise RuntimeError(f"CUDA is not available: {why}. Use device='cpu', or check cuda.is_available() first.")
     return _Backend(cupy)
+
+
+def _cudnn_convolutions() -> Any:
+    return importlib.import_module("eager.cuda.cudnn_convolutions")  # at the first convolution on CUDA
+
+
+def cudnn() -> Any | None:
+    """cuDNN's Python module, for the GPU at hand; None if it is not installed. Raises: RuntimeError if CUDA is not available."""
+    return None if backend().is_emulated else _cudnn_convolutions().frontend()
 
 
 memory.set_cuda_backend(backend)

@@ -24,6 +24,7 @@ from eager.base.spec import (
     is_contiguous,
 )
 from eager.optable.gradient_strides import in_strides
+from eager.optable.memory import cuda_backend
 from eager.optable.precision import LOWER
 from eager.optable.products import add_matmul, matmul
 from eager.optable.registry import Kind
@@ -226,9 +227,18 @@ def _backward_weight(xp: Any, x: Any, g: Any, kernel: Any, stride: Any, padding:
     return total.reshape(outputs, c // groups, *kernel)
 
 
+def _by_library(xp: Any, kind: str, out: Any, a: Any, b: Any, stride: Any, padding: Any, dilation: Any) -> bool:
+    """Whether the device's library has computed a convolution into `out`. kind: of `cudnn_convolutions.Kind`."""
+    return xp is not np and bool(cuda_backend().convolve(kind, out, a, b, stride, padding, dilation))
+
+
 def _convolution(xp: Any, out: Any, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
                  output_padding: Any, groups: int) -> None:  # fmt: skip
     if out.size == 0:
+        return
+    if _by_library(xp, "input" if transposed else "forward", out, x, weight, stride, padding, dilation):
+        if bias is not None:
+            xp.copyto(out, _widened(out) + _widened(bias).reshape(1, -1, *(1,) * (out.ndim - 2)), casting="unsafe")
         return
     x, weight = _widened(x), _widened(weight)
     if xp is np:
@@ -322,6 +332,8 @@ def _conv_weight_meta(x: SpecLike, grad: SpecLike, kernel: Any, stride: Any, pad
 def _conv_weight(xp: Any, out: Any, x: Any, grad: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> None:
     if x.size == 0 or grad.size == 0:
         out.fill(0)
+        return
+    if _by_library(xp, "weight", out, x, grad, stride, padding, dilation):
         return
     x, grad = _widened(x), _widened(grad)
     y = by_kernel(CONV_WEIGHT, x, grad, kernel, stride, padding, dilation, groups) if xp is np else None

@@ -32,6 +32,8 @@ BY_NAME = {
     ("eager.cuda.backend", "'cupy'"): "the gpu extra",
     ("eager.cuda.backend", "'cupyx.scipy.special'"): "the gpu extra",
     ("eager.cuda.backend", "'cupyx'"): "the gpu extra",
+    ("eager.cuda.backend", "'eager.cuda.cudnn_convolutions'"): "only convolutions on CUDA need it",
+    ("eager.cuda.cudnn_convolutions", "'cudnn'"): "nvidia-cudnn-frontend, where it is installed",
     ("inductor.runtime.triton_source", "'triton'"): "the gpu extra",
     ("inductor.runtime.interpreter", "'triton.language'"): "the gpu extra",
     ("inductor.runtime.interpreter", "'triton.language.extra.libdevice'"): "the gpu extra",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from eager.base.records import dataclass
 
 __all__ = ["CudnnFlags", "flags"]
 

@@ -38,6 +38,33 @@ def mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
     return _out(input.mm(mat2) if input.is_sparse else OPS["mm"](input, mat2), out)
 
 
+@public(out=Out(exact=True))
+def _scaled_mm(input: Any, mat2: Any, scale_a: Any, scale_b: Any, bias: Any = None, scale_result: Any = None, out_dtype: Any = None,
+               use_fast_accum: bool = False) -> Any:  # fmt: skip
+    """(n, k) by (k, m) to (n, m) for matrices of float8_e4m3fn or float8_e5m2: (input @ mat2) * scale_a * scale_b + bias.
+
+    Sums are of float32, also where `use_fast_accum` allows less. scale_a, scale_b: float32, one number each, or (n, 1) and (1, m).
+    bias: (m,).
+    out_dtype: of the result, by default the dtype of `input`.
+    Raises: RuntimeError for other operands, ValueError for other scales, NotImplementedError for a `scale_result`.
+    """
+    if scale_result is not None:
+        raise NotImplementedError("_scaled_mm: scale_result is not supported; multiply scale_a by it instead")
+    total = OPS["float8_mm"](input, mat2)
+    shapes = tuple(scale_a.shape), tuple(scale_b.shape)
+    is_one = scale_a.numel() == 1 and scale_b.numel() == 1
+    rows, columns = total.shape
+    if any(s.dtype is not dtypes.float32 for s in (scale_a, scale_b)) or not (is_one or shapes == ((rows, 1), (1, columns))):
+        raise ValueError(f"Invalid scaling configuration: scales of {scale_a.dtype} {list(shapes[0])} and {scale_b.dtype} "
+                         f"{list(shapes[1])}; allowed: float32, one number each, or [{rows}, 1] and [1, {columns}]")  # fmt: skip
+    if is_one:
+        scale_a, scale_b = scale_a.reshape(()), scale_b.reshape(())
+    if bias is not None and bias.numel() != columns:
+        raise RuntimeError(f"Bias must be size {columns} but got {bias.numel()}")
+    total = total * (scale_a * scale_b)
+    return (total if bias is None else total + bias.float()).to(input.dtype if out_dtype is None else out_dtype)
+
+
 @public(out=Out(exact=True), autocast=LOWER)
 def bmm(input: Any, mat2: Any, *, out: Any = None) -> Any:
     """(b, n, k) by (b, k, m) to (b, n, m). Raises: RuntimeError for shapes that do not fit or two dtypes."""
@@ -185,13 +212,14 @@ def _inplace(fn: Any) -> Any:
     return method
 
 
-FUNCTIONS: dict[str, Any] = {
+_PRODUCTS: dict[str, Any] = {
     "matmul": matmul, "mm": mm, "bmm": bmm, "mv": mv, "dot": dot, "outer": outer, "ger": variant(outer, name="ger"),
     "addmm": addmm, "addmv": addmv, "baddbmm": baddbmm, "addr": addr,
     "addbmm": addbmm,
 }  # fmt: skip
+FUNCTIONS: dict[str, Any] = {**_PRODUCTS, "_scaled_mm": _scaled_mm}
 METHODS: dict[str, Any] = {
-    **FUNCTIONS, "__matmul__": _matmul, "__rmatmul__": _rmatmul, "addmm_": _inplace(addmm), "baddbmm_": _inplace(baddbmm),
+    **_PRODUCTS, "__matmul__": _matmul, "__rmatmul__": _rmatmul, "addmm_": _inplace(addmm), "baddbmm_": _inplace(baddbmm),
     "addmv_": _inplace(addmv),
     "addbmm_": _inplace(addbmm), "addr_": _inplace(addr),
 }  # fmt: skip

@@ -8,6 +8,7 @@ from eager.optable import (
     creation,
     determinants,
     fft,
+    float8_products,
     gamma,
     gather_scatter,
     gradient_strides,

@@ -14,12 +14,21 @@ from inductor.base.target import SM_90, Target
 from inductor.ir.sizes import nominal, product
 from inductor.loops.steps import Schedule, to_text
 from inductor.loops.tree import Accumulate, Contract, Kernel, walk
-from inductor.plan.gpu_schedule import DEFAULT, LEAST_PRODUCT, Choice, block_of, itemsize_of, schedule_gpu, sizes_of
+from inductor.plan.gpu_schedule import (
+    DEFAULT,
+    LEAST_PRODUCT,
+    Choice,
+    block_of,
+    itemsize_of,
+    least_depth,
+    schedule_gpu,
+    sizes_of,
+)
 from inductor.plan.library_products import LibraryCall
 from inductor.triton.kernel import Launches, Options, Scratch
 from inductor.triton.loops import print_kernel
 
-# (rows, columns, depth in bytes, warps, stages) of products. Operands of 16 bits:
+# (rows, columns, depth in bytes, warps, stages) of products. Operands of 16 or 8 bits:
 _HALVES: Final = (
     (128, 256, 128, 8, 3), (128, 256, 128, 8, 4), (256, 128, 128, 8, 3), (256, 128, 128, 8, 4), (128, 128, 128, 8, 3),
     (128, 128, 128, 4, 4), (128, 128, 128, 8, 4), (128, 128, 64, 4, 5), (64, 256, 128, 4, 4), (256, 64, 128, 4, 4),
@@ -123,8 +132,8 @@ def _blocks(x: Contract, target: Target) -> Iterator[tuple[tuple[int, int, int],
     groups = nominal(product(n for _, n in x.axes.batch))
     default = block_of(target, x)
     found = []
-    for m, n, deep_bytes, warps, stages in _HALVES if itemsize == 2 else _WIDER:
-        k = max(LEAST_PRODUCT, deep_bytes // itemsize)
+    for m, n, deep_bytes, warps, stages in _HALVES if itemsize <= 2 else _WIDER:
+        k = max(least_depth(itemsize), deep_bytes // itemsize)
         is_too_large = m >= 2 * max(rows, LEAST_PRODUCT) or n >= 2 * max(columns, LEAST_PRODUCT) or k >= 2 * max(depth, LEAST_PRODUCT)
         if is_too_large or stages * (m + n) * k * itemsize > target.shared_bytes:
             continue

@@ -166,8 +166,9 @@ class ViewRule:
 class Builder:
     """Collects the buffers of a program in order. facts: relations of its symbols. For the other arguments see `lower`."""
 
-    def __init__(self, facts: Facts, has_recurrences: bool, has_tiles: bool, adds_floats: bool) -> None:
+    def __init__(self, facts: Facts, has_recurrences: bool, has_tiles: bool, adds_floats: bool, has_float8: bool = False) -> None:
         self.facts, self.has_recurrences, self.has_tiles, self.adds_floats = facts, has_recurrences, has_tiles, adds_floats
+        self.has_float8 = has_float8
         self.buffers: dict[str, ir.Buffer] = {}
         self.source = ir.Source()
         self.used: frozenset[int] = frozenset()  # numbers of the results of the lowered op that other nodes read

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from eager.base import dtypes
 from eager.base.dtypes import Category
 from eager.base.spec import TensorSpec
 from fxir.expr import rules as E
@@ -63,3 +64,15 @@ def _bmm(b: Builder, spec: TensorSpec, x: ir.Ref, other: ir.Ref) -> ir.Ref | Non
     left, right = _element(b, x), _element(b, other)
     return contraction(b, layout_of(spec), ("batch", "row", "column"), x.shape[2:],
                        lambda p, r: left((p[0], p[1], r[0])), lambda p, r: right((p[0], r[0], p[2])))  # fmt: skip
+
+
+@rule("float8_mm")
+def _float8_mm(b: Builder, spec: TensorSpec, x: ir.Ref, other: ir.Ref) -> ir.Ref | None:
+    if not b.has_float8:
+        return None
+
+    def element(of: ir.Ref, point: Point) -> ir.Value:
+        return ir.cast(b.load(of, point), dtypes.float32)
+
+    return contraction(b, layout_of(spec), ("row", "column"), x.shape[1:],
+                       lambda p, r: element(x, (p[0], r[0])), lambda p, r: element(other, (r[0], p[1])))  # fmt: skip

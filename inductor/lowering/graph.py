@@ -31,14 +31,16 @@ def _outside_loops(d: dtypes.dtype) -> bool:
     return d.is_complex or d.is_float8
 
 
-def lower(graph: Graph, has_recurrences: bool = True, has_tiles: bool = False, adds_floats: bool = True) -> ir.Program:
+def lower(graph: Graph, has_recurrences: bool = True, has_tiles: bool = False, adds_floats: bool = True,
+          has_float8: bool = False) -> ir.Program:  # fmt: skip
     """The loop program of a functional graph: placeholders and constants given, one or more buffers per op.
 
     has_recurrences: whether the target's kernels can run steps that need the whole state of the step before; else they are extern calls.
     has_tiles: whether contractions multiply tiles, whose elements are converted while they are read.
     adds_floats: whether loops may add floats at positions that data gives; else such ops are extern calls.
+    has_float8: whether contractions multiply tiles of 8-bit floats.
     """
-    return _Lowering(graph, has_recurrences, has_tiles, adds_floats).program()
+    return _Lowering(graph, has_recurrences, has_tiles, adds_floats, has_float8).program()
 
 
 class _Results(dict[Node, Any]):
@@ -49,11 +51,12 @@ class _Results(dict[Node, Any]):
 
 
 class _Lowering:
-    def __init__(self, graph: Graph, has_recurrences: bool, has_tiles: bool, adds_floats: bool) -> None:
+    def __init__(self, graph: Graph, has_recurrences: bool, has_tiles: bool, adds_floats: bool, has_float8: bool) -> None:
         self.graph = graph
         self.names = canonical_symbols(graph)
         self.numbers = {node: i for i, node in enumerate(graph.in_order())}
-        self.b = Builder(Facts(map(self.renamed, guarded_relations(graph))), has_recurrences, has_tiles, adds_floats)
+        self.b = Builder(Facts(map(self.renamed, guarded_relations(graph))), has_recurrences, has_tiles, adds_floats,
+                         has_float8)  # fmt: skip
         self.env = _Results()
         self.expansions: dict[str, Expansion | None] = {}
 
@@ -128,7 +131,8 @@ class _Lowering:
 
     def _lower(self, op: Op, spec: Any, args: tuple[Any, ...]) -> Any:
         specs = [s for s in ((spec,) if isinstance(spec, TensorSpec) else spec or ()) if isinstance(s, TensorSpec)]
-        if any(_outside_loops(s.dtype) for s in specs) or any(_outside_loops(r.dtype) for r in ir.refs_of(args)):
+        reads_float8 = self.b.has_float8 and op.name == "float8_mm"
+        if any(_outside_loops(s.dtype) for s in specs) or (not reads_float8 and any(_outside_loops(r.dtype) for r in ir.refs_of(args))):
             return self._extern(op, spec, args)
         found: Any = None
         if op.name in RULES:

@@ -42,6 +42,7 @@ THIN_DEPTH_BYTES: Final = 512  # of a row of such a block
 # shared memory. Larger blocks read their operands less often.
 SHARED_BLOCKS: Final = ((128, 256, 1.0), (256, 128, 1.0), (128, 128, 0.85), (64, 256, 0.75), (256, 64, 0.75), (64, 128, 0.6),
                         (128, 64, 0.6), (64, 64, 0.4))  # fmt: skip
+TWICE: Final = 128 * 128  # most elements of a block whose sums a program holds twice: blocks of products of 8 bits are added to them
 TOGETHER: Final = 8  # 16-bit numbers that one instruction loads or stores, at an aligned address
 SHALLOW_BYTES: Final = 512  # of a row of an operand of a product that takes less time than its loads and stores
 SHALLOW: Final = 128 * 64  # elements of a block of such a product, of which a multiprocessor holds several
@@ -133,13 +134,13 @@ def block_of(target: Target, x: Contract) -> tuple[int, int, int]:
     groups = nominal(product(n for _, n in x.axes.batch))
     itemsize = itemsize_of(x)
     m, n = _most_product(target, itemsize, groups, rows, columns)
-    if min(m, n) >= THIN and itemsize == 2 and target.matrix_unit == "wgmma" and min(rows, columns) > THIN:
-        most = _most_elements(x)
+    if min(m, n) >= THIN and itemsize <= 2 and target.matrix_unit == "wgmma" and min(rows, columns) > THIN:
+        most = _most_elements(x) if itemsize == 2 else min(_most_elements(x), TWICE)
         blocks = [(m, n) for m, n, _ in SHARED_BLOCKS if m * n <= most]
         m, n = min(blocks, key=lambda b: _time(target, b, groups, rows, columns))
     if min(m, n) < THIN:
-        return m, n, max(LEAST_PRODUCT, min(THIN_DEPTH_BYTES // itemsize, 1 << max(depth - 1, 1).bit_length()))
-    return m, n, max(LEAST_PRODUCT, min(_run(x), DEPTH_BYTES // itemsize, 1 << max(depth - 1, 1).bit_length()))
+        return m, n, max(least_depth(itemsize), min(THIN_DEPTH_BYTES // itemsize, 1 << max(depth - 1, 1).bit_length()))
+    return m, n, max(least_depth(itemsize), min(_run(x), DEPTH_BYTES // itemsize, 1 << max(depth - 1, 1).bit_length()))
 
 
 def _run(x: Contract) -> int:
@@ -198,11 +199,16 @@ def _time(target: Target, block: tuple[int, int], groups: int, rows: int, column
 
 def _most_product(target: Target, itemsize: int, groups: int, rows: int, columns: int) -> tuple[int, int]:
     """Rows and columns of a block: as many as registers hold, fewer where the programs would be too few for the target."""
-    most_elements = 128 if itemsize == 2 and target.matrix_unit else 64
+    most_elements = 128 if itemsize <= 2 and target.matrix_unit else 64
     m, n = (max(LEAST_PRODUCT, min(most_elements, 1 << (k - 1).bit_length())) for k in (rows, columns))
     while max(m, n) > 2 * LEAST_PRODUCT and groups * -(-rows // m) * -(-columns // n) < target.cores:
         m, n = (m // 2, n) if m >= n else (m, n // 2)
     return m, n
+
+
+def least_depth(itemsize: int) -> int:
+    """The least depth of a block that a matrix unit multiplies."""
+    return LEAST_PRODUCT if itemsize > 1 else 2 * LEAST_PRODUCT
 
 
 def itemsize_of(x: Contract) -> int:

@@ -30,6 +30,7 @@ Pointer = tuple[int, str]  # an address, and the name of the dtype there
 _TRITON_NAME: Final = {
     "float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64", "bool": "i1", "int8": "i8", "int16": "i16",
     "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64",
+    "float8_e4m3fn": "fp8e4nv", "float8_e5m2": "fp8e5",
 }  # fmt: skip
 _LIBDEVICE: Final = {"rint": "round"}  # names that the reference kernels have otherwise
 _FUNCTIONS: Final = (
@@ -165,8 +166,9 @@ class _Patches:
         return [op.to_tensor(a, x.dtype) for a, x in zip(arrays, inputs, strict=True)]
 
     def _dot(self, a: Any, b: Any, total: Any, precision: Any, limit: Any) -> Any:
-        """Products of half precision numbers are exact in float32; the interpreter multiplies their bits."""
-        left, right = (x.data.view(ml_dtypes.bfloat16) if x.dtype.scalar == self.tl.bfloat16 else x.data for x in (a, b))
+        """Products of numbers of 16 and 8 bits are exact in float32; the interpreter multiplies their bits."""
+        of = {self.tl.bfloat16: ml_dtypes.bfloat16, self.tl.float8e4nv: ml_dtypes.float8_e4m3fn, self.tl.float8e5: ml_dtypes.float8_e5m2}
+        left, right = (x.data.view(of[x.dtype.scalar]) if x.dtype.scalar in of else x.data for x in (a, b))
         made = np.matmul(left.astype(total.data.dtype), right.astype(total.data.dtype))
         return self.interpreter.TensorHandle(made + total.data, total.dtype.scalar)
 

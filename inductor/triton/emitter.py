@@ -276,7 +276,8 @@ class Emitter:
             masks.append((own.name, own.shape))
         address, shape = self.address(name, at, indirect, [m[1] for m in masks])
         self.order(name, None if indirect else at, writes=False)
-        text = f"tl.load({address}{f', {all_of(masks)}, other=0' if masks else ''})"
+        zero = "0.0" if of.is_float8 else "0"  # Triton does not convert a whole number to 8 bits
+        text = f"tl.load({address}{f', {all_of(masks)}, other={zero}' if masks else ''})"
         return Known(self.hold(text, scope), shape, scope, reads)
 
     def load_scope(self, name: str, at: E.Expr, masks: Sequence[Mask], inputs: Sequence[Known]) -> int:

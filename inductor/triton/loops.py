@@ -57,8 +57,8 @@ DOT_STAGES: Final = 3  # blocks of the operands of a product that are loaded ahe
 UNROLLED: Final = 32  # most iterations of a loop over products that the compiler might unroll
 NARROW: Final = 1 << 31  # below this, positions are int32
 _BY_RULE: Final = Options()
-# masks around a product, of its rows and of its columns; the shape of the result; the dtype of the operands
-_Products: TypeAlias = tuple[tuple[Mask, ...], Sequence[tuple[Mask, ...]], Shape, dtype]
+# masks around a product, of its rows and of its columns; the shape of the result
+_Products: TypeAlias = tuple[tuple[Mask, ...], Sequence[tuple[Mask, ...]], Shape]
 
 
 def print_kernel(kernel: Kernel, name: str, options: Options = _BY_RULE) -> Launches:
@@ -440,7 +440,7 @@ class _Function:
 
     def dot(self, s: Contract, outer: tuple[Mask, ...], masks: Sequence[tuple[Mask, ...]], shape: Shape) -> Known:
         """The sum of the products of blocks of the operands. A last block that is not whole follows the loop: only it has masks."""
-        a, b, of = _operands(s)
+        a, b = _operands(s)
         *blocks, (inner, size) = s.axes.depth
         assert isinstance(size, int)
         name = self.out.hold(f"tl.zeros({list(shape)}, {type_of(s.a.dtype)})")
@@ -452,13 +452,13 @@ class _Function:
             if isinstance(fewer, E.Sym) and whole != tuple(at_point(v, {axis: fewer}) for v in (a, b)):
                 parts = [(whole, ((fewer, count - 1),)), (narrowed((a, b), {axis: count - 1}), ())]
         for operands, loops in parts:
-            self.products(name, operands, (inner, size), loops, (outer, masks, shape, of))
+            self.products(name, operands, (inner, size), loops, (outer, masks, shape))
         self.has_dot = True
         return Known(name, shape, len(self.out.scopes) - 1)
 
     def products(self, name: str, operands: Sequence[ir.Value], depth: tuple[E.Sym, int], loops: Role, of: _Products) -> None:
         """Adds the products of blocks of the operands to the tile `name`, in a loop for each of `loops`."""
-        outer, masks, shape, element = of
+        outer, masks, shape = of
         inner, size = depth
         other = E.sym(f"{inner.name}_b", 0, size - 1)
         assert isinstance(other, E.Sym)
@@ -475,9 +475,12 @@ class _Function:
         for value, own, tile in ((a, masks[0], (shape[0], size)), (at_point(b, {inner: other}), masks[1], (size, shape[1]))):
             scope.masks = (*outer, *own)
             self.out.use(math.prod(tile))
-            names.append(self.out.hold(spread(self.out.value(value), tile, element)))
+            names.append(self.out.hold(spread(self.out.value(value), tile, value.dtype)))
         precision = f", input_precision='{self.options.precision}'" if a.dtype.itemsize > 2 else ""
-        self.out.line(f"{name} = tl.dot({names[0]}, {names[1]}, {name}{precision})")
+        if a.dtype.is_float8:  # the unit would add up with fewer bits than float32 has: a separate addition for each block
+            self.out.line(f"{name} += tl.dot({names[0]}, {names[1]})")
+        else:
+            self.out.line(f"{name} = tl.dot({names[0]}, {names[1]}, {name}{precision})")
         self.out.leave()
         for axis, count in loops:
             # Triton's compiler unrolls a short loop of a known length, and spills: the other axes of the grid have one program
@@ -492,26 +495,26 @@ class _Function:
         return bool(again) or s.place.name in self.private
 
 
-def _operands(s: Contract) -> tuple[ir.Value, ir.Value, dtype]:
-    """The operands of a contraction and their dtype: of half precision, where both are converted from it alone.
+def _operands(s: Contract) -> tuple[ir.Value, ir.Value]:
+    """The operands of a contraction: of one dtype of 16 bits, or of 8 bits, where both are converted from it alone.
 
-    A product of two numbers of half precision is exact in float32, in which the matrix unit adds.
+    A product of two such numbers is exact in float32, in which the matrix unit adds.
     """
     halves = [_half(v) for v in (s.a, s.b)]
     a, b = halves
-    if a is not None and b is not None and a.dtype is b.dtype:
-        return a, b, a.dtype
+    if a is not None and b is not None and (a.dtype is b.dtype or (a.dtype.is_float8 and b.dtype.is_float8)):
+        return a, b
     if s.a.dtype is not dtypes.float32:
         raise Unprintable(f"triton: there is no product of tiles of {s.a.dtype.name}")
-    return s.a, s.b, s.a.dtype
+    return s.a, s.b
 
 
 def _half(v: ir.Value) -> ir.Value | None:
-    """The value of half precision that `v` is converted from, or None."""
+    """The value of 16 or 8 bits that `v` is converted from, or None."""
     if isinstance(v, ir.Op) and v.name == "where" and isinstance(v.args[2], ir.Const) and v.args[2].value == 0:
         inner = _half(v.args[1])
         return None if inner is None else ir.make_op("where", (v.args[0], inner, ir.const(0, inner.dtype)), inner.dtype)
-    if isinstance(v, ir.Op) and v.name == "cast" and v.dtype is dtypes.float32 and v.args[0].dtype.itemsize == 2:
+    if isinstance(v, ir.Op) and v.name == "cast" and v.dtype is dtypes.float32 and v.args[0].dtype.itemsize <= 2:
         return v.args[0] if v.args[0].dtype.is_floating_point else None
     return None
 

@@ -20,12 +20,13 @@ TYPE: Final[dict[dtype, str]] = {
     dtypes.bool_: "tl.int1", dtypes.uint8: "tl.uint8", dtypes.int8: "tl.int8", dtypes.int16: "tl.int16",
     dtypes.int32: "tl.int32", dtypes.int64: "tl.int64", dtypes.float16: "tl.float16", dtypes.bfloat16: "tl.bfloat16",
     dtypes.float32: "tl.float32", dtypes.float64: "tl.float64", dtypes.uint16: "tl.uint16", dtypes.uint32: "tl.uint32",
-    dtypes.uint64: "tl.uint64",
+    dtypes.uint64: "tl.uint64", dtypes.float8_e4m3fn: "tl.float8e4nv", dtypes.float8_e5m2: "tl.float8e5",
 }  # fmt: skip
 SIGNATURE: Final[dict[dtype, str]] = {
     dtypes.bool_: "*i1", dtypes.uint8: "*u8", dtypes.int8: "*i8", dtypes.int16: "*i16", dtypes.int32: "*i32",
     dtypes.int64: "*i64", dtypes.float16: "*fp16", dtypes.bfloat16: "*bf16", dtypes.float32: "*fp32",
     dtypes.float64: "*fp64", dtypes.uint16: "*u16", dtypes.uint32: "*u32", dtypes.uint64: "*u64",
+    dtypes.float8_e4m3fn: "*fp8e4nv", dtypes.float8_e5m2: "*fp8e5",
 }  # fmt: skip
 CHECKS: Final = frozenset({"check_index", "wrap_index"})  # `inductor.triton.loops` prints them: they depend on masks
 

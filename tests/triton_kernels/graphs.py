@@ -25,6 +25,12 @@ def _whole(*shape: int) -> torch.Tensor:
     return torch.randint(-4, 5, shape).float()
 
 
+def _scaled_inputs(rows: int, columns: int, depth: int, second: torch.dtype) -> Inputs:
+    """Operands of `_scaled_mm`: x, the transposed weight of dtype `second`, scales of rows and of columns, and a bias."""
+    x, w = _whole(rows, depth).to(torch.float8_e4m3fn), _whole(columns, depth).to(second)
+    return x, w.t(), torch.rand(rows, 1), torch.rand(1, columns), _whole(columns).bfloat16()
+
+
 def _positions(n: int, below: int) -> torch.Tensor:
     return torch.arange(n) * 7 % below
 
@@ -136,6 +142,12 @@ GRAPHS: Final[dict[str, tuple[Callable[..., object], Callable[[], Inputs], Calla
                        lambda: (_normal(64, 9000),)),
     "linear and gelu": (lambda x, w, b: (F.gelu(F.linear(x, w, b)),), lambda: (_normal(40, 50), _normal(33, 50), _normal(33)),
                         lambda: (_normal(512, 1024), _normal(768, 1024), _normal(768))),
+    "8-bit product": (lambda x, w, s, t, b: (F.relu(torch._scaled_mm(x, w, s, t, b, out_dtype=torch.bfloat16)),),
+                      lambda: _scaled_inputs(40, 33, 50, torch.float8_e4m3fn),
+                      lambda: _scaled_inputs(2048, 1024, 512, torch.float8_e4m3fn)),
+    "8-bit product of two dtypes": (lambda x, w, s, t, b: (torch._scaled_mm(x, w, s, t, b, out_dtype=torch.float32),),
+                                    lambda: _scaled_inputs(37, 33, 80, torch.float8_e5m2),
+                                    lambda: _scaled_inputs(1024, 512, 768, torch.float8_e5m2)),
     "half precision linear": (lambda x, w, b: (F.relu(F.linear(x, w, b)),),
                               lambda: (_normal(40, 50).bfloat16(), _normal(33, 50).bfloat16(), _normal(33).bfloat16()),
                               lambda: (_normal(2048, 1024).bfloat16(), _normal(4096, 1024).bfloat16(), _normal(4096).bfloat16())),

@@ -63,7 +63,7 @@ def _flat(t: torch.Tensor) -> np.ndarray:
     span = 0 if 0 in a.shape else 1 + sum((n - 1) * s for n, s in zip(t.shape, t.stride(), strict=True))
     flat = np.zeros(max(span, 1), a.dtype)
     if span:
-        np.lib.stride_tricks.as_strided(flat, a.shape, [s * a.itemsize for s in t.stride()])[...] = a
+        np.ndarray(a.shape, a.dtype, flat, strides=[s * a.itemsize for s in t.stride()])[...] = a  # type: ignore[call-overload]
     return flat
 
 
@@ -76,7 +76,7 @@ def _output(r: Any, memory: dict[str, np.ndarray], sizes: dict[E.Sym, int]) -> A
 def _view(r: ir.Ref, memory: dict[str, np.ndarray], sizes: dict[E.Sym, int]) -> np.ndarray:
     flat = memory[r.buffer].view(r.layout.dtype.numpy)[_int(r.offset, sizes) :]
     shape, strides = ([_int(n, sizes) for n in ns] for ns in (r.layout.shape, r.layout.strides))
-    return np.lib.stride_tricks.as_strided(flat, shape, [s * flat.itemsize for s in strides])
+    return np.ndarray(shape, flat.dtype, flat, strides=[s * flat.itemsize for s in strides])  # type: ignore[call-overload]
 
 
 def _call(step: Call, memory: dict[str, np.ndarray], sizes: dict[E.Sym, int]) -> None:

@@ -104,6 +104,7 @@ _NOT_IN_GRAPH: Final = frozenset(
 )
 
 
+_PRIVATE_IN_GRAPH: Final = frozenset({"_scaled_mm"})  # names with an underscore that are functions of tensors in torch too
 _DATA_DEPENDENT: Final = frozenset("nonzero masked_select unique item is_nonzero".split())  # functions of eager
 
 
@@ -119,7 +120,7 @@ def graph_functions() -> frozenset[int]:
     found: set[int] = {id(op) for op in OPS.values()}
     for namespace in (eager, eager.nn.functional):
         for name, fn in vars(namespace).items():
-            if name.startswith("_") or name in _NOT_IN_GRAPH or isinstance(fn, type):
+            if (name.startswith("_") and name not in _PRIVATE_IN_GRAPH) or name in _NOT_IN_GRAPH or isinstance(fn, type):
                 continue
             if isinstance(fn, Op) or (isinstance(fn, types.FunctionType) and is_own(fn.__code__)):
                 found |= {id(fn), id(_body(fn))}

@@ -39,6 +39,12 @@ def test_scales_of_rows_and_columns() -> None:
     torch.testing.assert_close(found, (a.float() @ b.float()) * rows * columns)
 
 
+def test_the_function_itself_can_be_compiled() -> None:
+    a, b = operands()
+    found = torch.compile(torch._scaled_mm, fullgraph=True)(a, b, ONE, ONE, out_dtype=torch.float32)
+    torch.testing.assert_close(found, a.float() @ b.float())
+
+
 def test_bad_arguments() -> None:
     a, b = operands()
     with pytest.raises(RuntimeError, match="mat1 must be a matrix"):

@@ -19,7 +19,7 @@ from benchmarks.plans import SOURCES, TARGETS, Planned, described
 from inductor.triton.compile import compile_kernel, instructions, prepare, resources
 from inductor.triton.kernel import TritonKernel
 
-_MATRIX: Final = ("HGMMA", "HMMA", "IMMA", "DMMA")
+_MATRIX: Final = ("HGMMA", "QGMMA", "HMMA", "IMMA", "DMMA")
 _SUMMED: Final = frozenset({"ops", "large", "zoo"})  # groups with a line for a program instead of a line for a kernel
 Job: TypeAlias = tuple["Code", TritonKernel]
 

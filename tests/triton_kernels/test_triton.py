@@ -28,7 +28,8 @@ CASES = os.environ.get("FRAMEJIT_TEST_LOOP_CASES", "")
 TARGETS = {80: SM_80, 90: SM_90}
 HALF = "half precision linear"
 # products whose operands are copied to shared memory ahead
-COPIED = (HALF, "convolution", "convolutions, channels first", "gradient of a filter of few channels")
+EIGHT_BITS = ("8-bit product", "8-bit product of two dtypes")
+COPIED = (HALF, *EIGHT_BITS, "convolution", "convolutions, channels first", "gradient of a filter of few channels")
 ALIGNED = ("pointwise", "bias and gelu", "half precision", "heads joined", "heads exchanged with positions")
 
 
@@ -137,8 +138,8 @@ def test_machine_code_spills_nothing(name, capability):
         is_product = "tl.dot" in kernel.source and name in COPIED
         found = instructions(cubin) if name in ALIGNED or is_product else []
         if is_product:
-            unit, copy = ("HGMMA", "LDGSTS") if capability == 90 else ("HMMA", "LDGSTS")
-            assert all(any(i.startswith(word) for i in found) for word in (unit, copy)), f"no {unit} or {copy}: {sorted(set(found))}"
+            unit = "HMMA" if capability == 80 else "QGMMA" if name in EIGHT_BITS else "HGMMA"
+            assert all(any(i.startswith(word) for i in found) for word in (unit, "LDGSTS")), f"no {unit} or copy: {sorted(set(found))}"
         if name in ALIGNED:
             assert any(i.startswith("LDG") and i.endswith(".128") for i in found), f"no 16-byte loads: {sorted(set(found))}"
             assert any(i.startswith("STG") and i.endswith(".128") for i in found), f"no 16-byte stores: {sorted(set(found))}"

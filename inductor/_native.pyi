@@ -69,7 +69,7 @@ class CompiledGraph:
     inputs: a layout each, None for an int. allocations: bytes of each new output buffer. packs: (address, source buffer, nbytes)
     each. steps: (kind, what it needs), see `enum step_kind`: (address, cost_ns) for a native segment; (callable, ((buffer,
     offset_bytes, layout), ...), numbers of the sizes it gets after the tensors) for an extern call; (function, grid, threads,
-    shared bytes, ((buffer, offset or size), ...)) for a launch; (target, source, nbytes) for a copy on the device; (product, a, b,
+    shared bytes, ((buffer, offset or size), ...), waits) for a launch; (target, source, nbytes) for a copy on the device; (product, a, b,
     result, bias or None, workspace or None, bytes of workspace), with a place (buffer, offset) each, for a product of matrices. outputs:
     (kind, index, offset, layout, literal or None) each, see `enum output_kind` in graph.h. written: inputs that the steps
     overwrite. single: the only output is returned bare. keep: output tensors that nobody refers to are written again by the next

@@ -303,7 +303,8 @@ class DeviceKernel:
     """A kernel of a device: `nbytes` of machine code from byte `start` of the graph's library.
 
     threads: of one program. shared_bytes: memory that they share. dtypes: names of the dtypes that the pointers point to. source:
-    Triton's source, in plans for an emulated device, which have no machine code.
+    Triton's source, in plans for an emulated device, which have no machine code. waits: whether it is launched before the kernel in
+    front of it ends, for which its code waits.
     """
 
     name: str
@@ -313,6 +314,7 @@ class DeviceKernel:
     shared_bytes: int
     dtypes: tuple[str, ...]
     source: str = ""
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,11 @@ from eager.utils._config_module import Config, Only, Setting, Values
 from fxir.base.options import CompileOptions
 from inductor import config as _config
 
-# The settings that a compilation can override. `packing`: keep weights packed between calls. `channels_last` and
-# `fold_batch_norm`: the graph passes of these names. `autotune_budget_s`: seconds that a graph may spend on measuring variants.
+# The settings that a compilation can override, beside `triton.enable_pdl` (see `launches_early`). `packing`: keep weights packed between
+# calls. `channels_last` and `fold_batch_norm`: the graph passes of these names. `autotune_budget_s`: seconds that a graph may spend on
+# measuring variants.
 _AUTOTUNE: Final = ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise")
+_EARLY_LAUNCH: Final = "triton.enable_pdl"
 PASSES: Final = ("fold_batch_norm", "channels_last")  # in the order in which they run
 _OWN: Final[dict[str, Any]] = {"packing": True, **dict.fromkeys(PASSES, True), "autotune_budget_s": 30}
 config: Final = cast(Config, _config)
@@ -55,6 +57,11 @@ def is_autotuned(options: Mapping[str, Any]) -> bool:
     return any(value for given, value in options.items() if _name(given) in _AUTOTUNE)
 
 
+def launches_early(options: Mapping[str, Any]) -> bool:
+    """Whether kernels on CUDA are launched before the kernels in front of them end (programmatic dependent launch)."""
+    return any(value for given, value in options.items() if _name(given) == _EARLY_LAUNCH)
+
+
 def budget_s(options: CompileOptions) -> float:
     """Seconds that one graph may spend on measuring variants."""
     given = options.options.get("autotune_budget_s")
@@ -74,7 +81,7 @@ def check_options(options: Mapping[str, Any]) -> None:
         except (TypeError, ValueError) as error:
             raise RuntimeError(f"Unexpected type of attr {given}, got {type(value).__name__} should be "
                                f"{type(present).__name__}: {error}") from None  # fmt: skip
-        if name in _OWN or name in _AUTOTUNE:
+        if name in _OWN or name in _AUTOTUNE or name == _EARLY_LAUNCH:
             continue
         entry = config.entry(name)
         if isinstance(entry, Setting) and value != present:

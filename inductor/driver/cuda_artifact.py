@@ -29,6 +29,7 @@ from inductor.triton.compile import Cubin, compile_kernel, prepare
 from inductor.triton.kernel import CHECKS_POINTER, TritonKernel
 
 _WARP: Final = 32  # threads
+_EARLY_LAUNCH: Final = 90  # the first compute capability with programmatic dependent launch
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +57,17 @@ def target_of(capability: tuple[int, int]) -> Target:
 
 def compile_for_cuda(
     graph: Graph, where: device, target: Target, precision: str = "ieee", choose: Choose = default_candidate, *, is_emulated: bool,
-    is_deterministic: bool = False,
+    is_deterministic: bool = False, launches_early: bool = False,
 ) -> CompiledForCuda:
     """Compile `graph`, whose tensors are on the CUDA device `where`. precision: of products of float32, "ieee" or "tf32".
 
-    choose: the schedule of each kernel. is_deterministic: as in `lower_to_cuda`.
+    choose: the schedule of each kernel. is_deterministic: as in `lower_to_cuda`. launches_early: whether kernels may be launched before the
+    kernels in front of them end, on devices that can do that.
     Raises: Unprintable for a kernel without a Triton form; NeedsStatic; TritonUnavailable.
     """
     plan = lower_to_cuda(graph, target, precision, choose, is_deterministic)
+    if launches_early and not is_emulated and capability_of(target) >= _EARLY_LAUNCH:
+        plan = replace(plan, kernels=tuple(replace(k, waits=True) for k in plan.kernels))
     cubins = None if is_emulated else compile_kernels(plan.kernels, capability_of(target))
     kernels, code = device_kernels(plan.kernels, cubins)
     hosted = frozenset(i for i, node in enumerate(graph.placeholders) if is_on_host(node.info.spec))
@@ -101,7 +105,7 @@ def device_kernels(kernels: Sequence[TritonKernel], cubins: Sequence[Cubin] | No
             found.append(A.DeviceKernel(k.name, 0, 0, _WARP * k.num_warps, 0, dtypes, k.source))
             continue
         c = cubins[i]
-        found.append(A.DeviceKernel(k.name, len(code), len(c.code), _WARP * c.num_warps, c.shared_bytes, dtypes))
+        found.append(A.DeviceKernel(k.name, len(code), len(c.code), _WARP * c.num_warps, c.shared_bytes, dtypes, waits=k.waits))
         code += c.code
     return tuple(found), code
 

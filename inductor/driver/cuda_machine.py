@@ -16,7 +16,7 @@ from fxir.ir.graph import Graph
 from inductor.artifact.cache import CUDA_WINNERS, PRODUCT_WINNER, Cache
 from inductor.artifact.format import Compiled
 from inductor.base import records
-from inductor.base.options import budget_s
+from inductor.base.options import budget_s, launches_early
 from inductor.base.target import Target
 from inductor.runtime import blas
 
@@ -57,7 +57,8 @@ class CudaMachine:
         choose = self._choose(graph, options, store, target)
         lap("autotune")
         made = compiler.compile_for_cuda(graph, self.where, target, _precision(), choose, is_emulated=self.is_emulated,
-                                         is_deterministic=precision.are_deterministic_algorithms_enabled())  # fmt: skip
+                                         is_deterministic=precision.are_deterministic_algorithms_enabled(),
+                                         launches_early=launches_early(options.options))  # fmt: skip
         lap("generate code")
         if TIMES.enabled:
             self._log_times(made)

@@ -27,6 +27,7 @@ static const struct {
     ENTRY(module_function, "cuModuleGetFunction"),
     ENTRY(set_attribute, "cuFuncSetAttribute"),
     ENTRY(launch, "cuLaunchKernel"),
+    ENTRY(launch_ex, "cuLaunchKernelEx"),
     ENTRY(copy, "cuMemcpyDtoDAsync_v2"),
     ENTRY(upload, "cuMemcpyHtoDAsync_v2"),
     ENTRY(begin_capture, "cuStreamBeginCapture_v2"),

@@ -7,6 +7,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* CUlaunchAttribute and CUlaunchConfig of cuda.h. */
+typedef struct {
+    int id;
+    char padding[4];
+    union {
+        char whole[64];
+        void *aligned;
+        int is_allowed;
+    } value;
+} CudaLaunchAttribute;
+
+typedef struct {
+    unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
+    void *stream;
+    CudaLaunchAttribute *attributes;
+    unsigned n_attributes;
+} CudaLaunch;
+
 /* A status of 0 is success. Handles of the driver are opaque pointers. */
 typedef struct {
     int (*init)(unsigned flags);
@@ -20,6 +38,7 @@ typedef struct {
     int (*set_attribute)(void *function, int attribute, int value);
     int (*launch)(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
                   unsigned block_z, unsigned shared_bytes, void *stream, void **arguments, void **extra);
+    int (*launch_ex)(const CudaLaunch *config, void *function, void **arguments, void **extra);
     int (*copy)(uint64_t target, uint64_t source, size_t nbytes, void *stream);
     int (*upload)(uint64_t target, const void *source, size_t nbytes, void *stream);
     int (*begin_capture)(void *stream, int mode);

@@ -90,6 +90,7 @@ typedef struct {
     void *function;
     Size grid;
     unsigned threads, shared_bytes;
+    int waits; /* its code waits for the kernel in front of it, so that it may be launched before that ends */
     int narguments;
     Argument *arguments;
 } Launch;

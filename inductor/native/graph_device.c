@@ -7,6 +7,7 @@
 
 enum { CAPTURE_THIS_THREAD = 1 }; /* CU_STREAM_CAPTURE_MODE_THREAD_LOCAL */
 enum { STREAM_NON_BLOCKING = 1 };
+enum { PROGRAMMATIC_STREAM_SERIALIZATION = 6 }; /* CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION */
 enum { MAX_ARGUMENTS = 256, HIDDEN_ARGUMENTS = 2 };
 
 /* ------------------------------------------------------------------ parsing */
@@ -24,12 +25,12 @@ static int argument_parse(const GraphObject *g, PyObject *spec, Argument *out)
     return 0;
 }
 
-/* (function, grid, threads, shared_bytes, arguments) */
+/* (function, grid, threads, shared_bytes, arguments, waits) */
 int launch_parse(const GraphObject *g, PyObject *spec, Launch *out)
 {
     unsigned long long function;
     PyObject *grid, *arguments;
-    if (!PyArg_ParseTuple(spec, "KOIIO!", &function, &grid, &out->threads, &out->shared_bytes, &PyTuple_Type, &arguments) ||
+    if (!PyArg_ParseTuple(spec, "KOIIO!p", &function, &grid, &out->threads, &out->shared_bytes, &PyTuple_Type, &arguments, &out->waits) ||
         size_parse(grid, g->nsizes, &out->grid) < 0)
         return -1;
     Py_ssize_t n = PyTuple_GET_SIZE(arguments);
@@ -263,8 +264,15 @@ static int run_launch(const GraphObject *g, const Launch *launch, char **bufs, c
         values[i] = 0;
     for (int i = 0; i < n + HIDDEN_ARGUMENTS; i++)
         pointers[i] = &values[i];
-    int status = cuda_driver()->launch(launch->function, (unsigned)grid, 1, 1, launch->threads, 1, 1, launch->shared_bytes, stream,
+    int status;
+    if (launch->waits) {
+        CudaLaunchAttribute early = {.id = PROGRAMMATIC_STREAM_SERIALIZATION, .value = {.is_allowed = 1}};
+        CudaLaunch config = {(unsigned)grid, 1, 1, launch->threads, 1, 1, launch->shared_bytes, stream, &early, 1};
+        status = cuda_driver()->launch_ex(&config, launch->function, pointers, NULL);
+    } else {
+        status = cuda_driver()->launch(launch->function, (unsigned)grid, 1, 1, launch->threads, 1, 1, launch->shared_bytes, stream,
                                        pointers, NULL);
+    }
     return cuda_check(status, "launching a kernel");
 }
 

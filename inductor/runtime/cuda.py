@@ -79,6 +79,10 @@ class Code:
             module = self._modules[number] = CudaModule(self._code[k.start : k.start + k.nbytes], self._index)
         return module.function(k.name, k.shared_bytes), k.threads, k.shared_bytes
 
+    def waits(self, number: int) -> bool:
+        """Whether a kernel is launched before the kernel in front of it ends."""
+        return self._plan.kernels[number].waits
+
     def product(self, step: MatrixProduct) -> Any:
         """The native product of a step. Raises: LookupError if the library does not have its algorithm."""
         return blas.chosen(step, self._index)

@@ -205,7 +205,7 @@ class _Translation:
         function, threads, shared_bytes = self.code.function(step.kernel)
         arguments = [(buffer, self.size(offset)) for buffer, offset in step.buffers]
         arguments += [(_SIZE_ARGUMENT, self.size(n)) for n in step.sizes]
-        return _LAUNCH, (function, self.size(step.grid), threads, shared_bytes, tuple(arguments))
+        return _LAUNCH, (function, self.size(step.grid), threads, shared_bytes, tuple(arguments), self.code.waits(step.kernel))
 
     def _interpreted(self, step: KernelLaunch | MatrixProduct | BufferCopy | Upload) -> tuple[Any, ...] | None:
         """The step as a call, if the device is emulated."""

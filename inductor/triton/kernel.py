@@ -32,7 +32,8 @@ class TritonKernel:
     before: functions that it calls. parameters: names in the source, of `pointers`, then of `sizes`. pointers: buffers in argument
     order. outputs: the pointers that it writes. sizes: the symbols that are passed as int64. dtypes: of the pointers. grid: the number
     of programs along x. tile: elements of its largest tile. number: the name of the number of the program in `body`, and the type of
-    positions if it is wider than the number's.
+    positions if it is wider than the number's. waits: whether it may be launched before the kernel in front of it ends: it waits for
+    the end before it touches memory, and lets the kernel behind it be launched.
     """
 
     name: str
@@ -48,13 +49,15 @@ class TritonKernel:
     tile: int = 1
     num_stages: int = 1
     number: tuple[str, str] = ("", "")
+    waits: bool = False
 
     @property
     def source(self) -> str:
         """A Python module with the kernel."""
         name, of = self.number
         number = f"    {name} = tl.program_id(0){f'.to({of})' if of else ''}\n" if name else ""
-        return f"{self.before}\n\n@triton.jit\ndef {self.name}({', '.join(self.parameters)}):\n{number}{self.body}"
+        early = "    tl.extra.cuda.gdc_wait()\n    tl.extra.cuda.gdc_launch_dependents()\n" if self.waits else ""
+        return f"{self.before}\n\n@triton.jit\ndef {self.name}({', '.join(self.parameters)}):\n{early}{number}{self.body}"
 
     @property
     def code(self) -> tuple[object, ...]:

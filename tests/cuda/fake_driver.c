@@ -12,10 +12,11 @@ typedef struct {
 } Launch;
 
 static Launch launches[KEPT];
-static int n_launches, n_copies, n_uploads, n_graph_launches, n_recordings, is_capturing, next_status;
+static int n_launches, n_early, n_copies, n_uploads, n_graph_launches, n_recordings, is_capturing, next_status;
 static void *context;
 
 int fake_launches(void) { return n_launches; }
+int fake_early_launches(void) { return n_early; }
 int fake_copies(void) { return n_copies; }
 int fake_uploads(void) { return n_uploads; }
 int fake_graph_launches(void) { return n_graph_launches; }
@@ -54,6 +55,20 @@ int cuLaunchKernel(void *function, unsigned grid, unsigned gy, unsigned gz, unsi
     for (int i = 0; i < VALUES; i++)
         l->values[i] = *(int64_t *)arguments[i];
     return 0;
+}
+/* CUlaunchConfig of cuda.h */
+typedef struct {
+    unsigned sizes[7];
+    void *stream;
+    struct { int id; char padding[4]; union { char whole[64]; int is_allowed; } value; } *attributes;
+    unsigned n_attributes;
+} Config;
+int cuLaunchKernelEx(const Config *c, void *function, void **arguments, void **extra)
+{
+    int is_early = c->n_attributes == 1 && c->attributes[0].id == 6 && c->attributes[0].value.is_allowed == 1;
+    n_early += is_early;
+    return is_early ? cuLaunchKernel(function, c->sizes[0], c->sizes[1], c->sizes[2], c->sizes[3], c->sizes[4], c->sizes[5], c->sizes[6],
+                                     c->stream, arguments, extra) : 1;
 }
 int cuMemcpyDtoDAsync_v2(uint64_t target, uint64_t source, size_t nbytes, void *stream)
 {

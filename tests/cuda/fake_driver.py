@@ -82,8 +82,8 @@ def graph(steps: Any, inputs: Any, **rest: Any) -> CompiledGraph:
     return CompiledGraph(**given | rest)
 
 
-def launch(function: int, *arguments: tuple[int, Any], grid: Any = 3) -> tuple[int, Any]:
-    return LAUNCH, (function, grid, 128, 64 << 10, arguments)
+def launch(function: int, *arguments: tuple[int, Any], grid: Any = 3, waits: bool = False) -> tuple[int, Any]:
+    return LAUNCH, (function, grid, 128, 64 << 10, arguments, waits)
 
 
 def kernel(image: bytes = b"code", name: str = "k") -> tuple[CudaModule, int]:
@@ -99,6 +99,16 @@ def arguments_are_packed_in_order(d: Driver) -> None:
     assert (made.function, made.grid, made.threads, made.shared_bytes, made.stream) == (f, 3, 128, 64 << 10, 5)
     assert list(made.values) == [x.data_ptr(), out.data_ptr() + 8, 42]
     assert out.device.type == "cuda" and out.shape == (16,)
+
+
+def a_kernel_that_waits_is_launched_early(d: Driver) -> None:
+    _, f = kernel()
+    x = tensor(16)
+    out = graph((launch(f, (0, 0), (1, 0)), launch(f, (1, 0), (1, 8), (SIZE, 42), waits=True)), (layout(16),))(x)
+    made = d.launch(1)
+    assert d.count("launches") == 2 and d.count("early_launches") == 1
+    assert (made.function, made.grid, made.threads, made.shared_bytes, made.stream) == (f, 3, 128, 64 << 10, 5)
+    assert list(made.values) == [out.data_ptr(), out.data_ptr() + 8, 42]
 
 
 def an_empty_grid_is_not_launched(d: Driver) -> None:
@@ -292,7 +302,7 @@ def compile_to_disk() -> None:
 
 
 SCENARIOS = (
-    arguments_are_packed_in_order, an_empty_grid_is_not_launched, sizes_come_from_a_program,
+    arguments_are_packed_in_order, a_kernel_that_waits_is_launched_early, an_empty_grid_is_not_launched, sizes_come_from_a_program,
     an_input_at_an_odd_address_is_copied_and_written_back, a_constant_at_an_odd_address_is_copied,
     the_error_of_a_check_names_the_size_of_the_call, steps_are_recorded_when_their_addresses_come_again,
     an_input_that_moves_is_copied_for_the_recording, each_call_uploads_its_numbers_beside_a_recording,

@@ -18,7 +18,9 @@ if ! "$py" -c "import eager, dynamo, inductor._native" 2>/dev/null; then
 fi
 "$py" - <<'PY'
 import eager
+from inductor.runtime import blas
 print(eager.cuda.get_device_name(), "capability %d.%d" % eager.cuda.get_device_capability())
+print("cuBLASLt", blas.version() or "not found", "and cuDNN", eager.backends.cudnn.version() or "not used")
 PY
 
 tests=${SECONDS_OF_TESTS:-120}

@@ -1,7 +1,7 @@
 """The libraries behind the ops, as `torch.backends` reports them. Every flag has the documented effect.
 
 This library computes with numpy (with the BLAS in its wheel), its own compiled loops, CuPy and Triton. torch's
-other libraries (cuDNN, MPS, oneDNN, MKL, opt_einsum) report `is_available()` False; portable code may set and
+other libraries (MPS, oneDNN, MKL, opt_einsum) report `is_available()` False; portable code may set and
 read their flags, which have no effect.
 """
 from __future__ import annotations

@@ -40,4 +40,4 @@ def _samples(make: Any) -> Iterator[tuple[Any, ...]]:
 
 
 FLOAT8_MM = declare("float8_mm(Tensor x, Tensor other) -> Tensor", Kind.OPAQUE, meta=_meta, kernel=_kernel, float8=True, underived=True,
-                    samples=_samples)  # fmt: skip
+                    samples=_samples, batch="float8_mm")  # fmt: skip

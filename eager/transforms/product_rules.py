@@ -15,6 +15,11 @@ def _mm(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:
     return OPS["view"](y, (b.size, x.shape[0], other.shape[1]))
 
 
+def _float8_mm(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:
+    x, other = args
+    return OPS["bmm"](b.front(x).float(), b.front(other).float()) if b.is_batched(other) else _mm(b, op, args)
+
+
 def _bmm(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:
     return b.unfold(op(b.fold(args[0]), b.fold(args[1])))
 
@@ -71,5 +76,5 @@ def _conv_weight(b: Batching, op: Op, args: tuple[Any, ...]) -> Any:
 
 
 RULES: dict[str, Rule] = {
-    "mm": _mm, "bmm": _bmm, "linear": _linear, "convolution": _convolution, "conv_weight": _conv_weight,
+    "mm": _mm, "float8_mm": _float8_mm, "bmm": _bmm, "linear": _linear, "convolution": _convolution, "conv_weight": _conv_weight,
 }  # fmt: skip

@@ -40,7 +40,8 @@ def _rows(t: Any, name: str) -> list[Any]:
     """Two tensors to stack for `t`: a copy and its mirror image, or two copies if the op restricts the values."""
     if t.dtype.category < 2 or t.ndim == 0 or name in ("cholesky", "cholesky_status", "eigh"):
         return [t.clone(), t.clone()]
-    return [t.clone(), eager.flip(t, (t.ndim - 1,))]
+    mirrored = eager.flip(t.float() if t.dtype.is_float8 else t, (t.ndim - 1,))
+    return [t.clone(), mirrored.to(t.dtype)]
 
 
 def _masks(count: int) -> list[tuple[bool, ...]]:

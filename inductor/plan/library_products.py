@@ -197,7 +197,9 @@ class _Found(NamedTuple):
         above = {x for x, _ in (*axes.batch, *axes.rows)}
         for x, y in (total.children, total.children[::-1]):
             row = _unconverted(y)
-            if not isinstance(row, ir.Load) or not self._is_result(_unconverted(x), stored) or not row.symbols.isdisjoint(above):
+            if not isinstance(row, ir.Load) or row.buffer == self.s.place.name or not row.symbols.isdisjoint(above):
+                continue
+            if not self._is_result(_unconverted(x), stored):
                 continue
             m = matrix_of(row, stored, axes.batch, axes.rows, axes.columns)
             if m is not None and m.column == 1 and isinstance(m.start, int):
@@ -231,11 +233,9 @@ class _Found(NamedTuple):
         if place.indirect or (stored is not self.multiplied and not (stored is dtypes.float32 and self.multiplied in _HALVES)):
             return None
         result = _operand(ir.load(place.name, place.index, stored), (axes.batch, axes.rows, axes.columns), rows, columns)
-        if result is None or (batch > 1 and result.step < (columns - 1 if result.is_transposed else rows - 1) * result.pitch + 1):
+        if result is None or (result.is_transposed and bias is not None):
             return None
         sizes, a, b = self.sizes, self.a, self.b
-        if result.is_transposed and bias is not None:
-            return None
         if result.is_transposed:
             sizes, a, b, result = (batch, columns, rows, depth), _transposed(b), _transposed(a), _transposed(result)
         names = {**self.kernel.dtypes, place.name: stored}

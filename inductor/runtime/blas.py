@@ -62,10 +62,10 @@ def chosen(p: MatrixProduct, index: int) -> _native.MatrixProduct:
     """The product of a plan, ready to run. Raises: LookupError if this library does not have the plan's algorithm."""
     if not version():
         raise LookupError("inductor: the plan has a product of cuBLASLt, which is not found")
-    made = _described(p, index)
     try:
+        made = _described(p, index)
         nbytes = made.choose(bytes.fromhex(p.algorithm))
-    except RuntimeError as error:
+    except (RuntimeError, ValueError, TypeError) as error:
         raise LookupError(f"inductor: {error}") from None
     if nbytes > p.workspace_bytes:
         raise LookupError(f"inductor: an algorithm of cuBLASLt needs {nbytes} bytes of workspace; its plan has {p.workspace_bytes}")

@@ -157,6 +157,8 @@ def errors_name_the_library(d: Driver, b: Library) -> None:
     given = on_driver(*inputs)
     with pytest.raises(LookupError, match=r"cuBLASLt error while checking an algorithm: the fake library refuses \(status 15\)"):
         loader.load(with_algorithm(plan, UNKNOWN), None, {}, name="g")
+    with pytest.raises(LookupError, match="non-hexadecimal"):  # a damaged plan
+        loader.load(replace(plan, steps=(replace(products_of(plan)[0], algorithm="xyz"),)), None, {}, name="g")
     with pytest.raises(LookupError, match="needs 4096 bytes of workspace; its plan has 0"):
         loader.load(with_algorithm(plan, WITH_WORKSPACE), None, {}, name="g")
     g = loader.load(with_algorithm(plan, PLAIN), None, {}, name="g")

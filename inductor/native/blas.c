@@ -10,7 +10,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
-enum { MAX_DEVICES = 64, MAX_SUGGESTIONS = 32, ALGORITHM_BYTES = 64 };
+enum { MAX_SUGGESTIONS = 32, ALGORITHM_BYTES = 64 };
 
 /* The numbers of the library's enums, which have been the same since CUDA 11. */
 enum { CUDA_FLOAT32 = 0, CUDA_FLOAT64 = 1, CUDA_FLOAT16 = 2, CUDA_BFLOAT16 = 14 };
@@ -80,7 +80,7 @@ static const struct {
 
 static Blas g_blas;
 static int g_is_open;
-static void *g_handles[MAX_DEVICES];
+static void *g_handles[CUDA_MAX_DEVICES];
 
 static int blas_check(int status, const char *what)
 {
@@ -166,15 +166,12 @@ static int make_layout(void **layout, const Operand *of, int type, long long bat
 
 static int make_handle(ProductObject *p)
 {
-    const CudaDriver *driver = cuda_driver();
-    void *context = cuda_context(p->device), *before;
-    if (!context || cuda_check(driver->get_context(&before), "reading the current device") < 0 ||
-        cuda_check(driver->set_context(context), "selecting a device") < 0)
+    void *before;
+    if (cuda_enter(p->device, &before) < 0)
         return -1;
     int status = g_handles[p->device] ? 0 : g_blas.create(&g_handles[p->device]);
     p->handle = g_handles[p->device];
-    if (before && before != context)
-        driver->set_context(before);
+    cuda_leave(before);
     return blas_check(status, "opening the library");
 }
 
@@ -211,9 +208,9 @@ static PyObject *product_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     int from = cuda_type(dtype), to = from < 0 ? -1 : cuda_type(stored);
     if (to < 0)
         return NULL;
-    if (device < 0 || device >= MAX_DEVICES || batch < 1 || batch > INT32_MAX || rows < 1 || columns < 1 || depth < 1) {
-        PyErr_Format(PyExc_ValueError, "MatrixProduct: %lld products of %lld x %lld x %lld on device %d; allowed: positive sizes", batch,
-                     rows, columns, depth, device);
+    if (batch < 1 || batch > INT32_MAX || rows < 1 || columns < 1 || depth < 1) {
+        PyErr_Format(PyExc_ValueError, "MatrixProduct: %lld products of %lld x %lld x %lld; allowed: positive sizes", batch, rows,
+                     columns, depth);
         return NULL;
     }
     a.rows = result.rows = rows;

@@ -9,7 +9,8 @@
 extern PyTypeObject MatrixProduct_Type;
 extern PyMethodDef blas_functions[];
 
-/* Puts the product, a MatrixProduct with a chosen algorithm, on the stream. bias: NULL without one. The device is selected. */
+/* Puts the product, a MatrixProduct with a chosen algorithm, on the stream. bias: NULL without one. The caller has selected
+ * the device. */
 int blas_run(PyObject *product, const void *a, const void *b, void *result, const void *bias, void *workspace, int64_t workspace_bytes,
              void *stream);
 

@@ -3,13 +3,12 @@
 
 #include <dlfcn.h>
 
-enum { MAX_DEVICES = 64 };
 enum { MAX_DYNAMIC_SHARED_BYTES = 8 }; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
 enum { DEFAULT_SHARED_BYTES = 48 << 10 };
 
 static CudaDriver g_driver;
 static int g_ready;
-static void *g_contexts[MAX_DEVICES];
+static void *g_contexts[CUDA_MAX_DEVICES];
 static PyObject *g_path; /* another library in place of libcuda, for tests */
 
 static const struct {
@@ -90,14 +89,32 @@ void *cuda_context(int index)
     int device;
     if (!driver)
         return NULL;
-    if (index < 0 || index >= MAX_DEVICES) {
-        PyErr_Format(PyExc_ValueError, "device index %d; allowed: 0 to %d", index, MAX_DEVICES - 1);
+    if (index < 0 || index >= CUDA_MAX_DEVICES) {
+        PyErr_Format(PyExc_ValueError, "device index %d; allowed: 0 to %d", index, CUDA_MAX_DEVICES - 1);
         return NULL;
     }
     if (!g_contexts[index] && (cuda_check(driver->device_get(&device, index), "opening a device") < 0 ||
                                cuda_check(driver->primary_context(&g_contexts[index], device), "opening a device's context") < 0))
         return NULL;
     return g_contexts[index];
+}
+
+int cuda_enter(int index, void **before)
+{
+    void *wanted = cuda_context(index), *current = NULL;
+    *before = NULL;
+    if (!wanted || cuda_check(g_driver.get_context(&current), "reading the current device") < 0)
+        return -1;
+    if (current == wanted)
+        return 0;
+    *before = current;
+    return cuda_check(g_driver.set_context(wanted), "selecting a device");
+}
+
+void cuda_leave(void *before)
+{
+    if (before)
+        g_driver.set_context(before);
 }
 
 /* ------------------------------------------------------------------ modules */

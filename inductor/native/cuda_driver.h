@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { CUDA_MAX_DEVICES = 64 };
+
 /* CUlaunchAttribute and CUlaunchConfig of cuda.h. */
 typedef struct {
     int id;
@@ -61,6 +63,10 @@ const CudaDriver *cuda_driver(void);
 int cuda_check(int status, const char *what);
 /* The context of the device, which other libraries in the process use too. NULL with RuntimeError. */
 void *cuda_context(int index);
+
+/* Selects the device on this thread; `before` is for cuda_leave: the context to select again, NULL if there is no such context. */
+int cuda_enter(int index, void **before);
+void cuda_leave(void *before);
 
 extern PyMethodDef cuda_functions[];
 

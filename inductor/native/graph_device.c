@@ -206,21 +206,13 @@ int device_stream(const GraphObject *g, void **stream)
 int device_enter(const GraphObject *g, void **before)
 {
     *before = NULL;
-    if (!g->device->has_launches)
-        return 0;
-    void *wanted = cuda_context(g->device->index), *current = NULL;
-    if (!wanted || cuda_check(cuda_driver()->get_context(&current), "reading the current device") < 0)
-        return -1;
-    if (current == wanted)
-        return 0;
-    *before = current;
-    return cuda_check(cuda_driver()->set_context(wanted), "selecting a device");
+    return g->device->has_launches ? cuda_enter(g->device->index, before) : 0;
 }
 
 void device_leave(const GraphObject *g, void *before)
 {
-    if (before && g->device->has_launches)
-        cuda_driver()->set_context(before);
+    if (g->device->has_launches)
+        cuda_leave(before);
 }
 
 int device_failed_check(GraphObject *g, int64_t *value)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
-from eager.base.cudnn_flags import CudnnFlags
+from eager.base.cudnn_flags import TYPES, CudnnFlags
 from eager.base.cudnn_flags import flags as _flags
 from eager.cuda import backend
 
@@ -51,7 +51,7 @@ def version() -> int | None:
 
 def is_acceptable(tensor: Any) -> bool:
     """Whether cuDNN supports a tensor."""
-    is_supported = tensor.device.type == "cuda" and tensor.dtype.name in ("float16", "bfloat16", "float32")
+    is_supported = tensor.device.type == "cuda" and tensor.dtype.name in TYPES
     return _flags.enabled and is_supported and is_available()
 
 

@@ -1,10 +1,14 @@
-"""The flags of `torch.backends.cudnn`, which the CUDA backend reads."""
+"""The flags of `torch.backends.cudnn`, which the CUDA backend reads, and the dtypes that cuDNN takes."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from eager.base.records import dataclass
 
-__all__ = ["CudnnFlags", "flags"]
+__all__ = ["TYPES", "CudnnFlags", "flags"]
+
+TYPES: Final = {"float16": "HALF", "bfloat16": "BFLOAT16", "float32": "FLOAT"}  # cuDNN's names of the dtypes of convolutions
 
 
 @dataclass(slots=True)

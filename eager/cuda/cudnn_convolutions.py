@@ -7,13 +7,14 @@ is computed by the other kernels of the op table.
 from __future__ import annotations
 
 import importlib
+import threading
 from collections.abc import Sequence
 from dataclasses import field
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from eager.base import dtypes, logs, precision
-from eager.base.cudnn_flags import flags
+from eager.base.cudnn_flags import TYPES, flags
 from eager.base.records import dataclass
 
 __all__ = ["Convolutions", "Kind", "frontend"]
@@ -21,7 +22,6 @@ __all__ = ["Convolutions", "Kind", "frontend"]
 # "forward": y from x and the weight. "input": dx from dy and the weight. "weight": dw from x and dy.
 Kind: TypeAlias = Literal["forward", "input", "weight"]
 _LOG: Final = logs.component("inductor")
-_TYPES: Final = {"float16": "HALF", "bfloat16": "BFLOAT16", "float32": "FLOAT"}
 _ALIGNED: Final = 16  # bytes; cuDNN's default for the address of a tensor
 _KEPT: Final = 1024  # graphs
 
@@ -76,12 +76,12 @@ class Convolutions:
     cudnn: Any
     xp: Any
     _graphs: dict[_Key, _Graph | None] = field(default_factory=dict)
-    _handles: dict[int, Any] = field(default_factory=dict)
+    _handles: threading.local = field(default_factory=threading.local)  # a handle has one stream, so that threads cannot share it
 
     def run(self, kind: Kind, out: Any, a: Any, b: Any, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int]) -> bool:
         """Compute one convolution into `out`, in the order of the current stream. False if cuDNN does not compute it."""
         of = dtypes.from_numpy(out.dtype).name
-        if not flags.enabled or of not in _TYPES or not a.dtype == b.dtype == out.dtype or 0 in (a.size, b.size, out.size):
+        if not flags.enabled or of not in TYPES or not a.dtype == b.dtype == out.dtype or 0 in (a.size, b.size, out.size):
             return False
         is_last = any(_is_dense(x, True) and not _is_dense(x, False) for x in (a, b))
         a, b = (x if _is_dense(x, is_last) and _is_aligned(x) else self._copied(x, is_last) for x in (a, b))
@@ -117,9 +117,10 @@ class Convolutions:
         return made
 
     def _handle(self, device: int) -> Any:
-        if device not in self._handles:
-            self._handles[device] = self.cudnn.create_handle()
-        return self._handles[device]
+        handles: dict[int, Any] = self._handles.__dict__.setdefault("by_device", {})
+        if device not in handles:
+            handles[device] = self.cudnn.create_handle()
+        return handles[device]
 
     def _graph(self, key: _Key) -> _Graph | None:
         """The graph of a key; None if cuDNN does not support it, which is logged once."""
@@ -136,7 +137,7 @@ class Convolutions:
     def _built(self, key: _Key) -> _Graph:
         """Raises: RuntimeError if cuDNN has no algorithm."""
         cudnn = self.cudnn
-        of, wide = getattr(cudnn.data_type, _TYPES[key.a.dtype]), cudnn.data_type.FLOAT
+        of, wide = getattr(cudnn.data_type, TYPES[key.a.dtype]), cudnn.data_type.FLOAT
         handle = self._handle(key.device)
         graph = cudnn.pygraph(handle=handle, io_data_type=of, intermediate_data_type=wide, compute_data_type=wide)
         a, b = (graph.tensor(name=n, dim=list(x.sizes), stride=list(x.strides), data_type=of) for n, x in (("a", key.a), ("b", key.b)))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum, auto
@@ -296,10 +297,23 @@ def a_workspace_and_the_current_stream_are_passed() -> None:
         assert Cudnn.streams[-1] == stream.cuda_stream
 
 
+def each_thread_has_a_handle() -> None:
+    """A handle has one stream: threads with other streams must not change it between the choice of the stream and the launch."""
+    x, w = torch.randn(2, 3, 6, 5).cuda(), torch.randn(4, 3, 3, 2).cuda()
+    made = []
+    with installed(), patch.object(Cudnn, "create_handle", staticmethod(lambda: made.append(1) or HANDLE)):
+        for _ in range(2):
+            F.conv2d(x, w)
+        other = threading.Thread(target=F.conv2d, args=(x, w))
+        other.start()
+        other.join()
+    assert len(made) == 2 and [graph.runs for graph in Graph.made] == [3]
+
+
 SCENARIOS = (
     every_kind_gives_the_values_of_the_cpu, graphs_are_built_once_for_a_geometry, unaligned_and_strided_arrays_are_copied,
     a_refused_convolution_is_computed_by_other_kernels, other_dtypes_and_a_switched_off_library_do_not_reach_it,
-    flags_decide_which_algorithms_are_allowed, a_workspace_and_the_current_stream_are_passed,
+    flags_decide_which_algorithms_are_allowed, each_thread_has_a_handle, a_workspace_and_the_current_stream_are_passed,
 )  # fmt: skip
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def _parts(d: ir.Contraction, target: Target) -> tuple[int, ...]:
     if min(rows, columns) < LEAST_PRODUCT or d.a.dtype.itemsize > 4:
         return ones
     loads = [x for v in (d.a, d.b) for x in ir.loads_in(v)]
-    most = BLOCK if all(x.dtype.itemsize == 2 for x in loads if x.dtype.is_floating_point) else WIDER_BLOCK
+    most = BLOCK if all(x.dtype.itemsize <= 2 for x in loads if x.dtype.is_floating_point) else WIDER_BLOCK
     if min(rows, columns) <= THIN:
         most = THIN
     programs = nominal(product(of["batch"])) * -(-rows // most) * -(-columns // most)

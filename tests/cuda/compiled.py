@@ -40,7 +40,8 @@ def close(found: Any, wanted: Any, tolerance: float = 1e-4) -> None:
 
 def small_graphs() -> None:
     """Kinds of kernels; `tests.triton_kernels.interpreted` runs the plans of all graphs."""
-    for name in ("half precision", "softmax", "sum of everything", "gather", "added by index", "halves added by index", "linear and gelu"):
+    for name in ("half precision", "softmax", "sum of everything", "gather", "added by index", "halves added by index", "linear and gelu",
+                 "8-bit product"):  # fmt: skip
         fn, make, _ = GRAPHS[name]
         given = make()
         found = torch.compile(fn, fullgraph=True)(*(x.cuda() for x in given))

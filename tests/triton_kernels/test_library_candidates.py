@@ -18,15 +18,13 @@ from inductor.artifact.cache import CUDA_WINNERS, PRODUCT_WINNER, Cache
 from inductor.base.target import SM_90
 from inductor.driver import cuda_machine
 from inductor.driver.cuda import CudaPlan, Product, lower_to_cuda
-from inductor.driver.gpu_autotune import Built, jobs_of, tune
+from inductor.driver.gpu_autotune import jobs_of, tune
 from inductor.driver.gpu_profile import profiled
-from inductor.driver.gpu_timing import Variant
 from inductor.driver.gpu_winners import Winners
 from inductor.plan.library_products import LibraryProduct
-from inductor.triton.compile import Cubin, Resources
-from inductor.triton.kernel import TritonKernel
 from tests.inductor.helpers_symbolic import symbolic_graph
 from tests.triton_kernels.graphs import on_cuda
+from tests.triton_kernels.test_gpu_autotune import FakeTimer, compiled
 
 VERSION = 130000
 FIRST, SECOND = b"\1" * 64, b"\2" * 64
@@ -45,20 +43,6 @@ class Declared:
         return [(FIRST, 0), (SECOND, 4096)] if product.multiplied.itemsize == 2 else []
 
 
-class Timer:
-    """Declared seconds of each variant."""
-
-    def __init__(self, seconds: Callable[[Variant], float]) -> None:
-        self.of, self.timed = seconds, list[Variant]()
-
-    def seconds(self, variant: Variant) -> float:
-        self.timed.append(variant)
-        return self.of(variant)
-
-    def release(self) -> None:
-        pass
-
-
 def graph_of(fn: Callable[..., object], *inputs: torch.Tensor) -> Graph:
     return trace(fn, [on_cuda(x) for x in inputs])
 
@@ -71,19 +55,15 @@ def linear() -> Graph:
     return graph_of(lambda x, w, b: (F.linear(x, w, b),), half(256, 64), half(128, 64), half(128))
 
 
-def compiled(kernel: TritonKernel, capability: int) -> Built:
-    return Built(Cubin(kernel.name, capability, b"code", "", 0, kernel.num_warps), Resources(32, 0, 0))
-
-
-def prefers(algorithm: bytes) -> Timer:
-    return Timer(lambda v: 0.1 if v.product is not None and v.product.algorithm == algorithm else 1.0)
+def prefers(algorithm: bytes) -> FakeTimer:
+    return FakeTimer(lambda v: 0.1 if v.product is not None and v.product.algorithm == algorithm else 1.0)
 
 
 def winners(folder: Path, version: int = VERSION) -> Winners:
     return Winners(folder, "triton 3.6.0, some GPU", version)
 
 
-def tuned(graph: Graph, folder: Path, timer: Timer, library: Declared | None = None) -> Winners:
+def tuned(graph: Graph, folder: Path, timer: FakeTimer, library: Declared | None = None) -> Winners:
     known = winners(folder)
     plan, jobs = jobs_of(graph, SM_90, known)
     tune(plan.program, SM_90, jobs, known, timer, 60.0, compiled, library or Declared())
@@ -106,7 +86,7 @@ def test_the_fastest_algorithm_makes_the_plan(tmp_path: Path) -> None:
 
 
 def test_the_library_loses_to_a_faster_kernel(tmp_path: Path) -> None:
-    timer = Timer(lambda v: 1.0 if v.product is not None else 0.1)
+    timer = FakeTimer(lambda v: 1.0 if v.product is not None else 0.1)
     known = tuned(linear(), tmp_path, timer)
     assert products_of(linear(), known) == [] and sum(v.product is not None for v in timer.timed) == 2
 

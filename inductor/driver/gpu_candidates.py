@@ -40,6 +40,8 @@ _WIDER: Final = (
     (64, 64, 128, 4, 3), (128, 64, 128, 8, 3), (64, 128, 128, 8, 3), (128, 128, 64, 8, 3), (128, 128, 128, 8, 3), (64, 64, 64, 4, 4),
     (32, 64, 128, 4, 3), (32, 32, 128, 4, 4), (16, 32, 256, 4, 4), (16, 64, 128, 4, 4),
 )  # fmt: skip
+_PERSISTENT: Final = 8  # blocks, the likely ones, that persistent programs are tried with
+_FULL: Final = 8  # warps of a program whose sums leave no registers to a second one
 _POINTWISE: Final = ((1024, 8), (2048, 8), (2048, 4), (512, 4), (512, 2), (4096, 8), (4096, 16), (256, 2))  # elements, warps
 _ROWS: Final = (
     (DEFAULT, 4), (DEFAULT, 2), (DEFAULT, 8), (DEFAULT, 16), (Choice(row=8192), 16), (Choice(row=16384), 16), (Choice(reduced=4096), 8),
@@ -115,14 +117,22 @@ def candidates(loops: Kernel, target: Target = SM_90, precision: str = "ieee") -
 def _choices(loops: Kernel, target: Target, precision: str) -> Iterator[tuple[Choice, Options]]:
     products = products_in(loops)
     if products:
-        for size, warps, stages in _blocks(products[0], target):
+        for number, (size, warps, stages) in enumerate(_blocks(products[0], target)):
             yield Choice(product=size), Options(warps, stages, precision)
+            if number < _PERSISTENT:
+                yield Choice(product=size, resident=_resident(products[0], target, size, warps, stages)), Options(warps, stages, precision)
     elif any(isinstance(x, Accumulate) for x in walk(loops.body)):
         for choice, warps in _ROWS:
             yield choice, Options(warps)
     else:
         for block, warps in _POINTWISE:
             yield Choice(block=block), Options(warps)
+
+
+def _resident(x: Contract, target: Target, size: tuple[int, int, int], warps: int, stages: int) -> int:
+    """Programs of a multiprocessor at once."""
+    m, n, k = size
+    return 1 if warps >= _FULL else max(1, min(2, target.shared_bytes // (stages * (m + n) * k * itemsize_of(x))))
 
 
 def _blocks(x: Contract, target: Target) -> Iterator[tuple[tuple[int, int, int], int, int]]:

@@ -18,7 +18,7 @@ from eager.base.records import dataclass
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size, ceildiv, plain
-from inductor.loops.blocks import in_blocks
+from inductor.loops.blocks import in_blocks, persistent
 from inductor.loops.cached_reads import cache_read, cache_write
 from inductor.loops.contractions import expand, follow, share
 from inductor.loops.dependence import Access, accesses, carried, conflicts, private_part, separates
@@ -45,6 +45,7 @@ from inductor.loops.steps import (
     Mark,
     Partials,
     Parts,
+    Persistent,
     Reorder,
     ScanStages,
     Schedule,
@@ -153,6 +154,8 @@ def _perform(body: Block, step: Step) -> Block:
             return follow(body, step.product, step.axis)
         case Blocks():
             return in_blocks(body, step.product, step.rows, step.columns, step.depth)
+        case Persistent():
+            return persistent(body, step.product, step.programs)
         case Expand():
             return expand(body, step.product)
         case StageDraws():
@@ -318,6 +321,8 @@ def _kind_of_both(outer: Loop, inner: Loop) -> Kind:
 
 def _mark(body: Block, step: Mark) -> Block:
     loop = _loop(body, step.axis)
+    if step.kind == "turns":
+        raise Refused("only a persistent product computes programs in turns")
     if step.kind == "unrolled" and _constant(loop) > MAX_UNROLLED:
         raise Refused(f"{loop.extent} iterations are too many to unroll; allowed: up to {MAX_UNROLLED}")
     if step.kind in ("vector", "streamed") and any(isinstance(s, Loop) and s.kind != "unrolled" for s in walk(loop.body)):

@@ -17,7 +17,7 @@ from inductor.ir.sizes import Size, ceildiv, plain, product
 from inductor.ir.values import at_point
 from inductor.loops.contractions import contraction
 from inductor.loops.refusal import Refused
-from inductor.loops.tree import Axes, Block, Contract, Role, repeat, replace_statement, substitute
+from inductor.loops.tree import Axes, Block, Contract, Loop, Role, chain_of, repeat, replace_statement, substitute
 
 
 class _Blocked(NamedTuple):
@@ -49,6 +49,33 @@ def in_blocks(body: Block, name: str, rows: int, columns: int, depth: int) -> Bl
     for outer, count in ((column.outer, column.blocks), (row.outer, row.blocks), (group, groups)):
         block = repeat(outer, count, "grid", block)
     return replace_statement(body, s, block)
+
+
+def persistent(body: Block, name: str, programs: int) -> Block:
+    """The blocks of the contraction `name` by at most `programs` programs, each of which computes several in turn. Raises: Refused."""
+    s = contraction(body, name)
+    chain = _programs_around(body, s)
+    if not chain:
+        raise Refused(f"no loops over programs run around the product {name} alone")
+    extents = [x.extent for x in chain]
+    blocks = product(extents)
+    if programs < 1 or (isinstance(blocks, int) and blocks <= programs):
+        raise Refused(f"{name} has {blocks} blocks for {programs} programs; allowed: 1 program and more, but fewer than blocks")
+    if isinstance(blocks, int):
+        programs = -(-blocks // -(-blocks // programs))  # as many turns, of which fewer are empty
+    program = ir.counter(f"{name}_p", programs)
+    whole = E.mod(E.as_expr(blocks), E.as_expr(programs)) is E.as_expr(0)
+    count = ceildiv(blocks, programs) if whole else ceildiv(plain(blocks - program), programs)
+    turn = ir.counter(f"{name}_t", count)
+    at: dict[E.Expr, E.IntLike] = dict(zip([x.axis for x in chain], ir.split_position(turn * programs + program, extents), strict=True))
+    inside = repeat(turn, count, "turns", substitute((s,), at))
+    return replace_statement(body, chain[0], repeat(program, programs, "grid", inside))
+
+
+def _programs_around(body: Block, s: Contract) -> list[Loop]:
+    """The loops over programs from the root down to a contraction, which is all that they hold; else none."""
+    chains = [chain_of(x) for x in body if isinstance(x, Loop)]
+    return next((c for c in chains if c[-1].body == (s,) and all(x.kind == "grid" for x in c)), [])
 
 
 def _split(at: E.Expr, role: Role) -> dict[E.Expr, E.IntLike]:

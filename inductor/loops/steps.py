@@ -173,6 +173,17 @@ class Blocks(NamedTuple):
     depth: int
 
 
+class Persistent(NamedTuple):
+    """Computes the blocks of the contraction `product` by at most `programs` programs: program p of n takes blocks p, p + n, ...
+
+    Fewer programs are used if they take as many turns. A program loads the operands of its next block while it stores the results of
+    one.
+    """
+
+    product: str
+    programs: int
+
+
 class Expand(NamedTuple):
     """Turns the contraction `product` into plain loops with a sum for each element."""
 
@@ -208,14 +219,14 @@ LoopStep: TypeAlias = (
     Split | Cut | Unmask | Interleave | Reorder | FuseAxes | Mark | Distribute | Join | Lanes | Partials | Parts | Columns | Stages
     | ScanStages | Localise | CacheRead | CacheWrite | StageDraws
 )
-Step: TypeAlias = LoopStep | Follow | Share | Blocks | Expand
+Step: TypeAlias = LoopStep | Follow | Share | Blocks | Persistent | Expand
 Schedule: TypeAlias = tuple[Step, ...]
 
 _NAMES: Final[dict[str, Any]] = {
     "split": Split, "cut": Cut, "unmask": Unmask, "interleave": Interleave, "reorder": Reorder, "fuse_axes": FuseAxes, "mark": Mark,
     "distribute": Distribute, "join": Join, "lanes": Lanes, "partials": Partials, "parts": Parts, "columns": Columns, "stages": Stages,
-    "scan_stages": ScanStages, "localise": Localise, "follow": Follow, "share": Share, "blocks": Blocks, "expand": Expand,
-    "cache_read": CacheRead, "cache_write": CacheWrite, "stage_draws": StageDraws,
+    "scan_stages": ScanStages, "localise": Localise, "follow": Follow, "share": Share, "blocks": Blocks, "persistent": Persistent,
+    "expand": Expand, "cache_read": CacheRead, "cache_write": CacheWrite, "stage_draws": StageDraws,
 }  # fmt: skip
 _WORD_OF: Final = {cls: name for name, cls in _NAMES.items()}
 

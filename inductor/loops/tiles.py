@@ -108,7 +108,7 @@ def _atomic(loop: Loop) -> frozenset[str]:
 
 def colliding(loop: Loop) -> frozenset[str]:
     """The memory outside of a loop to which different iterations may add at one element."""
-    return frozenset(a.place.name for a, b in carried(loop) if _moves(a, loop) or _moves(b, loop) or loop.kind == "grid")
+    return frozenset(a.place.name for a, b in carried(loop) if _moves(a, loop) or _moves(b, loop) or loop.kind in ("grid", "turns"))
 
 
 def _moves(a: Access, loop: Loop) -> bool:

@@ -32,8 +32,8 @@ from inductor.ir.sizes import Size
 from inductor.ir.values import at_point, replace_loads
 
 REMEMBERED: Final = 2048  # statements or blocks whose facts are kept
-Kind: TypeAlias = Literal["serial", "parallel", "vector", "streamed", "unrolled", "grid", "lanes", "scan"]
-UNORDERED: Final = frozenset({"parallel", "vector", "streamed", "grid", "lanes"})  # kinds whose iterations run in any order
+Kind: TypeAlias = Literal["serial", "parallel", "vector", "streamed", "unrolled", "grid", "turns", "lanes", "scan"]
+UNORDERED: Final = frozenset({"parallel", "vector", "streamed", "grid", "turns", "lanes"})  # kinds whose iterations run in any order
 Space: TypeAlias = Literal["register", "stack", "shared"]
 Indirect: TypeAlias = tuple[tuple[E.Sym, ir.Value], ...]
 
@@ -161,6 +161,7 @@ class Loop(_Control):
     vector              the elements of vectors, in any order
     streamed            as "vector"; where the target can, its stores go to memory past the caches
     grid                programs of a GPU, in any order
+    turns               programs of a GPU that one program stands for, one after another, in any order
     lanes               the elements along one axis of a tile, in any order; accumulations into one place are combined as a tree
     scan                as "lanes", in order: a read of a running result sees the elements up to the current one
     """

@@ -16,7 +16,7 @@ from inductor.ir import definitions as ir
 from inductor.ir.sizes import nominal, product
 from inductor.loops.apply import Scheduler, fuse_axes, join_all, merge_axes, path_to
 from inductor.loops.reductions import most
-from inductor.loops.steps import Blocks, Expand, Localise, Mark, Partials, Parts, Reorder, Schedule, Split
+from inductor.loops.steps import Blocks, Expand, Localise, Mark, Partials, Parts, Persistent, Reorder, Schedule, Split
 from inductor.loops.tiles import LEAST_PRODUCT, tiles_of
 from inductor.loops.tree import (
     Accumulate,
@@ -61,7 +61,8 @@ class Choice(NamedTuple):
 
     block: elements of a tile of pointwise loops. row: most elements of a reduced row that a program holds at once. reduced: elements of
     the partial results of a longer row. columns: rows of a program whose elements lie side by side in memory, by default a cache
-    line of float32. product: rows, columns and depth of a block of a product; (0, 0, 0): chosen by its sizes.
+    line of float32. product: rows, columns and depth of a block of a product; (0, 0, 0): chosen by its sizes. resident: programs of a
+    multiprocessor that compute the blocks of a product in turn; 0: a program for each block.
     """
 
     block: int = 1024
@@ -69,6 +70,7 @@ class Choice(NamedTuple):
     reduced: int = 2048
     columns: int = 32
     product: tuple[int, int, int] = (0, 0, 0)
+    resident: int = 0
 
 
 DEFAULT: Final = Choice()
@@ -111,6 +113,8 @@ def _products(s: _Scheduler) -> None:
             s.attempt(Expand(x.name))
         else:
             _grouped(s, f"{x.name}_m_o", f"{x.name}_n_o")
+            if s.choice.resident:
+                s.attempt(Persistent(x.name, s.choice.resident * s.target.cores))
 
 
 def _grouped(s: _Scheduler, rows: str, columns: str) -> None:

@@ -5,7 +5,9 @@ Owns where a value is computed and under which masks memory is read. `inductor.t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import field
 
 from eager.base.dtypes import dtype
@@ -13,7 +15,9 @@ from eager.base.records import dataclass
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size
-from inductor.loops.tree import Block, Guard, Local, Loop, places_of, walk
+from inductor.loops.dependence import carried
+from inductor.loops.tiles import tile_size
+from inductor.loops.tree import UNORDERED, Block, Guard, Local, Loop, places_of, walk
 from inductor.triton.helpers import Helpers
 from inductor.triton.kernel import CHECKS_POINTER
 from inductor.triton.tiles import Known, Mask, Shape, all_of, broadcast
@@ -105,6 +109,19 @@ class Emitter:
             self.scope_of[s.axis] = len(self.scopes) - 1
         return made
 
+    @contextmanager
+    def iterations(self, s: Loop) -> Iterator[list[str]]:
+        """A Python loop, whose lines the caller prints. Memory that it writes may have been touched by an earlier iteration."""
+        again = frozenset() if s.kind in UNORDERED else frozenset(a.place.name for a, _ in carried(s)) - self.locals.keys()
+        self.touch_all(again)
+        lines: list[str] = []
+        self.enter(s, lines)
+        for memory in self.scope.written:
+            self.forget(memory)
+        yield lines
+        self.leave()
+        self.touch_all(again)
+
     def leave(self) -> None:
         for v in self.scopes.pop().values:
             self.known.pop(v, None)
@@ -114,6 +131,22 @@ class Emitter:
         name = self.name("m")
         self.line(f"{name} = {condition}")
         self.scope.masks = (*self.scope.masks, (name, shape))
+
+    def open_axis(self, s: Loop, dim: int) -> None:
+        """Enters a tile loop that becomes axis `dim`."""
+        self.enter(s, self.scope.lines, dim)
+        self.count_along(s, dim)
+        self.mask_along(s)
+
+    def count_along(self, s: Loop, dim: int) -> None:
+        """The counter of a tile loop that has been entered as axis `dim`."""
+        self.counter(s.axis, tile_size(s.extent), dim)
+        self.use(math.prod(self.full_shape()))
+
+    def mask_along(self, s: Loop) -> None:
+        """Makes the scope run only in the iterations of a tile loop, which has a counter."""
+        if s.extent != tile_size(s.extent):
+            self.mask(f"{self.axes[s.axis.name]} < {self.index(s.extent)}", self.shape_of[s.axis])
 
     def counter(self, axis: E.Sym, size: int, dim: int) -> tuple[str, Shape]:
         """The name and the shape of the positions along axis `dim` of a tile."""

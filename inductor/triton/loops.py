@@ -14,19 +14,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 from eager.base import dtypes
 from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import product
-from inductor.ir.values import at_point
-from inductor.loops.dependence import accesses, carried
-from inductor.loops.narrow import rewrite as narrowed
+from inductor.loops.dependence import accesses
 from inductor.loops.reductions import COMBINES, folded, state_of
 from inductor.loops.refusal import Refused
-from inductor.loops.tiles import ATOMIC, ELEMENTS, TILE_KINDS, colliding, expressions_of, rank_of, tile_size, tiles_of
+from inductor.loops.tiles import ATOMIC, ELEMENTS, TILE_KINDS, colliding, expressions_of, rank_of, tiles_of
 from inductor.loops.tree import (
     Accumulate,
     Allocate,
@@ -38,7 +36,6 @@ from inductor.loops.tree import (
     Local,
     Loop,
     Place,
-    Role,
     Statement,
     Store,
     roots_of,
@@ -50,15 +47,13 @@ from inductor.triton.combines import Combines
 from inductor.triton.emitter import Emitter, Opened, Scope, Variable, written_in
 from inductor.triton.helpers import HEADER
 from inductor.triton.kernel import CHECKS_POINTER, Launches, Options, Scratch, TritonKernel
-from inductor.triton.tiles import Known, Mask, Shape, all_of, broadcast, reach, spread, warps
+from inductor.triton.products import Products
+from inductor.triton.tiles import Known, Mask, all_of, broadcast, reach, spread, warps
 from inductor.triton.values import Unprintable, literal, type_of
 
 DOT_STAGES: Final = 3  # blocks of the operands of a product that are loaded ahead
-UNROLLED: Final = 32  # most iterations of a loop over products that the compiler might unroll
 NARROW: Final = 1 << 31  # below this, positions are int32
 _BY_RULE: Final = Options()
-# masks around a product, of its rows and of its columns; the shape of the result
-_Products: TypeAlias = tuple[tuple[Mask, ...], Sequence[tuple[Mask, ...]], Shape]
 
 
 def print_kernel(kernel: Kernel, name: str, options: Options = _BY_RULE) -> Launches:
@@ -86,9 +81,9 @@ class _Function:
         self.tiles = tiles_of((root,))
         self.grid: list[Loop] = []
         self.combines = Combines(self.out.name, self.out.line, self.out.helpers)
-        loops = [s for s in walk((root,)) if isinstance(s, Loop) and s.kind in ("grid", "lanes")]
+        loops = [s for s in walk((root,)) if isinstance(s, Loop) and s.kind in ("grid", "turns", "lanes")]
         self.atomic = frozenset().union(*(colliding(s) for s in loops)) if loops else frozenset()
-        self.has_dot = False
+        self.products = Products(self.out, options.precision)
 
     def kernel(self, name: str) -> TritonKernel:
         """The kernel `name`."""
@@ -104,8 +99,8 @@ class _Function:
         types = tuple(dtypes.int64 if n == CHECKS_POINTER else self.out.memory[n] for n in pointers)
         grid = product(s.extent for s in self.grid)
         outputs = tuple(n for n in pointers if n in written)
-        num_warps = self.options.num_warps or warps(self.out.tile, self.has_dot)
-        stages = (self.options.num_stages or DOT_STAGES) if self.has_dot else 1
+        num_warps = self.options.num_warps or warps(self.out.tile, self.products.are_printed)
+        stages = (self.options.num_stages or DOT_STAGES) if self.products.are_printed else 1
         return TritonKernel(name, before, parameters, body, pointers, outputs, tuple(self.out.sizes), types, grid, num_warps,
                             self.out.tile, stages, (number, "" if self.out.is_narrow or not number else "tl.int64"))  # fmt: skip
 
@@ -143,7 +138,7 @@ class _Function:
             case Fold():
                 self.fold(s)
             case Contract():
-                self.contract(s)
+                self.products.block(s, self.finish)
 
     def loop(self, s: Loop) -> None:
         if s.kind == "grid":
@@ -163,7 +158,7 @@ class _Function:
         around, dim = self.out.scope, sum(x.dim >= 0 for x in self.out.scopes)
         opened = around.opened.get(s.extent)
         if opened is None:
-            self.open_axis(s, dim)
+            self.out.open_axis(s, dim)
             opened = around.opened[s.extent] = Opened(s.axis, self.out.scope.masks, {})
         else:
             s = Loop(opened.axis, s.extent, s.kind, substitute(s.body, {s.axis: opened.axis}))
@@ -178,33 +173,20 @@ class _Function:
         opened.values = {v: self.out.known[v] for v in self.out.scope.values if v in self.out.known}
         self.out.leave()
 
-    def open_axis(self, s: Loop, dim: int) -> None:
-        """Enters a tile loop that becomes axis `dim`."""
-        size, extent = tile_size(s.extent), self.out.index(s.extent)
-        self.out.enter(s, self.out.scope.lines, dim)
-        name, shape = self.out.counter(s.axis, size, dim)
-        self.out.use(math.prod(self.out.full_shape()))
-        if s.extent != size:
-            self.out.mask(f"{name} < {extent}", shape)
-
     def counted_loop(self, s: Loop) -> None:
-        """A Python loop. Memory that it writes may have been touched by an earlier iteration."""
+        """A Python loop. Turns over the blocks of a contraction have the loop over the depth in them."""
+        product = s.body[0]
+        if s.kind == "turns" and isinstance(product, Contract) and len(product.axes.depth) == 2:
+            self.products.blocks(s, product, self.finish)
+            return
         extent = self.out.index(s.extent)
-        name = self.out.axes[s.axis.name] = self.out.name("i")
+        name = counter = self.out.axes[s.axis.name] = self.out.name("i")
         self.out.shape_of[s.axis] = ()
-        inner: list[str] = []
-        again = frozenset(a.place.name for a, _ in carried(s)) - self.out.locals.keys()
-        self.out.touch_all(again)
-        self.out.enter(s, inner)
-        for memory in self.out.scope.written:
-            self.out.forget(memory)
-        counter = name
-        if not self.out.is_narrow:
-            counter = self.out.name("i")
-            self.out.line(f"{name} = tl.full([], {counter}, tl.int64)")
-        self.block(s.body)
-        self.out.leave()
-        self.out.touch_all(again)
+        with self.out.iterations(s) as inner:
+            if not self.out.is_narrow:
+                counter = self.out.name("i")
+                self.out.line(f"{name} = tl.full([], {counter}, tl.int64)")
+            self.block(s.body)
         self.out.line(f"for {counter} in range(0, {extent}):")
         for text in inner or ["pass"]:
             self.out.line(f"    {text}")
@@ -414,109 +396,19 @@ class _Function:
         return out
 
     # -- contractions ----------------------------------------------------------------------------------------------
-    def contract(self, s: Contract) -> None:
-        """A block of a contraction: `tl.dot` over blocks of the depth, then the body on the tile of results."""
-        if s.axes.batch or len(s.axes.rows) > 1 or len(s.axes.columns) > 1 or not 1 <= len(s.axes.depth) <= 2:
-            raise Unprintable(f"triton: the contraction {s.place} is not in blocks")
-        if any(x.dim >= 0 for x in self.out.scopes):
-            raise Unprintable(f"triton: the contraction {s.place} is inside of a tile")
-        outer = self.out.scope.masks
-        masks: list[tuple[Mask, ...]] = []
-        for dim, role in enumerate((s.axes.rows, s.axes.columns)):
-            if not role:
-                raise Unprintable(f"triton: the contraction {s.place} has one row or column")
-            around = self.out.scope.masks
-            self.open_axis(Loop(*role[0], "lanes", s.body), dim)
-            masks.append(self.out.scope.masks[len(around) :])
-        shape = self.out.full_shape()
-        total = self.dot(s, outer, masks, shape)
+    def finish(self, s: Contract, total: Known) -> None:
+        """The body of a contraction on a block of its results."""
         if not self.is_dead(s):
             self.store((s.place,), (total,))
         else:
-            self.out.remember(ir.load(s.place.name, s.place.index, s.a.dtype), total.name, shape, len(self.out.scopes) - 1, frozenset())
+            summed = ir.load(s.place.name, s.place.index, s.a.dtype)
+            self.out.remember(summed, total.name, total.shape, len(self.out.scopes) - 1, frozenset())
         self.block(s.body)
-        for _ in range(2):
-            self.out.leave()
-
-    def dot(self, s: Contract, outer: tuple[Mask, ...], masks: Sequence[tuple[Mask, ...]], shape: Shape) -> Known:
-        """The sum of the products of blocks of the operands. A last block that is not whole follows the loop: only it has masks."""
-        a, b = _operands(s)
-        *blocks, (inner, size) = s.axes.depth
-        assert isinstance(size, int)
-        name = self.out.hold(f"tl.zeros({list(shape)}, {type_of(s.a.dtype)})")
-        parts: list[tuple[Sequence[ir.Value], Role]] = [((a, b), tuple(blocks))]
-        if blocks and isinstance(count := blocks[0][1], int) and count > 1:
-            axis = blocks[0][0]
-            fewer = E.sym(axis.name, 0, count - 2)
-            whole = narrowed((a, b), {axis: fewer})
-            if isinstance(fewer, E.Sym) and whole != tuple(at_point(v, {axis: fewer}) for v in (a, b)):
-                parts = [(whole, ((fewer, count - 1),)), (narrowed((a, b), {axis: count - 1}), ())]
-        for operands, loops in parts:
-            self.products(name, operands, (inner, size), loops, (outer, masks, shape))
-        self.has_dot = True
-        return Known(name, shape, len(self.out.scopes) - 1)
-
-    def products(self, name: str, operands: Sequence[ir.Value], depth: tuple[E.Sym, int], loops: Role, of: _Products) -> None:
-        """Adds the products of blocks of the operands to the tile `name`, in a loop for each of `loops`."""
-        outer, masks, shape = of
-        inner, size = depth
-        other = E.sym(f"{inner.name}_b", 0, size - 1)
-        assert isinstance(other, E.Sym)
-        self.out.counter(inner, size, 1)
-        self.out.counter(other, size, 0)
-        lines: list[str] = []
-        scope = Scope(lines, frozenset(), outer)
-        self.out.scopes.append(scope)
-        for axis, _ in loops:
-            self.out.axes[axis.name] = self.out.name("i")
-            self.out.shape_of[axis], self.out.scope_of[axis] = (), len(self.out.scopes) - 1
-        a, b = operands
-        names = []
-        for value, own, tile in ((a, masks[0], (shape[0], size)), (at_point(b, {inner: other}), masks[1], (size, shape[1]))):
-            scope.masks = (*outer, *own)
-            self.out.use(math.prod(tile))
-            names.append(self.out.hold(spread(self.out.value(value), tile, value.dtype)))
-        precision = f", input_precision='{self.options.precision}'" if a.dtype.itemsize > 2 else ""
-        if a.dtype.is_float8:  # the unit would add up with fewer bits than float32 has: a separate addition for each block
-            self.out.line(f"{name} += tl.dot({names[0]}, {names[1]})")
-        else:
-            self.out.line(f"{name} = tl.dot({names[0]}, {names[1]}, {name}{precision})")
-        self.out.leave()
-        for axis, count in loops:
-            # Triton's compiler unrolls a short loop of a known length, and spills: the other axes of the grid have one program
-            hidden = " * tl.num_programs(1)" if isinstance(count, int) and count <= UNROLLED else ""
-            self.out.line(f"for {self.out.axes[axis.name]} in range(0, {self.out.index(count)}{hidden}):")
-            lines = [f"    {text}" for text in lines]
-        self.out.scope.lines.extend(lines)
 
     def is_dead(self, s: Contract) -> bool:
         """Whether nothing but the body reads the result, or the body overwrites it."""
         again = [x for x in s.body if isinstance(x, Store) and x.place.name == s.place.name and x.place.index is s.place.index]
         return bool(again) or s.place.name in self.private
-
-
-def _operands(s: Contract) -> tuple[ir.Value, ir.Value]:
-    """The operands of a contraction: of one dtype of 16 bits, or of 8 bits, where both are converted from it alone.
-
-    A product of two such numbers is exact in float32, in which the matrix unit adds.
-    """
-    halves = [_half(v) for v in (s.a, s.b)]
-    a, b = halves
-    if a is not None and b is not None and (a.dtype is b.dtype or (a.dtype.is_float8 and b.dtype.is_float8)):
-        return a, b
-    if s.a.dtype is not dtypes.float32:
-        raise Unprintable(f"triton: there is no product of tiles of {s.a.dtype.name}")
-    return s.a, s.b
-
-
-def _half(v: ir.Value) -> ir.Value | None:
-    """The value of 16 or 8 bits that `v` is converted from, or None."""
-    if isinstance(v, ir.Op) and v.name == "where" and isinstance(v.args[2], ir.Const) and v.args[2].value == 0:
-        inner = _half(v.args[1])
-        return None if inner is None else ir.make_op("where", (v.args[0], inner, ir.const(0, inner.dtype)), inner.dtype)
-    if isinstance(v, ir.Op) and v.name == "cast" and v.dtype is dtypes.float32 and v.args[0].dtype.itemsize <= 2:
-        return v.args[0] if v.args[0].dtype.is_floating_point else None
-    return None
 
 
 __all__ = ["print_kernel"]

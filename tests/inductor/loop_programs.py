@@ -38,6 +38,7 @@ from inductor.loops.steps import (
     Mark,
     Partials,
     Parts,
+    Persistent,
     Reorder,
     ScanStages,
     Share,
@@ -398,6 +399,9 @@ def _steps_of_contractions(kernel: Kernel) -> Iterator[Step]:
             yield from (Blocks(s.name, 2, 4, 2), Blocks(s.name, 4, 1, 4))
             yield from [Share(s.name, name) for name in kernel.dtypes] * 2
             yield from [Follow(s.name, x.axis.name) for x in kernel.body[k + 1 :] if isinstance(x, Loop)] * 8
+        else:
+            inside = [x for x in walk((s,)) if isinstance(x, Contract)]
+            yield from [Persistent(x.name, programs) for x in inside for programs in (1, 2, 5)]
 
 
 def without_contractions(kernel: Kernel) -> Kernel:

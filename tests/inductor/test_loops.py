@@ -66,6 +66,26 @@ def scattered(mode: str) -> Kernel:
     return build([_buffer("t", (5,), d)], {"x": F32, "k": I64})
 
 
+def multiplied(rows: int = 40, depth: int = 20, columns: int = 30) -> Kernel:
+    """z = x (rows, depth) @ y (depth, columns)."""
+    a = ir.load("x", ir.linear_position((rows, depth), (ir.axis(0, rows), ir.reduced_axis(0, depth))), F32)
+    b = ir.load("y", ir.linear_position((depth, columns), (ir.reduced_axis(0, depth), ir.axis(1, columns))), F32)
+    made = _buffer("z", (rows, columns), ir.Contraction((rows, columns), (depth,), ("row", "column"), a, b))
+    return build([made], {"x": F32, "y": F32})
+
+
+def test_a_persistent_program_computes_every_nth_block() -> None:
+    """Five programs may run; three take as many turns for the 6 blocks."""
+    assert str(apply(multiplied(), from_text("blocks(z, 16, 16, 32); persistent(z, 5)"))).startswith("""\
+grid for z_p < 3:
+  turns for z_t < 2:
+""")
+    assert str(apply(multiplied(80), from_text("blocks(z, 16, 16, 32); persistent(z, 4)"))).startswith("""\
+grid for z_p < 4:
+  turns for z_t < ((-1*z_p + 5)//4) + 2:
+""")
+
+
 def test_plain_loops_print_as_they_run() -> None:
     assert str(centred()) == """\
 for m_i0 < 6:
@@ -128,6 +148,9 @@ REFUSED = {
     "memory of two loops": (centred, "localise(m, m_i0)", "m is used outside of m_i0"),
     "memory of all iterations": (centred, "join(m_i0, y_i0); localise(m, y_i1)", "m is used outside of y_i1"),
     "a tail of all": (centred, "split(m_i0, 7, peel)", "no whole block of 7"),
+    "persistent programs without a grid": (multiplied, "persistent(z, 2)", "no loops over programs run around the product z alone"),
+    "no fewer programs than blocks": (multiplied, "blocks(z, 16, 16, 16); persistent(z, 6)", "z has 6 blocks for 6 programs"),
+    "turns of any loop": (centred, "mark(y_i0, turns)", "only a persistent product computes programs in turns"),
     "one statement": (centred, "distribute(y_i1)", "the body of y_i1 is one statement"),
 }
 
@@ -151,11 +174,8 @@ def test_a_loop_that_reads_its_neighbour_cannot_be_joined() -> None:
 
 @pytest.mark.parametrize(("rows", "depth", "columns"), [(3, 0, 4), (0, 2, 4), (3, 2, 0), (1, 0, 1)])
 def test_a_product_of_empty_matrices_has_no_elements_or_zeros(rows: int, depth: int, columns: int) -> None:
-    a = ir.load("x", ir.linear_position((rows, depth), (ir.axis(0, rows), ir.reduced_axis(0, depth))), F32)
-    b = ir.load("y", ir.linear_position((depth, columns), (ir.reduced_axis(0, depth), ir.axis(1, columns))), F32)
-    made = ir.Buffer("z", ir.row_major((rows, columns), F32), ir.Contraction((rows, columns), (depth,), ("row", "column"), a, b))
     memory = {name: np.full(n, 7, np.float32) for name, n in (("x", rows * depth), ("y", depth * columns), ("z", rows * columns))}
-    interpret(build([made], {"x": F32, "y": F32}), memory)
+    interpret(multiplied(rows, depth, columns), memory)
     assert memory["z"].tolist() == [0.0] * (rows * columns)
 
 

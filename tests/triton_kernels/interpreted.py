@@ -34,15 +34,18 @@ from fxir.expr import rules as E
 from fxir.expr.printing import to_python
 from fxir.symbols.shapes import NeedsStatic
 from fxir.trace.trace import trace
+from inductor.base.target import Target
 from inductor.driver.backend import KEPT
 from inductor.driver.cuda import Call, lower_to_cuda
+from inductor.driver.gpu_candidates import Candidate, default_candidate
 from inductor.ir import definitions as ir
 from inductor.ir.sizes import Size
 from inductor.loops.apply import Refusal, apply
 from inductor.loops.interpret import interpret, operate
-from inductor.loops.steps import Blocks, Follow, Share, to_text
-from inductor.loops.tree import Kernel, Loop
-from inductor.plan.gpu_schedule import schedule_gpu
+from inductor.loops.steps import Blocks, Follow, Persistent, Share, to_text
+from inductor.loops.tree import Kernel, Loop, walk
+from inductor.plan.gpu_schedule import Choice, schedule_gpu
+from inductor.triton.kernel import Options
 from inductor.triton.loops import print_kernel
 from tests.inductor.helpers_symbolic import with_symbols
 from tests.inductor.loop_programs import F32, Program, programs
@@ -146,7 +149,11 @@ def tile_products(draw: st.DrawFn) -> tuple[Program, Kernel]:
     kernel = program.kernel()
     block = tuple(draw(st.sampled_from((16, 32))) for _ in range(3))
     outermost = next((x.axis.name for x in kernel.body if isinstance(x, Loop)), "")
-    for step in (Follow("b0", outermost), Share("b0", "b1"), *(Blocks(name, *block) for name in ("b0", "b1"))):
+    steps = [Follow("b0", outermost), Share("b0", "b1"), *(Blocks(name, *block) for name in ("b0", "b1"))]
+    if draw(st.booleans()):
+        count = draw(st.integers(1, 3))
+        steps += [Persistent(name, count) for name in ("b0", "b1")]
+    for step in steps:
         found = apply(kernel, (step,))
         kernel = kernel if isinstance(found, Refusal) else found
     return program, kernel
@@ -171,6 +178,7 @@ def contractions(cases: int) -> dict[str, Any]:
         _by_numpy(program, expected)
         interpreter.run(printed, found, program.symbols)
         counts["cases"] += 1
+        counts["persistent"] += any(isinstance(s, Loop) and s.kind == "turns" for s in walk(kernel.body))
         for name in expected.keys() - program.temporary:
             assert np.array_equal(expected[name], found[name]), f"{name} differs as printed\n{kernel}\n{source}"
 
@@ -270,19 +278,28 @@ def _assert_close(found: np.ndarray, expected: torch.Tensor, of: dtype) -> None:
 
 
 def graphs(cases: int) -> dict[str, Any]:
-    """Typical graphs give what eager code gives; a lookup outside of its range fails its check."""
-    failures = []
+    """Typical graphs give what eager code gives, also by persistent programs; a lookup outside of its range fails its check."""
+    failures, counts = [], Counter(cases=len(GRAPHS))
     for name, (fn, small, _) in GRAPHS.items():
         inputs = list(small())
         tolerance = torch.bfloat16 if "half" in name else torch.float32
         try:
-            plan = lower_to_cuda(trace(fn, [on_cuda(t) for t in inputs]))
-            for a, e in zip(run_plan.run(plan, inputs), fn(*inputs), strict=True):
-                _assert_close(a, e, tolerance)
+            for choose in (default_candidate, partial(_in_turns, counts)):
+                plan = lower_to_cuda(trace(fn, [on_cuda(t) for t in inputs]), choose=choose)
+                for a, e in zip(run_plan.run(plan, inputs), fn(*inputs), strict=True):
+                    _assert_close(a, e, tolerance)
         except Exception:
             failures.append(f"{name}: {traceback.format_exc()[-3000:]}")
     failures += _failing_check()
-    return {"failures": failures, "cases": len(GRAPHS)}
+    return {"failures": failures, **counts}
+
+
+def _in_turns(counts: Counter[str], loops: Kernel, target: Target, options: Options) -> Candidate:
+    """A kernel whose products are computed by two persistent programs, if they have more blocks."""
+    choice = Choice(product=(16, 16, 32), resident=1)
+    kernel, steps = schedule_gpu(loops, target._replace(cores=2), choice)
+    counts["persistent"] += any(isinstance(x, Persistent) for x in steps)
+    return Candidate(kernel, steps, options, choice)
 
 
 def attention(cases: int) -> dict[str, Any]:

@@ -60,6 +60,11 @@ def test_blocks_fit_the_shared_memory_of_the_target():
     assert not any("z, 128, 256, 64" in c and "4 stages" in c for c in small)
 
 
+def test_products_of_few_blocks_have_no_persistent_programs():
+    assert not any(c.choice.resident for c in candidates(LOOPS["a product of few rows"]))
+    assert not any("persistent" in str(c) for c in candidates(product(256, 256, 4096)))
+
+
 def test_blocks_are_not_much_larger_than_the_product():
     assert all("blocks(z, 16, " in str(c) for c in candidates(LOOPS["a product of few rows"])[1:] if "blocks" in str(c))
 

@@ -18,10 +18,12 @@ from fxir.trace.trace import trace  # noqa: E402
 from inductor.base.target import SM_80, SM_90  # noqa: E402
 from inductor.driver.backend import KEPT  # noqa: E402
 from inductor.driver.cuda import lower_to_cuda  # noqa: E402
+from inductor.driver.gpu_candidates import candidates  # noqa: E402
 from inductor.triton.compile import compile_kernel, instructions, resources  # noqa: E402
 
 from .attention_cases import Case, function_of, inputs_of  # noqa: E402
 from .graphs import GRAPHS, on_cuda, plan_of  # noqa: E402
+from .test_candidates import product  # noqa: E402
 
 pytestmark = pytest.mark.gpu
 CASES = os.environ.get("FRAMEJIT_TEST_LOOP_CASES", "")
@@ -52,7 +54,7 @@ def test_printed_loops_give_what_the_loop_interpreter_gives():
 def test_products_of_tiles_give_what_their_definitions_say():
     found = interpreted("contractions", CASES or "30")
     assert not found["failures"], found["failures"][0]
-    assert found["cases"] >= 30
+    assert found["cases"] >= 30 and found["persistent"] >= 5
 
 
 def test_every_op_with_loops_gives_what_its_eager_kernel_gives():
@@ -70,6 +72,7 @@ def test_every_op_with_loops_over_symbolic_sizes_gives_what_its_eager_kernel_giv
 def test_typical_graphs_give_what_eager_code_gives():
     found = interpreted("graphs", "1")
     assert not found["failures"], "\n".join(found["failures"])
+    assert found["persistent"] >= 10
 
 
 def test_attention_gives_what_its_loops_and_eager_code_give():
@@ -92,6 +95,21 @@ def test_attention_runs_on_the_matrix_unit_and_spills_nothing(depth, dropout_p, 
         assert cubin.shared_bytes <= TARGETS[capability].shared_bytes
         units = ("HGMMA",) if capability == 90 and depth <= 128 else ("HGMMA", "HMMA")
         assert any(i.startswith(units) for i in found), f"none of {units}: {sorted(set(found))}"
+
+
+@pytest.mark.parametrize("capability", TARGETS)
+def test_persistent_programs_load_ahead_and_spill_nothing(capability):
+    """The compiler copies operands ahead only in a loop without barriers and inner loops."""
+    target = TARGETS[capability]
+    for loops in (product(4096, 4096, 4096), product(2000, 2000, 1000)):
+        candidate = next(c for c in candidates(loops, target) if c.choice.resident and max(c.choice.product[:2]) < 256)
+        (kernel,) = candidate.printed("kernel").kernels
+        assert kernel.grid <= candidate.choice.resident * target.cores and kernel.source.count("for ") == 1
+        cubin = compile_kernel(kernel, capability)
+        found = instructions(cubin)
+        assert resources(cubin).spilled_bytes == 0 and cubin.shared_bytes <= target.shared_bytes
+        for word in ("HGMMA" if capability == 90 else "HMMA", "LDGSTS"):
+            assert any(i.startswith(word) for i in found), f"no {word}: {sorted(set(found))}"
 
 
 def test_a_kernel_that_spills_to_run_twice_at_once_gets_all_registers():

@@ -25,6 +25,7 @@ from inductor.artifact.cache import KERNEL_WINNER
 from inductor.base.choice import DEFAULT, Choice, Choose
 from inductor.base.request import Request
 from inductor.base.toolchain import CompileError, Toolchain, compile_workers
+from inductor.driver.comparison import difference
 from inductor.driver.compile import Tunable, tunable_kernels
 from inductor.driver.cpu_candidates import (
     Candidate,
@@ -36,7 +37,7 @@ from inductor.driver.cpu_candidates import (
     record,
     used_by,
 )
-from inductor.driver.cpu_timing import Memory, Run, compile_candidates, difference, load_candidate
+from inductor.driver.cpu_timing import Memory, Run, compile_candidates, load_candidate
 from inductor.driver.stored_winners import StoredWinners
 from inductor.driver.timing import Budget, clearly_fastest, measure
 from inductor.driver.tuning_report import Bar, table

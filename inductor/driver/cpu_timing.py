@@ -1,7 +1,6 @@
 """The time of candidates of one kernel on the CPU: compiled to a library, and run on memory of the kernel's sizes.
 
-Owns the library, the memory, and the comparison of a candidate's results with the default's. It does not depend on how a candidate was
-chosen.
+Owns the library, the memory, and the results of a run. It does not depend on how a candidate was chosen.
 
 Memory is bounded: buffers that are only read share a pool; a buffer that is written has memory of its size, once for all candidates.
 Results that are longer than `_COMPARED_BYTES` are compared in parts. Integers that are read as positions are positions of the buffer that
@@ -10,7 +9,7 @@ they are checked for, in random order, and other integers are zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -18,23 +17,21 @@ from typing import Final
 import numpy as np
 
 from eager._tensor.tensor import Tensor
-from eager.base import dtypes
 from eager.base.dtypes import dtype
-from eager.base.limits import finfo
 from inductor.artifact import format as A
 from inductor.base.toolchain import Toolchain, build
 from inductor.cpp.prelude import prelude
 from inductor.cpp.units import Functions, spread
 from inductor.cpp.vector_math import forms_used
+from inductor.driver.comparison import compared_ranges, written_by
 from inductor.driver.cpu_candidates import Candidate, call_places
 from inductor.driver.timing import synthetic_inputs
 from inductor.ir import definitions as ir
-from inductor.loops.dependence import accesses
 from inductor.loops.tree import Block, places_of, values_of, walk
 from inductor.plan.updates import CHECKS
 from inductor.runtime import loader
 
-__all__ = ["Memory", "Run", "compile_candidates", "difference", "load_candidate"]
+__all__ = ["Memory", "Run", "compile_candidates", "load_candidate"]
 
 Memory = Mapping[str, tuple[dtype, int]]  # dtype and bytes of each buffer of a kernel
 
@@ -42,7 +39,6 @@ _LINE: Final = 64  # bytes: buffers of a graph begin with a line of the cache
 _CHECK_BYTES: Final = 64
 _COST_NS: Final = 1_000_000  # of a call: the workers of the thread pool stay awake
 _COMPARED_BYTES: Final = 8 << 20  # of a result
-_PARTS: Final = 64  # of a result that is compared in parts
 _PATTERN: Final = 1 << 16  # numbers that repeat in a buffer that is written and read
 _HEAD: Final = 'extern "C" __attribute__((visibility("default"))) void'
 
@@ -85,18 +81,16 @@ class Run:
     """The memory on which the candidates of one kernel run."""
 
     def __init__(self, found: Sequence[Candidate], memory: Memory) -> None:
-        touched = [a for c in found for a in accesses(c.kernel.body)]
-        read, written = ({a.place.name for a in touched if a.writes == of or a.combine} for of in (False, True))
-        temporary = frozenset().union(*(c.kernel.temporary for c in found))
+        written = written_by([c.kernel for c in found])
         specs = [A.Spec((_count(of, nbytes),), (1,), of.name) for of, nbytes in memory.values()]
         sizes = _sizes_of_positions(found[0].kernel.body)
-        made = synthetic_inputs(specs, [i for i, name in enumerate(memory) if name in written or name in sizes])
+        made = synthetic_inputs(specs, [i for i, name in enumerate(memory) if name in written.all or name in sizes])
         for name, t in zip(memory, made, strict=True):
             if name in sizes:
                 t._array[...] = np.random.default_rng(0).integers(0, sizes[name], len(t._array))
         self.buffers: list[Tensor] = made
-        self._results = {name: t._array for name, t in zip(memory, made, strict=True) if name in written - temporary}
-        self._updated = sorted((written & read) - temporary)
+        self._results = {name: t._array for name, t in zip(memory, made, strict=True) if name in written.results}
+        self._updated = sorted(written.updated)
         self.before = self.restore if self._updated else None  # for `measure`
 
     def restore(self) -> None:
@@ -114,7 +108,7 @@ class Run:
                 array.view(np.uint8)[...] = 0xFF  # a candidate must not find the right results in this memory
         self.restore()
         run(*self.buffers)
-        return {name: np.concatenate(list(_parts(array))) for name, array in self._results.items()}
+        return {name: _compared(array) for name, array in self._results.items()}
 
     def bind(self, run: Callable[..., object]) -> Callable[[], object]:
         """A candidate on this memory."""
@@ -135,43 +129,14 @@ def _sizes_of_positions(body: Block) -> dict[str, int]:
     return found
 
 
+def _compared(array: np.ndarray) -> np.ndarray:
+    """The elements that are compared."""
+    ranges = compared_ranges(len(array), _COMPARED_BYTES // array.itemsize)
+    return np.concatenate([array[start:end] for start, end in ranges])
+
+
 def _numbers(of: np.dtype) -> np.ndarray:
     """Normal numbers of a dtype; zeros if it has integers."""
     if of.kind in "iub":
         return np.zeros(_PATTERN, of)
     return np.random.default_rng(0).standard_normal(_PATTERN, dtype=np.float32).astype(of)
-
-
-def _parts(array: np.ndarray) -> Iterator[np.ndarray]:
-    """The elements that are compared: all, or parts of the same length, among them the first and the last."""
-    count = _COMPARED_BYTES // array.itemsize
-    if len(array) <= count:
-        yield array
-        return
-    length = count // _PARTS
-    for k in range(_PARTS):
-        start = (len(array) - length) * k // (_PARTS - 1)
-        yield array[start : start + length]
-
-
-def difference(a: Mapping[str, np.ndarray], b: Mapping[str, np.ndarray]) -> str:
-    """The first result that differs by more than sums in another order may; "" if all agree."""
-    return next((name for name in a if not _agree(a[name], b[name])), "")
-
-
-def _agree(a: np.ndarray, b: np.ndarray) -> bool:
-    if a.dtype.kind in "iub":
-        return bool(np.array_equal(a, b))
-    wide = np.complex128 if a.dtype.kind == "c" else np.float64
-    x, y = a.astype(wide), b.astype(wide)
-    known = np.isfinite(x)
-    if not np.array_equal(known, np.isfinite(y)) or not np.array_equal(x[~known], y[~known], equal_nan=True):
-        return False
-    scale, worst = np.abs(x[known]).max(initial=0), np.abs(x[known] - y[known]).max(initial=0)
-    return bool(worst <= _tolerance(a.dtype) * scale)
-
-
-def _tolerance(of: np.dtype) -> float:
-    """Of a result, relative to the largest."""
-    eps = finfo(dtypes.from_numpy(of)).eps
-    return max(4 * eps, min(2.0**-11, 4096 * eps))

@@ -2,7 +2,7 @@
 
 Owns which candidates are compiled and timed, and in which order. How a candidate is timed is a parameter (`inductor.driver.gpu_timing`),
 and so is its compilation. At most half of the budget goes to compilation. A candidate is left out, with a line in the log, if it
-does not compile, spills more than the default, needs more shared memory than the device has, or does not run.
+does not compile, spills more than the default, needs more shared memory than the device has, does not run, or computes other values.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ from dataclasses import field
 from multiprocessing import get_context
 from typing import Final, TypeAlias
 
+import numpy as np
+
 from eager.base import logs
 from eager.base.device import device
 from eager.base.dtypes import dtype
 from eager.base.records import dataclass
 from fxir.ir.graph import Graph
 from inductor.base.target import Target
+from inductor.driver.comparison import difference, written_by
 from inductor.driver.cuda import Choose, CudaPlan, Launch, lower_to_cuda
 from inductor.driver.cuda_artifact import capability_of, workers_for
 from inductor.driver.gpu_candidates import Candidate, candidates, default_candidate, products_in
@@ -41,6 +44,8 @@ from inductor.triton.values import Unprintable
 __all__ = ["Built", "Job", "build", "jobs_of", "measured", "memory_of", "tune"]
 
 _LOG: Final = logs.artifact("autotuning")
+_COMPONENT: Final = logs.component("inductor")
+TF32_ROUNDING: Final = 2.0**-11  # relative error of an operand of a product in tf32
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +214,8 @@ def _variants(
             _left_out(job, candidate, reason)
             continue
         cubins = tuple(b.cubin for b in found if isinstance(b, Built))
-        yield i, Variant(launches.kernels, cubins, memory_of(candidate, launches, program), len(program.checks), candidate.library)
+        memory, written = memory_of(candidate, launches, program), written_by([job.loops])
+        yield i, Variant(launches.kernels, cubins, memory, len(program.checks), candidate.library, written)
 
 
 def _reason(found: Sequence[Built | str], most_spilled: int | None, target: Target) -> str:
@@ -240,14 +246,26 @@ def memory_of(candidate: Candidate, launches: Launches, program: ir.Program) -> 
 
 
 def _measure(job: Job, variants: Mapping[int, Variant], winners: Winners, timer: Timer, deadline: float) -> None:
-    """Time the variants of a job until the deadline, at least one, and store the fastest."""
+    """Time the variants of a job until the deadline, at least one, and store the fastest.
+
+    A variant whose results differ from the first variant's, usually the default's, is not used.
+    """
     seconds: dict[str, float] = {}
+    wanted: dict[str, np.ndarray] = {}
+    rounding = TF32_ROUNDING if job.options.precision == "tf32" else 0.0
     for i, variant in variants.items():
         if seconds and time.perf_counter() > deadline:
             _LOG.log(f"{job.title}: {len(variants) - len(seconds)} candidates are not timed: the kernel's part of the budget is spent")
             break
         try:
+            found = timer.results(variant)
+            different = difference(wanted, found, rounding)
+            if different:
+                _COMPONENT.warning(f"{job.title}: {description(job.found[i][0])} computes other values of {different} than "
+                                   f"{description(job.found[int(next(iter(seconds)))][0])}; not used")  # fmt: skip
+                continue
             seconds[str(i)] = timer.seconds(variant)
+            wanted = wanted or found
         except Exception as error:  # noqa: BLE001 - the driver's errors, and exhausted memory; the default is not affected
             _left_out(job, job.found[i][0], f"it does not run ({type(error).__name__}: {_first_line(error)})")
     if not seconds:

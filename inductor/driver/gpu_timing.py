@@ -1,4 +1,4 @@
-"""The time of a kernel on a GPU: compiled candidates run on generated inputs, between events of the device.
+"""The time and the results of a kernel on a GPU: compiled candidates run on generated inputs, between events of the device.
 
 Owns the inputs and the method. It does not depend on how a candidate was chosen.
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -26,6 +27,7 @@ from eager.base.records import dataclass
 from eager.cuda import backend as cuda
 from inductor.artifact import format as A
 from inductor.base.target import Target
+from inductor.driver.comparison import Written, compared_ranges
 from inductor.driver.cuda_artifact import device_kernels
 from inductor.driver.gpu_library import matrix_product
 from inductor.plan.library_products import LibraryCall
@@ -40,14 +42,17 @@ _SHORT_S: Final = 10e-6  # below this, the events' own time would count: several
 _TOGETHER: Final = 16
 _TOTAL_S: Final = 0.02  # of the timed runs of one candidate
 _LEAST_RUNS, _MOST_RUNS = 5, 100
-_PATTERN_BYTES: Final = 1 << 20  # of different numbers
+_PATTERN: Final = 262_139  # different numbers, a prime: rows of a matrix are not equal
+_COMPARED_BYTES: Final = 1 << 20  # of a result
+_NOTHING: Final = Written(frozenset(), frozenset(), frozenset())
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
     """The kernels of one candidate, in order. cubins: None for the emulated device. memory: dtype and bytes of each buffer.
 
-    checks: the number of index checks of the program. product: what a library computes before the kernels.
+    checks: the number of index checks of the program. product: what a library computes before the kernels. written: buffers whose values
+    are compared with another candidate's.
     """
 
     kernels: tuple[TritonKernel, ...]
@@ -55,10 +60,14 @@ class Variant:
     memory: Mapping[str, tuple[dtype, int]]
     checks: int = 0
     product: LibraryCall | None = None
+    written: Written = _NOTHING
 
 
 class Timer(Protocol):
     """Measures variants on one device."""
+
+    def results(self, variant: Variant) -> dict[str, np.ndarray]:
+        """Elements of each result of one run, the same for all variants of a kernel. Raises: as `seconds`."""
 
     def seconds(self, variant: Variant) -> float:
         """The time of one run. Raises: RuntimeError or MemoryError if the device cannot run the variant."""
@@ -79,18 +88,14 @@ class EventTimer:
         self._device, self._index = f"cuda:{where.index or 0}", where.index or 0
         self._flush_bytes = 2 * target.caches[-1]
         self._flush: Any = None
-        self._held: dict[tuple[str, dtype, int], Tensor] = {}
+        self._held: dict[tuple[str, dtype, int], tuple[Any, Tensor]] = {}
 
     def seconds(self, variant: Variant) -> float:
         """See `Timer`."""
         with self._xp.cuda.Device(self._index):
             if self._flush is None:
                 self._flush = self._xp.cuda.alloc(self._flush_bytes)
-            wanted = {(name, of, nbytes) for name, (of, nbytes) in variant.memory.items()}
-            self._held = {key: t for key, t in self._held.items() if key in wanted}
-            for key in sorted(wanted - self._held.keys(), key=str):
-                self._held[key] = self._filled(*key[1:])
-            inputs = [self._held[name, of, nbytes] for name, (of, nbytes) in variant.memory.items()]
+            inputs = self._buffers(variant)
             once = self._loaded(variant, 1)
             self._median(once, inputs, 1)  # the first run is slower
             rough = self._median(once, inputs, 3)
@@ -99,6 +104,19 @@ class EventTimer:
             together = self._loaded(variant, _TOGETHER)
             self._median(together, inputs, 1)
             return self._median(together, inputs, _runs(rough * _TOGETHER)) / _TOGETHER
+
+    def results(self, variant: Variant) -> dict[str, np.ndarray]:
+        """See `Timer`."""
+        with self._xp.cuda.Device(self._index):
+            inputs = self._buffers(variant)
+            for (name, of, nbytes), (memory, _) in self._held.items():
+                if name in variant.written.updated:
+                    self._fill(memory, of, nbytes)
+                elif name in variant.written.results:
+                    memory.memset_async(0xFF, nbytes, self._xp.cuda.get_current_stream())  # not the results of another candidate
+            self._loaded(variant, 1)(*inputs)
+            made = dict(zip(variant.memory, inputs, strict=True))
+            return {name: _compared(made[name]) for name in sorted(variant.written.results)}
 
     def release(self) -> None:
         """See `Timer`."""
@@ -135,10 +153,21 @@ class EventTimer:
             library.write_bytes(code)
             return loader.load(plan, None if variant.cubins is None else library, {}, name="a variant of a kernel")
 
-    def _filled(self, of: dtype, nbytes: int) -> Tensor:
-        """Memory of the device with numbers of a dtype."""
-        size = max(nbytes, of.itemsize)
-        memory = self._xp.cuda.alloc(size)
+    def _buffers(self, variant: Variant) -> list[Tensor]:
+        """The buffers of a variant. Equal buffers of the variant before are used again."""
+        wanted = {(name, of, nbytes) for name, (of, nbytes) in variant.memory.items()}
+        self._held = {key: held for key, held in self._held.items() if key in wanted}
+        for key in sorted(wanted - self._held.keys(), key=str):
+            _, of, nbytes = key
+            size = max(nbytes, of.itemsize)
+            memory = self._xp.cuda.alloc(size)
+            self._fill(memory, of, size)
+            storage = eager_native.storage_from_memory(memory.ptr, size, memory, _CUDA, self._index)
+            self._held[key] = memory, eager_native.new_tensor(None, storage, of.code, (_count(of, size),), (1,))
+        return [self._held[name, of, nbytes][1] for name, (of, nbytes) in variant.memory.items()]
+
+    def _fill(self, memory: Any, of: dtype, size: int) -> None:
+        """Numbers of a dtype in memory of the device."""
         stream = self._xp.cuda.get_current_stream()
         pattern = _numbers(of)
         done = min(size, pattern.nbytes) if pattern is not None else 0
@@ -151,16 +180,20 @@ class EventTimer:
             more = min(done, size - done)
             (memory + done).copy_from_device_async(memory, more, stream)
             done += more
-        storage = eager_native.storage_from_memory(memory.ptr, size, memory, _CUDA, self._index)
-        return eager_native.new_tensor(None, storage, of.code, (_count(of, size),), (1,))
 
 
+@lru_cache(maxsize=8)
 def _numbers(of: dtype) -> np.ndarray | None:
     """Normal numbers of a dtype; None for a dtype of integers, which are zero."""
     if not (of.is_floating_point or of.is_complex):
         return None
-    count = _PATTERN_BYTES // of.itemsize
-    return np.random.default_rng(0).standard_normal(count, dtype=np.float32).astype(dtypes.by_name(of.name).numpy)
+    return np.random.default_rng(0).standard_normal(_PATTERN, dtype=np.float32).astype(dtypes.by_name(of.name).numpy)
+
+
+def _compared(t: Tensor) -> np.ndarray:
+    """The elements of a result that are compared."""
+    ranges = compared_ranges(t.numel(), _COMPARED_BYTES // t.itemsize)
+    return np.concatenate([t[start:end].cpu()._array for start, end in ranges])
 
 
 def _count(of: dtype, nbytes: int) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,8 +24,10 @@ from eager.nn import functional as F
 from eager.optable import array_functions
 from fxir.trace.trace import trace
 from inductor.base.target import SM_90
+from inductor.driver.comparison import difference, written_by
 from inductor.driver.cuda import lower_to_cuda
 from inductor.driver.gpu_autotune import jobs_of, memory_of
+from inductor.driver.gpu_candidates import Candidate, candidates
 from inductor.driver.gpu_timing import EventTimer, Variant
 from inductor.driver.gpu_winners import Winners
 from inductor.triton.compile import compile_kernel
@@ -71,7 +74,7 @@ def gradients_in_every_mode() -> None:
 
 
 def kernels_are_timed_by_events() -> None:
-    """Each kind of kernel, with the generated inputs of a timing."""
+    """Each kind of kernel, with the generated inputs of a timing, on which a second run gives the same results."""
     is_emulated = cuda.backend().is_emulated
     timer = EventTimer(torch.device("cuda"), SM_90._replace(caches=(1 << 10,)))
     with TemporaryDirectory() as folder:
@@ -85,10 +88,43 @@ def kernels_are_timed_by_events() -> None:
             for job in jobs:
                 kernels = job.found[0][1].kernels
                 cubins = None if is_emulated else tuple(compile_kernel(k) for k in kernels)
-                memory = memory_of(*job.found[0], plan.program)
-                assert 0 < timer.seconds(Variant(kernels, cubins, memory, len(plan.program.checks))) < 10
+                memory, written = memory_of(*job.found[0], plan.program), written_by([job.loops])
+                variant = Variant(kernels, cubins, memory, len(plan.program.checks), None, written)
+                first = timer.results(variant)
+                assert first.keys() == written.results and 0 < timer.seconds(variant) < 10
+                assert difference(first, timer.results(variant)) == ""
     timer.release()
     torch.cuda.synchronize()  # no index of a generated input is out of range
+
+
+def candidates_are_compared_on_the_device() -> None:
+    """Every candidate of a product and of its update of a buffer gives the default's results; a changed kernel gives others."""
+    is_emulated, target = cuda.backend().is_emulated, SM_90._replace(cores=2)
+    timer = EventTimer(torch.device("cuda"), SM_90._replace(caches=(1 << 10,)))
+
+    def update(x: torch.Tensor, w: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor]:
+        y += x @ w
+        return (y,)
+
+    with TemporaryDirectory() as folder:
+        graph = trace(update, [on_cuda(torch.zeros(shape)) for shape in ((96, 40), (40, 64), (96, 64))])
+        plan, (job, *_) = jobs_of(graph, target, Winners(Path(folder), "test"))
+        written = written_by([job.loops])
+        assert written.updated == written.results != frozenset()
+
+        def variant(candidate: Candidate, change: tuple[str, str] = ("", "")) -> Variant:
+            launches = candidate.printed("kernel")
+            kernels = tuple(replace(k, body=k.body.replace(*change)) if change[0] else k for k in launches.kernels)
+            cubins = None if is_emulated else tuple(compile_kernel(k) for k in kernels)
+            return Variant(kernels, cubins, memory_of(candidate, launches, plan.program), 0, None, written)
+
+        default, *others = candidates(job.loops, target)
+        wanted = timer.results(variant(default))
+        assert any(c.choice.resident for c in others)
+        for c in others[:: 1 if is_emulated else 4]:
+            assert difference(wanted, timer.results(variant(c))) == "", str(c)
+        assert difference(wanted, timer.results(variant(default, ("tl.dot(", "2 * tl.dot(")))) in written.results
+    timer.release()
 
 
 def an_emulated_device_measures_nothing() -> None:
@@ -296,7 +332,7 @@ SCENARIOS: tuple[Callable[[], None], ...] = (
     one_graph_serves_every_size, a_position_outside_is_an_error_at_the_next_synchronisation, writes_reach_the_inputs,
     updates_are_read_in_order, tensors_are_made_on_the_device, a_move_to_the_device_ends_a_graph,
     a_tensor_on_the_cpu_stays_there, operands_on_two_devices_raise_the_error_of_eager_code, kernels_are_timed_by_events,
-    an_emulated_device_measures_nothing, floats_are_added_in_order_if_results_must_be_the_same,
+    candidates_are_compared_on_the_device, an_emulated_device_measures_nothing, floats_are_added_in_order_if_results_must_be_the_same,
     the_precision_of_products_is_guarded,
 )  # fmt: skip
 

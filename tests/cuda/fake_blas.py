@@ -39,7 +39,8 @@ class Library:
     """The fake library's counters."""
 
     def __init__(self) -> None:
-        path = f"{tempfile.mkdtemp(prefix='framejit-fake-blas-')}/libcublasLt.so"
+        self.folder = tempfile.TemporaryDirectory(prefix="framejit-fake-blas-")  # removed at the end of the process
+        path = f"{self.folder.name}/libcublasLt.so"
         subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-Wall", "-o", path, str(Path(__file__).with_suffix(".c"))], check=True)
         assert open_blas(path) == open_blas("a second path is ignored") == 130000
         self.library = ctypes.CDLL(path)

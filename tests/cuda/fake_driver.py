@@ -38,8 +38,8 @@ class Driver:
     """The fake driver's counters."""
 
     def __init__(self) -> None:
-        folder = tempfile.mkdtemp(prefix="framejit-fake-driver-")
-        path = f"{folder}/libcuda.so"
+        self.folder = tempfile.TemporaryDirectory(prefix="framejit-fake-driver-")  # removed at the end of the process
+        path = f"{self.folder.name}/libcuda.so"
         subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-Wall", "-o", path, str(Path(__file__).with_suffix(".c"))], check=True)
         use_cuda_driver(path)
         self.library = ctypes.CDLL(path)
@@ -277,8 +277,8 @@ def a_timing_launches_a_candidate_between_events(d: Driver) -> None:
 
 
 def a_plan_from_disk_needs_no_compiler(d: Driver) -> None:
-    made = subprocess.run([sys.executable, "-m", "tests.cuda.fake_driver", "--compile"], capture_output=True, text=True, check=True)
-    folder = Path(made.stdout.strip())
+    folder = Path(d.folder.name)
+    subprocess.run([sys.executable, "-m", "tests.cuda.fake_driver", "--compile", str(folder)], check=True)
     cuda.backend().is_emulated = False  # memory of the emulated device, kernels of the fake driver
     plan = ArtifactPlan.from_json((folder / "plan.json").read_text())
     x = torch.randn(8, 40).cuda()
@@ -289,16 +289,14 @@ def a_plan_from_disk_needs_no_compiler(d: Driver) -> None:
     assert not loaded, loaded
 
 
-def compile_to_disk() -> None:
-    """Write a plan and its machine code to a new folder, and print the folder."""
+def compile_to_disk(folder: Path) -> None:
+    """Write a plan and its machine code to a folder."""
     compiler = importlib.import_module("inductor.driver.cuda_artifact")
     graphs, trace = importlib.import_module("tests.triton_kernels.graphs"), importlib.import_module("fxir.trace.trace").trace
     graph = trace(lambda x: (torch.softmax(x, -1),), [graphs.on_cuda(torch.zeros(8, 40))])
     made = compiler.compile_for_cuda(graph, torch.device("cuda:0"), graphs.SM_90, is_emulated=False)
-    folder = Path(tempfile.mkdtemp(prefix="framejit-plan-"))
     (folder / "plan.json").write_text(made.compiled.plan.to_json())
     (folder / "kernels.cubins").write_bytes(made.code)
-    print(folder)
 
 
 SCENARIOS = (
@@ -313,6 +311,6 @@ WITH_TRITON = (a_plan_from_disk_needs_no_compiler, a_timing_launches_a_candidate
 
 if __name__ == "__main__":
     if sys.argv[1] == "--compile":
-        compile_to_disk()
+        compile_to_disk(Path(sys.argv[2]))
     else:
         {s.__name__: s for s in (*SCENARIOS, *WITH_TRITON)}[sys.argv[1]](Driver())

@@ -24,6 +24,7 @@ from inductor.base import toolchain
 from inductor.base.choice import DEFAULT, Choice
 from inductor.base.request import Request
 from inductor.driver import cpu_autotune, cpu_candidates, cpu_timing
+from inductor.driver.comparison import difference
 from inductor.driver.compile import compile_graph, tunable_kernels
 from inductor.driver.cpu_autotune import Winners, jobs_of
 from inductor.driver.cpu_candidates import Machine, candidates, description
@@ -129,7 +130,7 @@ def test_every_candidate_computes_the_values_of_the_default(fn: Callable[..., ob
         for i, c in found.items():
             if not c.choice.vector_bits:
                 got = run.results(cpu_timing.load_candidate(i, job.memory, job.checks, library))
-                assert not cpu_timing.difference(wanted, got), description(c.choice)
+                assert not difference(wanted, got), description(c.choice)
 
 
 def test_candidates_have_different_texts_and_matter_for_their_kernel(tmp_path: Path) -> None:
@@ -210,9 +211,9 @@ def test_a_candidate_that_computes_other_values_is_never_chosen(
 ])  # fmt: skip
 def test_results_may_differ_by_the_rounding_of_sums_alone(values: list[float], agree: bool) -> None:
     a, b = ({"b0": np.array(v, np.float32)} for v in ([1.0, 2.0], values))
-    assert cpu_timing.difference(a, b) == ("" if agree else "b0")
+    assert difference(a, b) == ("" if agree else "b0")
     ints = [{"b0": np.array(v, np.int64)} for v in ([1, 2], [1, 3])]
-    assert cpu_timing.difference(*ints) == "b0"
+    assert difference(*ints) == "b0"
 
 
 def test_a_kernel_that_updates_its_input_has_separate_memory_with_the_same_values_in_each_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -350,6 +351,6 @@ def test_a_large_kernel_is_measured_in_memory_of_its_size(tmp_path: Path) -> Non
     def compare() -> None:
         run = cpu_timing.Run(found, job.memory)
         results = [run.results(cpu_timing.load_candidate(i, job.memory, job.checks, tmp_path / "a.so")) for i in (0, 1)]
-        assert not cpu_timing.difference(*results)
+        assert not difference(*results)
 
     assert peak_growth(compare) < 300e6

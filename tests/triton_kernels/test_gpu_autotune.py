@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import eager as torch
@@ -21,6 +22,7 @@ from inductor.artifact.cache import CUDA_WINNERS, PRODUCT_WINNER, Cache
 from inductor.base.target import SM_90
 from inductor.driver import cuda_machine, gpu_autotune
 from inductor.driver.backend import _is_tuned
+from inductor.driver.comparison import difference
 from inductor.driver.cuda import lower_to_cuda
 from inductor.driver.gpu_autotune import Built, jobs_of, tune
 from inductor.driver.gpu_candidates import candidates
@@ -50,10 +52,13 @@ def slowly(kernel: TritonKernel, capability: int) -> Built:
 
 
 class FakeTimer:
-    """Declared seconds for each variant. Keeps the variants that it timed."""
+    """Declared seconds and results for each variant. Keeps the variants that it timed."""
 
-    def __init__(self, seconds: Callable[[Variant], float]) -> None:
-        self.of, self.timed, self.is_released = seconds, list[Variant](), False
+    def __init__(self, seconds: Callable[[Variant], float], value: Callable[[Variant], float] = lambda v: 1.0) -> None:
+        self.of, self.value, self.timed, self.is_released = seconds, value, list[Variant](), False
+
+    def results(self, variant: Variant) -> dict[str, np.ndarray]:
+        return {name: np.full(4, self.value(variant), np.float32) for name in variant.written.results}
 
     def seconds(self, variant: Variant) -> float:
         self.timed.append(variant)
@@ -146,6 +151,22 @@ def test_candidates_that_fail_spill_or_need_too_much_memory_are_left_out_with_th
     assert "2 warps is left out: it does not compile (ValueError: no such layout)" in text
     assert "default is left out: it needs 1048576 bytes of shared memory; sm_90 has" in text
     assert {v.kernels[0].num_warps for v in timer.timed} == {8} and warps_of(doubled(), known) == [8]
+
+
+def test_a_candidate_that_computes_other_values_is_not_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    timer = by_warps({16: 0.1, 8: 0.5})
+    timer.value = lambda v: 1.5 if v.kernels[0].num_warps == 16 else 1.0
+    known = tuned(doubled(), tmp_path, timer)
+    assert warps_of(doubled(), known) == [8] and {v.kernels[0].num_warps for v in timer.timed} >= {4, 8}
+    refused = [r.message for r in caplog.records if "computes other values of" in r.message]
+    assert refused and all("16 warps computes" in m and m.endswith("than default; not used") for m in refused)
+
+
+@pytest.mark.parametrize("precision, is_equal", [("ieee", False), ("tf32", True)])
+def test_products_in_a_lower_precision_may_differ_by_its_rounding(precision: str, is_equal: bool) -> None:
+    rounding = gpu_autotune.TF32_ROUNDING if precision == "tf32" else 0.0
+    a, b = ({"y": np.array([1.0, x], np.float32)} for x in (0.5, 0.5 + 2.0**-10))
+    assert (difference(a, b, rounding) == "") is is_equal
 
 
 def test_a_candidate_that_does_not_run_is_left_out(tmp_path: Path) -> None:

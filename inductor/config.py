@@ -316,7 +316,7 @@ _HINTS: Table = (
         "reorder_for_peak_memory": True, "score_fusion_memory_threshold": 10, "selective_decompose": False, "shape_padding": True,
         "size_threshold_for_succ_based_strategy": 0, "small_memory_access_threshold": 16777216, "split_cat_fx_passes": True,
         "split_reductions": True, "static_weight_shapes": True, "triton.coalesce_tiling_analysis": True,
-        "triton.cooperative_reductions": False, "triton.enable_persistent_tma_matmul": False, "triton.enable_template_tma_store": False,
+        "triton.cooperative_reductions": False, "triton.enable_template_tma_store": False,
         "triton.enable_tma_load_for_template_epilogue": False, "triton.force_cooperative_reductions": False,
         "triton.max_tiles": optional(int), "triton.min_split_scan_rblock": 256, "triton.mix_order_reduction": True,
         "triton.mix_order_reduction_allow_multi_stages": True, "triton.mix_order_reduction_initial_xblock": 1,
@@ -342,7 +342,9 @@ _HINTS: Table = (
         "triton_disable_device_detection": False, "use_fast_triton_launcher": True, "use_launch_metadata_schema": True,
         "use_static_cuda_launcher": True,
     }),
-    ("one compilation sets it: compile(options={'triton.enable_pdl': True})", {"triton.enable_pdl": False}),
+    ("one compilation sets it: compile(options={'triton.enable_pdl': True})", {
+        "triton.enable_pdl": False, "triton.enable_persistent_tma_matmul": False,
+    }),
     ("it steers how torch runs its compiler processes; FRAMEJIT_COMPILE_WORKERS sets their number", {
         "comment_origin": False, "compile_worker_wait_timeout": 0, "cpp_cache_precompile_headers": True, "developer_warnings": False,
         "disable_progress": True, "file_lock_timeout": 600, "kernel_name_max_ops": 10, "non_blocking_remote_cache_write": True,

@@ -14,11 +14,12 @@ from eager.utils._config_module import Config, Only, Setting, Values
 from fxir.base.options import CompileOptions
 from inductor import config as _config
 
-# The settings that a compilation can override, beside `triton.enable_pdl` (see `launches_early`). `packing`: keep weights packed between
-# calls. `channels_last` and `fold_batch_norm`: the graph passes of these names. `autotune_budget_s`: seconds that a graph may spend on
-# measuring variants.
+# The settings that a compilation can override, beside the switches of CUDA kernels (see `launches_early` and `tries_descriptors`).
+# `packing`: keep weights packed between calls. `channels_last` and `fold_batch_norm`: the graph passes of these names.
+# `autotune_budget_s`: seconds that a graph may spend on measuring variants.
 _AUTOTUNE: Final = ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise")
 _EARLY_LAUNCH: Final = "triton.enable_pdl"
+_DESCRIPTORS: Final = "triton.enable_persistent_tma_matmul"
 PASSES: Final = ("fold_batch_norm", "channels_last")  # in the order in which they run
 _OWN: Final[dict[str, Any]] = {"packing": True, **dict.fromkeys(PASSES, True), "autotune_budget_s": 30}
 config: Final = cast(Config, _config)
@@ -54,12 +55,21 @@ def _name(given: str) -> str:
 
 def is_autotuned(options: Mapping[str, Any]) -> bool:
     """Whether the options enable autotuning."""
-    return any(value for given, value in options.items() if _name(given) in _AUTOTUNE)
+    return _is_on(options, *_AUTOTUNE)
 
 
 def launches_early(options: Mapping[str, Any]) -> bool:
     """Whether kernels on CUDA are launched before the kernels in front of them end (programmatic dependent launch)."""
-    return any(value for given, value in options.items() if _name(given) == _EARLY_LAUNCH)
+    return _is_on(options, _EARLY_LAUNCH)
+
+
+def tries_descriptors(options: Mapping[str, Any]) -> bool:
+    """Whether products on CUDA are also measured with operands that the device copies by descriptors of matrices."""
+    return _is_on(options, _DESCRIPTORS)
+
+
+def _is_on(options: Mapping[str, Any], *names: str) -> bool:
+    return any(value for given, value in options.items() if _name(given) in names)
 
 
 def budget_s(options: CompileOptions) -> float:
@@ -81,7 +91,7 @@ def check_options(options: Mapping[str, Any]) -> None:
         except (TypeError, ValueError) as error:
             raise RuntimeError(f"Unexpected type of attr {given}, got {type(value).__name__} should be "
                                f"{type(present).__name__}: {error}") from None  # fmt: skip
-        if name in _OWN or name in _AUTOTUNE or name == _EARLY_LAUNCH:
+        if name in _OWN or name in (*_AUTOTUNE, _EARLY_LAUNCH, _DESCRIPTORS):
             continue
         entry = config.entry(name)
         if isinstance(entry, Setting) and value != present:

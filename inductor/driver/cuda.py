@@ -45,7 +45,7 @@ from inductor.plan.padded_operands import pad_operands
 from inductor.plan.schedule import FUSION, SCHEDULE, Nest, Schedule, Single, loop_nest, schedule
 from inductor.plan.split_products import split_products
 from inductor.triton.combined import MOST_POINTERS, combined, grouped, most_sets
-from inductor.triton.kernel import CHECKS_POINTER, Options, TritonKernel
+from inductor.triton.kernel import CHECKS_POINTER, DESCRIPTOR_BYTES, Options, TritonKernel
 
 LOOPS: Final = logs.artifact("loops")
 GROUPED_BYTES: Final = 1 << 24  # most bytes that a kernel in one launch with others reads and writes: a launch takes as long
@@ -510,7 +510,7 @@ class _Planner:
         uses = [{_UPLOADED if n in slots else n for n in _touched(s)} for s in steps]
         sizes = {n: at_least(buffers[n].layout.nbytes if n in buffers else self.sizes[n], 1)
                  for names in uses for n in names if n not in memory and n != CHECKS_POINTER}  # fmt: skip
-        offsets, total = plan_arena(lifetimes(sizes, uses)) if sizes else ({}, 0)
+        offsets, total = plan_arena(lifetimes(sizes, uses), DESCRIPTOR_BYTES) if sizes else ({}, 0)
         for n, offset in offsets.items():
             put(n, "arena", offset)
         for n, offset in slots.items():

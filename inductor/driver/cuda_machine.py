@@ -16,7 +16,7 @@ from fxir.ir.graph import Graph
 from inductor.artifact.cache import CUDA_WINNERS, PRODUCT_WINNER, Cache
 from inductor.artifact.format import Compiled
 from inductor.base import records
-from inductor.base.options import budget_s, launches_early
+from inductor.base.options import budget_s, launches_early, tries_descriptors
 from inductor.base.target import Target
 from inductor.runtime import blas
 
@@ -84,7 +84,8 @@ class CudaMachine:
         """The schedules of the kernels (`inductor.driver.cuda.Choose`): measured ones, or by default the stored ones of products."""
         parts = self.key_parts(graph, options, store)
         library = int(parts["cuBLASLt"] or 0)
-        winners = importlib.import_module("inductor.driver.gpu_winners").Winners(store.dir / CUDA_WINNERS, parts["toolchain"], library)
+        stored = importlib.import_module("inductor.driver.gpu_winners").Winners
+        winners = stored(store.dir / CUDA_WINNERS, parts["toolchain"], library, tries_descriptors(options.options))
         if self.is_tuned and not self.is_emulated:
             tuner = importlib.import_module("inductor.driver.gpu_autotune")
             return tuner.measured(graph, self.where, target, _precision(), winners, budget_s(options))

@@ -134,7 +134,7 @@ def tune(program: ir.Program, target: Target, jobs: Sequence[Job], winners: Winn
     """
     budget = Budget(budget_s)
     for job in jobs:
-        _print(job, target, library)
+        _print(job, target, library, winners.descriptors)
     built = _compiled(jobs, capability_of(target), build, budget.compile_deadline)
     try:
         with Bar("kernels", len(jobs)) as bar:
@@ -150,10 +150,11 @@ def tune(program: ir.Program, target: Target, jobs: Sequence[Job], winners: Winn
         timer.release()
 
 
-def _print(job: Job, target: Target, library: Library | None) -> None:
+def _print(job: Job, target: Target, library: Library | None, descriptors: bool) -> None:
     """Schedule and print the candidates of a job. The library's come first, since they take little to compile."""
     precision = job.options.precision
-    found = [*(library_candidates(job.loops, target, precision, library) if library else ()), *candidates(job.loops, target, precision)[1:]]
+    own = candidates(job.loops, target, precision, descriptors)[1:]
+    found = [*(library_candidates(job.loops, target, precision, library) if library else ()), *own]
     for i, candidate in enumerate(found, 1):
         try:
             job.found[i] = candidate, candidate.printed("kernel")

@@ -41,6 +41,7 @@ _WIDER: Final = (
     (32, 64, 128, 4, 3), (32, 32, 128, 4, 4), (16, 32, 256, 4, 4), (16, 64, 128, 4, 4),
 )  # fmt: skip
 _PERSISTENT: Final = 8  # blocks, the likely ones, that persistent programs are tried with
+_COPIES: Final = "wgmma"  # the matrix unit of targets that copy blocks by descriptors
 _FULL: Final = 8  # warps of a program whose sums leave no registers to a second one
 _POINTWISE: Final = ((1024, 8), (2048, 8), (2048, 4), (512, 4), (512, 2), (4096, 8), (4096, 16), (256, 2))  # elements, warps
 _ROWS: Final = (
@@ -98,15 +99,17 @@ def products_in(loops: Kernel) -> list[Contract]:
     return [x for x in loops.body if isinstance(x, Contract)]
 
 
-def candidates(loops: Kernel, target: Target = SM_90, precision: str = "ieee") -> tuple[Candidate, ...]:
+def candidates(loops: Kernel, target: Target = SM_90, precision: str = "ieee", descriptors: bool = False) -> tuple[Candidate, ...]:
     """Schedules of plain loops, the default first, then the likely ones. precision: of products, as in `Options`.
+
+    descriptors: whether persistent products whose operands have descriptors are among them, on targets that copy by descriptors.
 
     A schedule whose blocks of operands need more shared memory than the target has is left out. Registers and spills are known only
     after compilation.
     """
     found: list[Candidate] = []
     known: set[tuple[str, Options]] = set()
-    for choice, options in ((DEFAULT, Options(precision=precision)), *_choices(loops, target, precision)):
+    for choice, options in ((DEFAULT, Options(precision=precision)), *_choices(loops, target, precision, descriptors)):
         kernel, steps = schedule_gpu(loops, target, choice)
         if (to_text(steps), options) not in known:
             known.add((to_text(steps), options))
@@ -114,13 +117,16 @@ def candidates(loops: Kernel, target: Target = SM_90, precision: str = "ieee") -
     return tuple(found)
 
 
-def _choices(loops: Kernel, target: Target, precision: str) -> Iterator[tuple[Choice, Options]]:
+def _choices(loops: Kernel, target: Target, precision: str, descriptors: bool) -> Iterator[tuple[Choice, Options]]:
     products = products_in(loops)
     if products:
         for number, (size, warps, stages) in enumerate(_blocks(products[0], target)):
             yield Choice(product=size), Options(warps, stages, precision)
             if number < _PERSISTENT:
-                yield Choice(product=size, resident=_resident(products[0], target, size, warps, stages)), Options(warps, stages, precision)
+                persistent = Choice(product=size, resident=_resident(products[0], target, size, warps, stages))
+                yield persistent, Options(warps, stages, precision)
+                if descriptors and target.matrix_unit == _COPIES:
+                    yield persistent._replace(descriptors=True), Options(warps, stages, precision)
     elif any(isinstance(x, Accumulate) for x in walk(loops.body)):
         for choice, warps in _ROWS:
             yield choice, Options(warps)

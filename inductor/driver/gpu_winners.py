@@ -31,17 +31,17 @@ class Winners:
     """The schedules measured so far on one device, each read from disk at its first lookup.
 
     device: the text that names the device and the version of the compiler. library: the version of the library of matrix products; 0
-    without one. A product of another version is ignored.
+    without one. A product of another version is ignored. descriptors: whether products with descriptors of their operands are candidates.
     """
 
-    def __init__(self, folder: Path, device: str, library: int = 0) -> None:
+    def __init__(self, folder: Path, device: str, library: int = 0, descriptors: bool = False) -> None:
         self._stored: StoredWinners[_Winner] = StoredWinners(folder)
-        self._device, self.library = device, library
+        self._device, self.library, self.descriptors = device, library, descriptors
 
     def key(self, default: Candidate, target: Target) -> str:
         """The key of a kernel. default: its default schedule. Raises: Unprintable."""
         printed = default.printed("kernel")
-        parts = [f"{_FORMAT}|{self._device}|{target.name}|{default.options}"]
+        parts = [f"{_FORMAT}|{self._device}|{target.name}|{default.options}{'|descriptors' if self.descriptors else ''}"]
         parts += [f"{k.source}# {k.grid} programs of {k.num_warps} warps, {k.num_stages} stages, {[d.name for d in k.dtypes]}, {k.sizes}"
                   for k in printed.kernels]  # fmt: skip
         parts += [f"# scratch of {x.size} {x.dtype.name}" for x in printed.scratch]
@@ -52,7 +52,7 @@ class Winners:
         def candidate(found: Mapping[str, Any]) -> _Winner | None:
             if found.get("library") is not None:
                 return _LibraryRecord.read(found["library"], self.library)
-            for c in candidates(loops, target, options.precision):
+            for c in candidates(loops, target, options.precision, self.descriptors):
                 if json.loads(json.dumps(_record(c))) == {name: found.get(name) for name in _record(c)}:
                     return c.choice, c.options
             return None

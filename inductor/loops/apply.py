@@ -22,6 +22,7 @@ from inductor.loops.blocks import in_blocks, persistent
 from inductor.loops.cached_reads import cache_read, cache_write
 from inductor.loops.contractions import expand, follow, share
 from inductor.loops.dependence import Access, accesses, carried, conflicts, private_part, separates
+from inductor.loops.described import described
 from inductor.loops.narrow import narrow
 from inductor.loops.parts import in_parts
 from inductor.loops.reductions import COMBINES, in_columns, in_lanes, in_stages
@@ -34,6 +35,7 @@ from inductor.loops.steps import (
     CacheWrite,
     Columns,
     Cut,
+    Descriptors,
     Distribute,
     Expand,
     Follow,
@@ -156,6 +158,8 @@ def _perform(body: Block, step: Step) -> Block:
             return in_blocks(body, step.product, step.rows, step.columns, step.depth)
         case Persistent():
             return persistent(body, step.product, step.programs)
+        case Descriptors():
+            return described(body, step.product)
         case Expand():
             return expand(body, step.product)
         case StageDraws():

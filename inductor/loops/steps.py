@@ -184,6 +184,12 @@ class Persistent(NamedTuple):
     programs: int
 
 
+class Descriptors(NamedTuple):
+    """Copies blocks of the operands of the contraction `product` by descriptors of matrices, before the product is computed in blocks."""
+
+    product: str
+
+
 class Expand(NamedTuple):
     """Turns the contraction `product` into plain loops with a sum for each element."""
 
@@ -219,14 +225,14 @@ LoopStep: TypeAlias = (
     Split | Cut | Unmask | Interleave | Reorder | FuseAxes | Mark | Distribute | Join | Lanes | Partials | Parts | Columns | Stages
     | ScanStages | Localise | CacheRead | CacheWrite | StageDraws
 )
-Step: TypeAlias = LoopStep | Follow | Share | Blocks | Persistent | Expand
+Step: TypeAlias = LoopStep | Follow | Share | Blocks | Persistent | Descriptors | Expand
 Schedule: TypeAlias = tuple[Step, ...]
 
 _NAMES: Final[dict[str, Any]] = {
     "split": Split, "cut": Cut, "unmask": Unmask, "interleave": Interleave, "reorder": Reorder, "fuse_axes": FuseAxes, "mark": Mark,
     "distribute": Distribute, "join": Join, "lanes": Lanes, "partials": Partials, "parts": Parts, "columns": Columns, "stages": Stages,
     "scan_stages": ScanStages, "localise": Localise, "follow": Follow, "share": Share, "blocks": Blocks, "persistent": Persistent,
-    "expand": Expand, "cache_read": CacheRead, "cache_write": CacheWrite, "stage_draws": StageDraws,
+    "descriptors": Descriptors, "expand": Expand, "cache_read": CacheRead, "cache_write": CacheWrite, "stage_draws": StageDraws,
 }  # fmt: skip
 _WORD_OF: Final = {cls: name for name, cls in _NAMES.items()}
 

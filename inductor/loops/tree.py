@@ -200,6 +200,8 @@ class Contract(_Computing):
     a: over batch, rows and depth. b: over batch, depth and columns. place: over batch, rows and columns, another element for each.
     body: runs for each element after its sum is complete. It may read the place at this element alone, and the elements have no order.
     A target computes blocks of the sum with its matrix unit and runs the body while a block is near. name: unique in a kernel.
+    described: rows, columns and depth of the whole product if each operand is one matrix, of which the device copies blocks that a
+    descriptor of the matrix finds; () if its elements are loaded.
     """
 
     name: str
@@ -208,6 +210,7 @@ class Contract(_Computing):
     a: ir.Value
     b: ir.Value
     body: Block = ()
+    described: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         self._note((self.place,), (self.a, self.b))
@@ -398,7 +401,7 @@ def substitute(block: Block, mapping: Mapping[E.Expr, E.IntLike]) -> Block:
                 return Loop(s.axis, size(s.extent), s.kind, many(s.body))
             case Contract():
                 axes = Axes(*(tuple((a, size(n)) for a, n in role) for role in s.axes))
-                return Contract(s.name, place(s.place), axes, at_point(s.a, mapping), at_point(s.b, mapping), many(s.body))
+                return Contract(s.name, place(s.place), axes, at_point(s.a, mapping), at_point(s.b, mapping), many(s.body), s.described)
 
     def size(n: Size) -> Size:
         return n if isinstance(n, int) else E.substitute(n, mapping)
@@ -430,7 +433,7 @@ def rename(block: Block, suffix: str) -> Block:
             case Contract():
                 roles = [[(E.as_expr(axes[a]), n) for a, n in role] for role in s.axes]
                 left = Axes(*(tuple((a, n) for a, n in role if isinstance(a, E.Sym)) for role in roles))
-                return (Contract(f"{s.name}{suffix}", s.place, left, s.a, s.b, many(s.body)),)
+                return (Contract(f"{s.name}{suffix}", s.place, left, s.a, s.b, many(s.body), s.described),)
         return (s,)
 
     return many(block)
@@ -487,7 +490,7 @@ def rename_memory(block: Block, names: Mapping[str, tuple[str, E.Expr]]) -> Bloc
                 parts = tuple(x._replace(name=names[x.name][0]) if x.name in names else x for x in s.parts)
                 return Fold(tuple(map(place, s.places)), s.combine, parts, s.dtype)
             case Contract():
-                return Contract(s.name, place(s.place), s.axes, value(s.a), value(s.b), tuple(map(one, s.body)))
+                return Contract(s.name, place(s.place), s.axes, value(s.a), value(s.b), tuple(map(one, s.body)), s.described)
         return with_body(s, tuple(map(one, s.body)))
 
     return tuple(map(one, block))
@@ -518,5 +521,6 @@ def _lines(block: Iterable[Statement], depth: int) -> Iterator[str]:
                 left, right = ", ".join(map(str, s.places)), ", ".join(f"all {x.name}" for x in s.parts)
                 yield f"{pad}{left} {s.combine}= {right}"
             case Contract():
-                yield f"{pad}contract {s.name} over {s.axes}: {s.place} = sum of {s.a!r} * {s.b!r}{', then' if s.body else ''}"
+                way = " by descriptors" if s.described else ""
+                yield f"{pad}contract {s.name}{way} over {s.axes}: {s.place} = sum of {s.a!r} * {s.b!r}{', then' if s.body else ''}"
         yield from _lines(body_of(s), depth + 1)

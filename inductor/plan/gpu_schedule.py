@@ -16,7 +16,19 @@ from inductor.ir import definitions as ir
 from inductor.ir.sizes import nominal, product
 from inductor.loops.apply import Scheduler, fuse_axes, join_all, merge_axes, path_to
 from inductor.loops.reductions import most
-from inductor.loops.steps import Blocks, Expand, Localise, Mark, Partials, Parts, Persistent, Reorder, Schedule, Split
+from inductor.loops.steps import (
+    Blocks,
+    Descriptors,
+    Expand,
+    Localise,
+    Mark,
+    Partials,
+    Parts,
+    Persistent,
+    Reorder,
+    Schedule,
+    Split,
+)
 from inductor.loops.tiles import LEAST_PRODUCT, tiles_of
 from inductor.loops.tree import (
     Accumulate,
@@ -62,7 +74,8 @@ class Choice(NamedTuple):
     block: elements of a tile of pointwise loops. row: most elements of a reduced row that a program holds at once. reduced: elements of
     the partial results of a longer row. columns: rows of a program whose elements lie side by side in memory, by default a cache
     line of float32. product: rows, columns and depth of a block of a product; (0, 0, 0): chosen by its sizes. resident: programs of a
-    multiprocessor that compute the blocks of a product in turn; 0: a program for each block.
+    multiprocessor that compute the blocks of a product in turn; 0: a program for each block. descriptors: whether blocks of the
+    operands are copied by descriptors of matrices.
     """
 
     block: int = 1024
@@ -71,6 +84,7 @@ class Choice(NamedTuple):
     columns: int = 32
     product: tuple[int, int, int] = (0, 0, 0)
     resident: int = 0
+    descriptors: bool = False
 
 
 DEFAULT: Final = Choice()
@@ -108,6 +122,8 @@ def _products(s: _Scheduler) -> None:
     """Contractions in blocks; those with few rows or columns, and of float64, as reductions."""
     for x in [x for x in s.kernel.body if isinstance(x, Contract)]:
         rows, columns, _ = sizes_of(x)
+        if s.choice.descriptors:
+            s.attempt(Descriptors(x.name))
         size = s.choice.product if 0 not in s.choice.product else block_of(s.target, x)
         if min(rows, columns) < LEAST_PRODUCT or x.a.dtype.itemsize > MATRIX_BYTES or not s.attempt(Blocks(x.name, *size)):
             s.attempt(Expand(x.name))

@@ -46,16 +46,16 @@ def lifetimes(sizes: Mapping[str, Size], uses: Sequence[Iterable[str]]) -> list[
     return [Lifetime(n, sizes[n], first[n], last[n]) for n in first]
 
 
-def plan_arena(buffers: Sequence[Lifetime]) -> tuple[dict[str, Size], Size]:
-    """Offset in bytes of every buffer, 64-byte aligned, and the size of the arena.
+def plan_arena(buffers: Sequence[Lifetime], alignment: int = ALIGNMENT) -> tuple[dict[str, Size], Size]:
+    """Offset in bytes of every buffer, a multiple of `alignment`, and the size of the arena.
 
     Buffers whose lifetimes overlap never overlap in memory.
     """
     total: Size
-    offsets, total = _first_fit([b for b in buffers if isinstance(b.nbytes, int)])
+    offsets, total = _first_fit([b for b in buffers if isinstance(b.nbytes, int)], alignment)
     for slot in _slots([b for b in buffers if not isinstance(b.nbytes, int)]):
         offsets.update((b.name, total) for b in slot.members)
-        total = plain(total + ceildiv(slot.nbytes, ALIGNMENT) * ALIGNMENT)
+        total = plain(total + ceildiv(slot.nbytes, alignment) * alignment)
     return offsets, total
 
 
@@ -87,12 +87,12 @@ def _slots(buffers: Sequence[Lifetime]) -> list[_Slot]:
     return slots
 
 
-def _first_fit(buffers: Sequence[Lifetime]) -> tuple[dict[str, Size], int]:
+def _first_fit(buffers: Sequence[Lifetime], alignment: int) -> tuple[dict[str, Size], int]:
     placed: list[tuple[int, int, Lifetime]] = []  # offset, end
     offsets: dict[str, Size] = {}
     total = 0
     for b in sorted(buffers, key=lambda b: (-nominal(b.nbytes), b.first, b.name)):
-        size = max(-(-nominal(b.nbytes) // ALIGNMENT) * ALIGNMENT, ALIGNMENT)
+        size = max(-(-nominal(b.nbytes) // alignment) * alignment, alignment)
         at = 0
         for start, end, other in sorted(placed, key=lambda p: p[0]):
             if not b.overlaps(other):

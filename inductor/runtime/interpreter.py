@@ -41,7 +41,7 @@ _FUNCTIONS: Final = (
 
 
 def run_kernel(name: str, source: str, pointers: Sequence[Pointer], sizes: Sequence[int], grid: int) -> None:
-    """Run `grid` programs of a kernel over memory of the host.
+    """Run `grid` programs of a kernel over memory of the host. Pointers without a name in the source are for machine code alone.
 
     Raises: TritonUnavailable; RuntimeError if triton was imported for a GPU; errors of the interpreter for a faulty kernel.
     """
@@ -49,7 +49,8 @@ def run_kernel(name: str, source: str, pointers: Sequence[Pointer], sizes: Seque
     fn = _function(name, source)
     if grid:
         with np.errstate(all="ignore"):
-            fn[(grid,)](*(_Memory(address, _TRITON_NAME[dtype]) for address, dtype in pointers), *sizes)
+            named = pointers[: len(fn.arg_names) - len(sizes)]
+            fn[(grid,)](*(_Memory(address, _TRITON_NAME[dtype]) for address, dtype in named), *sizes)
 
 
 @cache

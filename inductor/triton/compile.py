@@ -17,7 +17,7 @@ from typing import Any, Final
 from eager.base import settings
 from eager.base.records import dataclass
 from inductor.runtime.triton_source import TritonUnavailable, jit_function, load_triton
-from inductor.triton.kernel import TritonKernel
+from inductor.triton.kernel import DESCRIPTOR_BYTES, TritonKernel
 from inductor.triton.values import SIGNATURE
 
 __all__ = ["Cubin", "Resources", "TritonUnavailable", "compile_kernel", "instructions", "load_triton", "prepare", "resources"]
@@ -71,19 +71,23 @@ def compile_kernel(kernel: TritonKernel, capability: int = 90) -> Cubin:
     compiler = importlib.import_module("triton.compiler")
     target = importlib.import_module("triton.backends.compiler").GPUTarget("cuda", capability, 32)
     fn = jit_function(kernel.name, kernel.source)
-    types = [SIGNATURE[t] for t in kernel.dtypes] + ["i64"] * len(kernel.sizes)
+    types = [SIGNATURE[t] for t in kernel.dtypes[: len(kernel.parameters) - len(kernel.sizes)]] + ["i64"] * len(kernel.sizes)
     signature = dict(zip(fn.arg_names, types, strict=True))
     aligned = {(k,): [["tt.divisibility", 16]] for k, t in enumerate(types) if t.startswith("*")}
     source = compiler.ASTSource(fn, signature, {}, aligned)
     options = {"num_warps": kernel.num_warps, "num_stages": kernel.num_stages, "enable_fp_fusion": True}
-    made = _compiled(kernel.name, source, target, options)
+    made, scratch_bytes = _compiled(kernel.name, source, target, options)
+    if scratch_bytes > kernel.descriptors * DESCRIPTOR_BYTES:
+        raise RuntimeError(f"triton: a program of {kernel.name} needs {scratch_bytes} bytes for {kernel.descriptors} descriptors; "
+                           f"expected {DESCRIPTOR_BYTES} bytes each")  # fmt: skip
     ptx = made.ptx
     parameters = re.findall(r"\.param \.(\w+)", ptx.split(".entry")[1].split(")")[0])
     expected = len(types) + 2
     if len(parameters) != expected:
         raise RuntimeError(f"triton: {kernel.name} has {len(parameters)} parameters in its PTX, expected {expected}")
     if _spills(made):
-        return _compiled(kernel.name, source, target, {**options, "maxnreg": min(_REGISTERS // (32 * kernel.num_warps), _MOST_REGISTERS)})
+        registers = min(_REGISTERS // (32 * kernel.num_warps), _MOST_REGISTERS)
+        made, _ = _compiled(kernel.name, source, target, {**options, "maxnreg": registers})
     return made
 
 
@@ -95,12 +99,14 @@ def _spills(cubin: Cubin) -> bool:
         return False
 
 
-def _compiled(name: str, source: Any, target: Any, options: Mapping[str, Any]) -> Cubin:
+def _compiled(name: str, source: Any, target: Any, options: Mapping[str, Any]) -> tuple[Cubin, int]:
+    """The machine code, and the bytes of global memory that each of its programs needs."""
     triton = load_triton()
     with triton.knobs.cache.scope():
         triton.knobs.cache.dir = str(settings.current().cache.dir / "triton")
         made = triton.compile(source, target=target, options=options)
-    return Cubin(name, target.arch, made.asm["cubin"], made.asm["ptx"], int(made.metadata.shared), options["num_warps"])
+    cubin = Cubin(name, target.arch, made.asm["cubin"], made.asm["ptx"], int(made.metadata.shared), options["num_warps"])
+    return cubin, int(made.metadata.global_scratch_size)
 
 
 def _run(tool: str, *arguments: str, code: bytes) -> str:

@@ -10,6 +10,7 @@ from inductor.ir.sizes import Size
 
 # Two int64 for each index check of the program, zero before the launch; a failing check writes 1 and the position.
 CHECKS_POINTER: Final = "checks"
+DESCRIPTOR_BYTES: Final = 128  # of one descriptor of a matrix, and its alignment
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,9 @@ class TritonKernel:
     order. outputs: the pointers that it writes. sizes: the symbols that are passed as int64. dtypes: of the pointers. grid: the number
     of programs along x. tile: elements of its largest tile. number: the name of the number of the program in `body`, and the type of
     positions if it is wider than the number's. waits: whether it may be launched before the kernel in front of it ends: it waits for
-    the end before it touches memory, and lets the kernel behind it be launched.
+    the end before it touches memory, and lets the kernel behind it be launched. descriptors: of matrices, which each program makes in
+    the memory of the last pointer. No name in the source is for this pointer: it is the first of Triton's two hidden arguments. A
+    kernel with descriptors has no sizes.
     """
 
     name: str
@@ -50,6 +53,7 @@ class TritonKernel:
     num_stages: int = 1
     number: tuple[str, str] = ("", "")
     waits: bool = False
+    descriptors: int = 0
 
     @property
     def source(self) -> str:

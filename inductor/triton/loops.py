@@ -46,7 +46,7 @@ from inductor.loops.tree import (
 from inductor.triton.combines import Combines
 from inductor.triton.emitter import Emitter, Opened, Scope, Variable, written_in
 from inductor.triton.helpers import HEADER
-from inductor.triton.kernel import CHECKS_POINTER, Launches, Options, Scratch, TritonKernel
+from inductor.triton.kernel import CHECKS_POINTER, DESCRIPTOR_BYTES, Launches, Options, Scratch, TritonKernel
 from inductor.triton.products import Products
 from inductor.triton.tiles import Known, Mask, all_of, broadcast, reach, spread, warps
 from inductor.triton.values import Unprintable, literal, type_of
@@ -60,15 +60,18 @@ def print_kernel(kernel: Kernel, name: str, options: Options = _BY_RULE) -> Laun
     """The kernels that run a loop tree, in order. Raises: Unprintable."""
     statements, shared = roots_of(kernel.body)
     memory = {**kernel.dtypes, **{x.name: x.dtype for x in shared}}
-    printed = []
+    printed: list[TritonKernel] = []
+    scratch = [Scratch(x.name, x.size, x.dtype) for x in shared]
     for k, s in enumerate(statements):
         own = name if len(statements) == 1 else f"{name}_{k}"
         try:
             elsewhere = {a.place.name for other in statements if other is not s for a in accesses((other,))}
-            printed.append(_Function(memory, s, kernel.temporary - elsewhere, options).kernel(own))
+            function = _Function(memory, s, kernel.temporary - elsewhere, options)
+            printed.append(function.kernel(own))
+            scratch += function.scratch
         except Refused as refused:
             raise Unprintable(f"triton: {own}: {refused}") from None
-    return Launches(tuple(printed), tuple(Scratch(x.name, x.size, x.dtype) for x in shared))
+    return Launches(tuple(printed), tuple(scratch))
 
 
 class _Function:
@@ -84,6 +87,7 @@ class _Function:
         loops = [s for s in walk((root,)) if isinstance(s, Loop) and s.kind in ("grid", "turns", "lanes")]
         self.atomic = frozenset().union(*(colliding(s) for s in loops)) if loops else frozenset()
         self.products = Products(self.out, options.precision)
+        self.scratch: list[Scratch] = []
 
     def kernel(self, name: str) -> TritonKernel:
         """The kernel `name`."""
@@ -100,9 +104,17 @@ class _Function:
         grid = product(s.extent for s in self.grid)
         outputs = tuple(n for n in pointers if n in written)
         num_warps = self.options.num_warps or warps(self.out.tile, self.products.are_printed)
+        descriptors = self.products.n_descriptors
+        if descriptors:
+            if self.out.sizes or not isinstance(grid, int):
+                raise Unprintable(f"triton: {name} has descriptors, and sizes that are not constant")
+            memory = f"{min(outputs)}_descriptors"
+            self.scratch.append(Scratch(memory, grid * descriptors * DESCRIPTOR_BYTES, dtypes.uint8))
+            pointers, outputs, types = (*pointers, memory), (*outputs, memory), (*types, dtypes.uint8)
         stages = (self.options.num_stages or DOT_STAGES) if self.products.are_printed else 1
         return TritonKernel(name, before, parameters, body, pointers, outputs, tuple(self.out.sizes), types, grid, num_warps,
-                            self.out.tile, stages, (number, "" if self.out.is_narrow or not number else "tl.int64"))  # fmt: skip
+                            self.out.tile, stages, (number, "" if self.out.is_narrow or not number else "tl.int64"),
+                            descriptors=descriptors)  # fmt: skip
 
     def _program_ids(self) -> tuple[str, list[str]]:
         """The name of the program's number, and the counters of the grid loops from it, the innermost loop fastest."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from eager.base import dtypes
 from fxir.expr import rules as E
@@ -25,14 +25,31 @@ Finish: TypeAlias = Callable[[Contract, Known], None]  # prints the statements o
 _Masks: TypeAlias = tuple[tuple[Mask, ...], tuple[Mask, ...]]  # of the left operand, and of the right one
 
 
+class _Descriptor(NamedTuple):
+    """The descriptor of a matrix. at: where the block of a step begins. is_transposed: whether its rows are the operand's columns."""
+
+    name: str
+    at: tuple[E.Expr, E.Expr]
+    is_transposed: bool
+
+
+class _Operands(NamedTuple):
+    """The operands of one step over the depth. deep: elements of the step. descriptors: of both, where blocks are copied."""
+
+    left: ir.Value
+    right: ir.Value
+    deep: int
+    descriptors: tuple[_Descriptor, ...] = ()
+
+
 class Products:
-    """Prints contractions. are_printed: whether there was one.
+    """Prints contractions. are_printed: whether there was one. n_descriptors: of matrices whose blocks are copied.
 
     precision: of products of float32, as in `inductor.triton.kernel.Options`.
     """
 
     def __init__(self, out: Emitter, precision: str) -> None:
-        self.out, self.precision, self.are_printed = out, precision, False
+        self.out, self.precision, self.are_printed, self.n_descriptors = out, precision, False, 0
 
     def block(self, s: Contract, finish: Finish) -> None:
         """One block. A last block of the depth that is not whole follows the loop over the others: only it has masks."""
@@ -45,7 +62,7 @@ class Products:
             masks.append((*outer, *self.out.scope.masks[len(around) :]))
         total = self._zeros(s)
         for operands, loops in _parts(s):
-            self._sum(total, operands, s.axes.depth[-1], loops, (masks[0], masks[1]))
+            self._sum(total, self._read(s, operands, s.axes.depth[-1]), loops, (masks[0], masks[1]))
         finish(s, total)
         for _ in axes:
             self.out.leave()
@@ -61,7 +78,7 @@ class Products:
             self.out.count_along(axis, dim)
         total = self._zeros(s)
         (step, steps), depth = s.axes.depth
-        operands = self._over_depth(_operands(s), depth)
+        operands = self._read(s, _operands(s), depth)
         counter = self.out.name("i")
         for x in (around.axis, step):
             self.out.axes[x.name], self.out.shape_of[x] = self.out.name("i"), ()
@@ -74,7 +91,7 @@ class Products:
             self.out.mask_along(axes[0])
             rows = self.out.scope.masks
             self.out.mask_along(axes[1])
-            self._multiply(total, operands, depth[1], (rows, (*outer, *self.out.scope.masks[len(rows) :])))
+            self._multiply(total, operands, (rows, (*outer, *self.out.scope.masks[len(rows) :])))
             self._after_last_step(around, s, total, finish)
         self._loop(counter, (around.extent, steps), lines)
         for _ in axes:
@@ -111,15 +128,14 @@ class Products:
         self.are_printed = True
         return Known(self.out.hold(_zero_tile(s, shape)), shape, len(self.out.scopes) - 1)
 
-    def _sum(self, total: Known, operands: Sequence[ir.Value], depth: tuple[E.Sym, Size], loops: Role, masks: _Masks) -> None:
+    def _sum(self, total: Known, operands: _Operands, loops: Role, masks: _Masks) -> None:
         """Adds the products of blocks of the operands to a tile, in a loop for each of `loops`."""
-        operands = self._over_depth(operands, depth)
         lines: list[str] = []
         self.out.scopes.append(Scope(lines, frozenset(), ()))
         for axis, _ in loops:
             self.out.axes[axis.name] = self.out.name("i")
             self.out.shape_of[axis], self.out.scope_of[axis] = (), len(self.out.scopes) - 1
-        self._multiply(total, operands, depth[1], masks)
+        self._multiply(total, operands, masks)
         self.out.leave()
         if loops:
             ((axis, count),) = loops
@@ -127,31 +143,78 @@ class Products:
         else:
             self.out.scope.lines.extend(lines)
 
-    def _over_depth(self, operands: Sequence[ir.Value], depth: tuple[E.Sym, Size]) -> Sequence[ir.Value]:
-        """The operands with the depth along the columns of the left one and along the rows of the right one."""
+    def _read(self, s: Contract, operands: Sequence[ir.Value], depth: tuple[E.Sym, Size]) -> _Operands:
+        """The operands of a step over the depth, which runs along the columns of the left one and the rows of the right one."""
         (left, right), (inner, size) = operands, depth
         assert isinstance(size, int)
+        if s.described:
+            rows, columns, whole = s.described
+            ((row, _),), ((column, _),) = s.axes.rows, s.axes.columns
+            return _Operands(left, right, size, (self._descriptor(left, (row, inner), (rows, whole), (self._tile(row), size)),
+                                                 self._descriptor(right, (inner, column), (whole, columns), (size, self._tile(column)))))
         other = E.sym(f"{inner.name}_b", 0, size - 1)
         assert isinstance(other, E.Sym)
         self.out.counter(inner, size, 1)
         self.out.counter(other, size, 0)
-        return left, at_point(right, {inner: other})
+        return _Operands(left, at_point(right, {inner: other}), size)
 
-    def _multiply(self, total: Known, operands: Sequence[ir.Value], deep: Size, masks: _Masks) -> None:
+    def _tile(self, axis: E.Sym) -> int:
+        """Elements along an axis of the tile of results."""
+        return math.prod(self.out.shape_of[axis])
+
+    def _descriptor(self, v: ir.Value, axes: tuple[E.Sym, E.Sym], sizes: tuple[int, int], tile: tuple[int, int]) -> _Descriptor:
+        """Makes the descriptor of an operand. axes, sizes and tile: of its rows and columns."""
+        load = _stripped(v)
+        found = E.strides_of(load.index, axes) if isinstance(load, ir.Load) else None
+        if found is None or not isinstance(load, ir.Load) or not self.out.is_narrow:
+            raise Unprintable(f"triton: {v} is not one matrix with positions of 32 bits")
+        is_transposed = found[0][axes[1]] is not E.as_expr(1)
+        pitch = found[0][axes[1 if is_transposed else 0]]
+        if is_transposed:
+            sizes, tile = (sizes[1], sizes[0]), (tile[1], tile[0])
+        if not isinstance(pitch, E.Int):
+            raise Unprintable(f"triton: the rows of {v} are {pitch} elements apart, which is not constant")
+        if load.buffer in self.out.scopes[0].written:
+            raise Unprintable(f"triton: {load.buffer} is written and copied by descriptors in one kernel")
+        start, terms = E.terms_of(found[1])
+        parts = [(t, divmod(c, pitch.value)) for t, c in terms]
+        at = E.linear(0, [(t, q) for t, (q, _) in parts]), E.linear(0, [(t, r) for t, (_, r) in parts])
+        if at[1].lo < 0 or at[1].hi >= sizes[1] or at[0].lo < 0:
+            raise Unprintable(f"triton: a block of {v} begins at {at[0]}, {at[1]}, which may be outside of {sizes[0]} x {sizes[1]}")
+        pointer = self.out.pointers.setdefault(load.buffer, f"p{len(self.out.pointers)}")
+        name = self.out.name("d")
+        address = f"{pointer} + {start}" if start else pointer
+        self.out.scopes[0].lines.append(f"{name} = tl.make_tensor_descriptor({address}, {list(sizes)}, [{pitch}, 1], {list(tile)})")
+        self.n_descriptors += 1
+        self.out.use(math.prod(tile))
+        return _Descriptor(name, at, is_transposed)
+
+    def _multiply(self, total: Known, operands: _Operands, masks: _Masks) -> None:
         """Loads a block of each operand and adds their product to a tile."""
-        assert isinstance(deep, int)
+        left, right, deep, descriptors = operands
         rows, columns = total.shape
-        around, names = self.out.scope.masks, []
-        for value, own, tile in zip(operands, masks, ((rows, deep), (deep, columns)), strict=True):
-            self.out.scope.masks = own
-            self.out.use(math.prod(tile))
-            names.append(self.out.hold(spread(self.out.value(value), tile, value.dtype)))
-        self.out.scope.masks = around
-        precision = f", input_precision='{self.precision}'" if operands[0].dtype.itemsize > 2 else ""
-        if operands[0].dtype.is_float8:  # the unit would add up with fewer bits than float32 has: a separate addition for each block
+        if descriptors:
+            names = [self._copied(d) for d in descriptors]
+        else:
+            tiles = (left, masks[0], (rows, deep)), (right, masks[1], (deep, columns))
+            names = [self._loaded(*of) for of in tiles]
+        precision = f", input_precision='{self.precision}'" if left.dtype.itemsize > 2 else ""
+        if left.dtype.is_float8:  # the unit would add up with fewer bits than float32 has: a separate addition for each block
             self.out.line(f"{total.name} += tl.dot({names[0]}, {names[1]})")
         else:
             self.out.line(f"{total.name} = tl.dot({names[0]}, {names[1]}, {total.name}{precision})")
+
+    def _loaded(self, v: ir.Value, masks: tuple[Mask, ...], tile: Shape) -> str:
+        around = self.out.scope.masks
+        self.out.scope.masks = masks
+        self.out.use(math.prod(tile))
+        name = self.out.hold(spread(self.out.value(v), tile, v.dtype))
+        self.out.scope.masks = around
+        return name
+
+    def _copied(self, d: _Descriptor) -> str:
+        at = ", ".join(map(self.out.index, d.at))
+        return self.out.hold(f"{d.name}.load([{at}]){'.T' if d.is_transposed else ''}")
 
     def _loop(self, counter: str, counts: Sequence[Size], lines: Sequence[str]) -> None:
         """A loop over as many iterations as the product of `counts`."""
@@ -171,13 +234,18 @@ def _parts(s: Contract) -> list[tuple[Sequence[ir.Value], Role]]:
     """The operands of parts of the depth, and the loop over the blocks of a part."""
     a, b = _operands(s)
     *blocks, _ = s.axes.depth
-    if blocks and isinstance(count := blocks[0][1], int) and count > 1:
+    if blocks and not s.described and isinstance(count := blocks[0][1], int) and count > 1:
         axis = blocks[0][0]
         fewer = E.sym(axis.name, 0, count - 2)
         whole = narrowed((a, b), {axis: fewer})
         if isinstance(fewer, E.Sym) and whole != tuple(at_point(v, {axis: fewer}) for v in (a, b)):
             return [(whole, ((fewer, count - 1),)), (narrowed((a, b), {axis: count - 1}), ())]
     return [((a, b), tuple(blocks))]
+
+
+def _stripped(v: ir.Value) -> ir.Value:
+    """The load of an operand, which is 0 beyond the end of the depth."""
+    return v.args[1] if isinstance(v, ir.Op) and v.name == "where" else v
 
 
 def _operands(s: Contract) -> tuple[ir.Value, ir.Value]:

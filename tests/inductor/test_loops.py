@@ -151,6 +151,8 @@ REFUSED = {
     "persistent programs without a grid": (multiplied, "persistent(z, 2)", "no loops over programs run around the product z alone"),
     "no fewer programs than blocks": (multiplied, "blocks(z, 16, 16, 16); persistent(z, 6)", "z has 6 blocks for 6 programs"),
     "turns of any loop": (centred, "mark(y_i0, turns)", "only a persistent product computes programs in turns"),
+    "descriptors of wide numbers": (multiplied, "descriptors(z)", "elements of 4 bytes and rows 80 bytes apart; allowed: 2 bytes"),
+    "descriptors of blocks": (multiplied, "blocks(z, 16, 16, 16); descriptors(z)", "other loops run around the product z"),
     "one statement": (centred, "distribute(y_i1)", "the body of y_i1 is one statement"),
 }
 

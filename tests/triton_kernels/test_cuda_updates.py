@@ -123,7 +123,7 @@ def test_a_call_that_may_fail_comes_before_the_update() -> None:
 def test_an_operand_on_the_host_is_uploaded_first() -> None:
     plan = plan_of_update(lambda p, s: p.mul_(s), torch.zeros(6), torch.tensor(2.0))
     upload, launch = plan.steps
-    assert str(plan).count("of the host") == 1 and plan.memory["in1"].kind == "arena" and plan.arena_bytes == 64
+    assert str(plan).count("of the host") == 1 and plan.memory["in1"].kind == "arena" and plan.arena_bytes == 128
     assert isinstance(upload, Upload) and upload.inputs == ("in1",)
     assert isinstance(launch, Launch) and set(launch.arguments) == {"in0", "in1"} and stored(plan, launch) == {"in0"}
 

@@ -39,7 +39,8 @@ def _parser() -> argparse.ArgumentParser:
     device.add_argument("--seconds", type=float, default=400, help="no row begins after this time")
     device.add_argument("--scale", type=int, default=1, help="divisor of the sizes, for a rehearsal on the emulated device")
     modes = ["default", "reduce-overhead", "max-autotune-no-cudagraphs"]
-    device.add_argument("--modes", nargs="+", default=modes, choices=modes, help="modes of compile that are measured")
+    device.add_argument("--modes", nargs="+", default=modes, choices=[*modes, "max-autotune-tma"],
+                        help="modes of compile that are measured; max-autotune-tma also tries descriptors of matrices")
     device.add_argument("--out", type=Path, metavar="FOLDER", help="a folder for gpu.json, written after each row, and logs")
     for name, text in (
         ("kernels", "graphs of a few ops beside torch.compile, and numpy's copy of the same bytes"),

@@ -5,7 +5,8 @@
 #   benchmarks/gpu.sh [FOLDER]      writes gpu.json, gpu.txt and logs to FOLDER (default: benchmarks/results)
 #
 # PYTHON: the interpreter (default python3). SECONDS_OF_TESTS, SECONDS_OF_ROWS: time for each part (default 120 and 330). SCALE:
-# divisor of the sizes. MODES: modes of compile that are measured. FRAMEJIT_EMULATE_CUDA=1 with SCALE=64 rehearses all of it without a GPU.
+# divisor of the sizes. MODES: modes of compile that are measured, all but max-autotune-tma by default. FRAMEJIT_EMULATE_CUDA=1 with
+# SCALE=64 rehearses all of it without a GPU.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 out=${1:-benchmarks/results}

@@ -128,7 +128,8 @@ def _product(n: int, dtype: Any = torch.bfloat16) -> GpuRow:
         return lambda: fn(a, b)
 
     kind = "bf16" if dtype is torch.bfloat16 else "float32"
-    return GpuRow(f"product and gelu, {n}, {kind}", "product", make, ("default", "max-autotune-no-cudagraphs"), flops=2 * n**3)
+    modes = "default", "max-autotune-no-cudagraphs", "max-autotune-tma"
+    return GpuRow(f"product and gelu, {n}, {kind}", "product", make, modes, flops=2 * n**3)
 
 
 def _attention(t: int, causal: bool, training: bool) -> GpuRow:

@@ -297,6 +297,7 @@ class Rules:
     float8: bool = False  # 8-bit floats are accepted too
     numbers: str = ""  # tensor parameters that may be numbers; "all": all at once, and the first then becomes a tensor
     numbers_as_given: bool = False  # the scalar rule treats a number differently from a tensor of that value
+    by_one_number: bool = False  # a number, or a second operand without dims, is not rounded to a dtype of 16 bits
     scalars: Sequence[str] = ()  # tensor parameters whose numbers do not count as 0-d operands
     # gradients and function transforms
     vjp: Mapping[str, Callable[..., Any]] | None = None  # gradient formulas by parameter, or by parameters joined with commas
@@ -370,6 +371,7 @@ class Declaration(_native.OpBase):
         if self.base is not None:
             self.takes_numbers = self.base.takes_numbers - {params[0].name}
         self._numbers_as_given = rules.numbers_as_given
+        self._by_one_number = rules.by_one_number
         # Where a number counts as a 0-d tensor among the operands.
         self._number_at = tuple(i for i, p in enumerate(params) if p.is_tensor and p.name not in rules.scalars)
         self._nparams = len(params)
@@ -394,8 +396,17 @@ class Declaration(_native.OpBase):
     def __repr__(self) -> str:
         return f"<op {self.schema.text}>"
 
+    def rounds_numbers(self, compute: dtype) -> bool:
+        """Whether a Python number is rounded to the dtype of the operands, as in torch: a half is compared with a half."""
+        is_half = compute.itemsize <= 2 and compute.category is Category.FLOAT
+        return compute.category is Category.INT or (is_half and not self._by_one_number)
+
+    def rounds_operand(self, i: int, ndim: int) -> bool:
+        """Whether a tensor of a wider dtype, parameter `i`, is rounded to the dtype of the result before the scalar rule gets it."""
+        return not (self._by_one_number and ndim == 0 and i == self._tensor_at[-1])
+
     def takes_as_given(self, number: Any, compute: dtype) -> bool:
-        """Whether the scalar rule gets the Python number unrounded. In float16 it gets the rounded number, as torch's does."""
+        """Whether the scalar rule gets a Python number. In float16 it gets a number of that dtype, as torch's does."""
         return self._numbers_as_given and isinstance(number, int | float) and compute.is_floating_point and compute is not dtypes.float16
 
     def tensors(self, args: tuple[Any, ...]) -> Iterator[Any]:

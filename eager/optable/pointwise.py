@@ -79,10 +79,10 @@ def _zero(g: Any) -> Any:
 ADD = binary("add", lambda k, x, y: x + y, {"x": lambda g: g, "other": lambda g: g}, ufunc="add", numbers="all")
 SUB = binary("sub", lambda k, x, y: x - y, {"x": lambda g: g, "other": lambda g: -g}, ufunc="subtract", numbers="all")
 MUL = binary("mul", lambda k, x, y: x * y, {"x": lambda g, other: g * other, "other": lambda g, x: g * x},
-             ufunc="multiply", float8=True, numbers="all", in_opmath=False)  # fmt: skip
+             ufunc="multiply", float8=True, numbers="all", by_one_number=True, in_opmath=False)  # fmt: skip
 DIV = binary("div", lambda k, x, y: x / y,
              {"x": lambda g, other: g / other, "other": lambda g, x, other: -g * (x / other / other)},
-             ufunc="true_divide", promotion="float", numbers="all")  # fmt: skip
+             ufunc="true_divide", promotion="float", numbers="all", by_one_number=True)  # fmt: skip
 
 
 def _whole(compute: Rule) -> Rule:
@@ -113,11 +113,12 @@ def _run_remainder(xp: Any, out: Any, x: Any, y: Any) -> None:
 
 _CONSTANT_STEPS: Final[dict[str, Rule]] = {"x": _zero, "other": _zero}
 _floored = functools.partial(binary, scalar=lambda k, x, y: k.floordiv(x, y), kernel=_whole(_floor_divide), fallible=True, accepts="if",
-                             over_input=True, numbers="all")  # fmt: skip
+                             over_input=True, numbers="all", by_one_number=True)  # fmt: skip
 FLOOR_DIVIDE = _floored("floor_divide", underived=True)  # torch has no derivative of this op, but one of the next
 DIV_FLOOR = _floored("div_floor", vjp=_CONSTANT_STEPS)
 TRUNC_DIVIDE = binary("trunc_divide", lambda k, x, y: k.truncdiv(x, y), _CONSTANT_STEPS, fallible=True, accepts="if", numbers="all",
-                      kernel=_whole(lambda xp, out, x, y: xp.copyto(out, NUMPY.truncdiv(x, y), casting="unsafe")))  # fmt: skip
+                      kernel=_whole(lambda xp, out, x, y: xp.copyto(out, NUMPY.truncdiv(x, y), casting="unsafe")),
+                      by_one_number=True)  # fmt: skip
 REMAINDER = binary("remainder", lambda k, x, y: k.remainder(x, y),
                    {"x": lambda g: g, "other": lambda g, x, other: -g * OPS["div_floor"](x, other)},
                    numbers="x other", fallible=True, accepts="if",

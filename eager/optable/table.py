@@ -275,12 +275,12 @@ def _run_pointwise(op: Declaration, xp: Any, out: Any, args: tuple[Any, ...]) ->
         a = values[i]
         if isinstance(a, TensorBase):
             a = a._array if xp is np else _operand_on_cuda(a)
-            if half and a.dtype != compute.numpy and i not in as_given:
-                a = float8.cast(a, compute.numpy)  # a wider operand is rounded to the dtype of the result
+            if half and a.dtype != compute.numpy and i not in as_given and op.rounds_operand(i, a.ndim):
+                a = float8.cast(a, compute.numpy)
             values[i] = a if a.dtype == d or i in as_given else a.astype(d)
-        elif a is not None and (compute.category is Category.INT or (half and op.promotion == "bool")
-                                or (op._numbers_as_given and compute is dtypes.float16)):  # fmt: skip
-            values[i] = float8.cast(np.asarray(a), compute.numpy).astype(d)[()]
+        elif a is not None and op.rounds_numbers(compute):
+            rounded = float8.cast(np.asarray(a), compute.numpy).astype(d)[()]
+            values[i] = rounded.item() if op.takes_as_given(a, compute) else rounded
     same = out.dtype == d or op.promotion in ("bool", "raw")
     if op.kernel is not None and same:
         op.kernel(xp, out, *values)

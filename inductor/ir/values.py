@@ -14,7 +14,9 @@ from operator import attrgetter
 from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
-from eager.base import dtypes
+import numpy as np
+
+from eager.base import dtypes, float8
 from eager.base.dtypes import dtype
 from fxir.expr import rules as E
 from inductor.ir.sizes import Size
@@ -256,7 +258,15 @@ def cast(value: Value, to: dtype) -> Value:
     """The value converted to a dtype, without a node if it has the dtype. A constant is converted at once."""
     if value.dtype is to:
         return value
-    return const(value.value, to) if isinstance(value, Const) else make_op("cast", (value,), to)
+    return const(_held(value), to) if isinstance(value, Const) else make_op("cast", (value,), to)
+
+
+def _held(c: Const) -> Any:
+    """The number that memory of a constant's dtype holds: a float is rounded."""
+    if not c.dtype.is_floating_point or c.dtype.itemsize == 8:
+        return c.value
+    with np.errstate(over="ignore"):
+        return float(float8.cast(np.asarray(c.value), c.dtype.numpy))
 
 
 def expressions_in(values: Iterable[Value]) -> list[E.Expr]:

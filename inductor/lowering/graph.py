@@ -31,6 +31,11 @@ def _outside_loops(d: dtypes.dtype) -> bool:
     return d.is_complex or d.is_float8
 
 
+def _rounded(op: Op, a: Any, of: dtypes.dtype) -> Any:
+    """A number as an operand of arithmetic on `of`, a dtype of 16 bits."""
+    return ir.cast(number(a, of), wide(of)) if op.rounds_numbers(of) else number(a, wide(of))
+
+
 def lower(graph: Graph, has_recurrences: bool = True, has_tiles: bool = False, adds_floats: bool = True,
           has_float8: bool = False) -> ir.Program:  # fmt: skip
     """The loop program of a functional graph: placeholders and constants given, one or more buffers per op.
@@ -165,11 +170,13 @@ class _Lowering:
             for i, a in enumerate(args):
                 if isinstance(a, ir.Ref):
                     v = self.b.broadcast(a, p, spec.shape)
+                    if compute is not given_dtype and i not in as_given and op.rounds_operand(i, len(a.shape)):
+                        v = ir.cast(v, given_dtype)
                     values.append(Scalar(v if v.dtype is compute or i in as_given else ir.cast(v, compute)))
                 elif op.takes_as_given(a, given_dtype):
-                    values.append(a)
+                    values.append(a if compute is given_dtype else _rounded(op, a, given_dtype).value)
                 elif i in op._tensor_at and a is not None and (op.promotion not in ("raw", "select") or i not in as_given):
-                    values.append(Scalar(number(a, compute)))
+                    values.append(Scalar(number(a, compute) if compute is given_dtype else _rounded(op, a, given_dtype)))
                 else:
                     values.append(self.b.facts.lift(a))
             if op.fallible and compute.is_integral:

@@ -63,8 +63,6 @@ DIFFERENCES = [
     Difference("an empty tuple of dims reduces over all dims", call=r"logsumexp\(.*dim=\(\)"),
     Difference("eager lacks the function: no real model code was found to use it", call="embedding_renorm_|\\.index\\(",
                found="AttributeError|^no error"),
-    Difference("a division that is exact in float32 rounds the other way in half precision", call=r"floor_divide\(t\('f2'|'f2', 3\) //",
-               found="^values"),
     Difference("a bool tensor to the power of a bool number is a bool tensor in torch", call=r"pow(_)?\(.*True\)", found="dtype|Bool"),
     Difference("an argument of a wrong type raises TypeError", call=r"\.to\(3\.5\)|T\.norm\(\[1\.0\]\)", found="TypeError"),
     Difference("eager always checks the positions of a sparse tensor; torch checks them only with check_invariants",

@@ -16,7 +16,6 @@ from eager.base.dtypes import dtype
 from eager.base.records import dataclass
 from fxir.base.options import GraphKind
 from fxir.expr import rules as E
-from fxir.ir.fingerprint import canonical_symbols
 from fxir.ir.graph import Graph, GraphSignature
 from fxir.symbols.shapes import NeedsStatic
 from inductor.artifact import format as A
@@ -49,7 +48,7 @@ from inductor.ir.sizes import Size, at_least, fixed, is_symbolic, plain
 from inductor.loops import tree as loops
 from inductor.loops.refusal import Refusal as LoopRefusal
 from inductor.loops.steps import to_text
-from inductor.lowering import lower
+from inductor.lowering import in_own_symbols, lower
 from inductor.plan.attention import fuse_attention
 from inductor.plan.in_place import in_place
 from inductor.plan.kernels import (
@@ -133,9 +132,7 @@ def _compiled(graph: Graph, request: Request) -> tuple[_Compiler, A.Compiled]:
         compiler = _Compiler(schedule(program, weights if request.packing == "all" else ()), request, weights)
         return compiler, compiler.build()
     except NeedsStatic as refusal:
-        known = {name: s for s, name in canonical_symbols(graph).items()}
-        symbols = [known[s] for s in refusal.symbols if s in known]
-        raise NeedsStatic(symbols or known.values(), refusal.why) from None
+        raise in_own_symbols(graph, refusal) from None
 
 
 def _weights(program: ir.Program, signature: GraphSignature | None) -> frozenset[str]:

@@ -19,6 +19,7 @@ from eager.base.records import dataclass
 from eager.base.spec import TensorSpec
 from fxir.expr import rules as E
 from fxir.ir.graph import Graph
+from fxir.symbols.shapes import NeedsStatic
 from inductor.artifact.format import UPLOAD_SLOT
 from inductor.base.target import SM_90, Target
 from inductor.driver.gpu_candidates import Candidate, default_candidate
@@ -30,7 +31,7 @@ from inductor.loops.build import copy as copy_loops
 from inductor.loops.steps import Schedule as LoopSchedule
 from inductor.loops.steps import to_text
 from inductor.loops.tree import Kernel
-from inductor.lowering import lower
+from inductor.lowering import in_own_symbols, lower
 from inductor.plan.attention import fuse_attention
 from inductor.plan.gpu_attention import schedule_attention
 from inductor.plan.gpu_nests import join_sums, separate_results
@@ -171,6 +172,13 @@ def lower_to_cuda(graph: Graph, target: Target = SM_90, precision: str = "ieee",
     at repeated positions in a fixed order, by eager kernels; else by atomic additions.
     Raises: NeedsStatic if a stage needs a symbol as an int; Unprintable for a kernel without a Triton form.
     """
+    try:
+        return _planned(graph, target, precision, choose, is_deterministic)
+    except NeedsStatic as refusal:
+        raise in_own_symbols(graph, refusal) from None
+
+
+def _planned(graph: Graph, target: Target, precision: str, choose: Choose, is_deterministic: bool) -> CudaPlan:
     # A step of a recurrence needs the whole state of the step before, which separate programs of one kernel compute.
     lowered = lower(graph, has_recurrences=False, has_tiles=True, adds_floats=not is_deterministic,
                     has_float8=target.matrix_unit == "wgmma")  # fmt: skip

@@ -31,6 +31,13 @@ def _outside_loops(d: dtypes.dtype) -> bool:
     return d.is_complex or d.is_float8
 
 
+def in_own_symbols(graph: Graph, refusal: NeedsStatic) -> NeedsStatic:
+    """A refusal by a stage of the compiler, about the graph's symbols instead of their canonical names."""
+    known = {name: s for s, name in canonical_symbols(graph).items()}
+    symbols = [known[s] for s in refusal.symbols if s in known]
+    return NeedsStatic(symbols or known.values(), refusal.why)
+
+
 def _rounded(op: Op, a: Any, of: dtypes.dtype) -> Any:
     """A number as an operand of arithmetic on `of`, a dtype of 16 bits."""
     return ir.cast(number(a, of), wide(of)) if op.rounds_numbers(of) else number(a, wide(of))
@@ -270,4 +277,4 @@ def _spread(kept: Point, inner: Point, ndim: int, order: list[int], keepdim: boo
     return point
 
 
-__all__ = ["lower"]
+__all__ = ["in_own_symbols", "lower"]

@@ -185,6 +185,23 @@ def one_graph_serves_every_size() -> None:
         close(f(x.cuda()), torch.softmax(x * 2, -1).cumsum(0))
 
 
+def a_size_that_a_stage_needs_becomes_static() -> None:
+    """The gradient of a slice depends on whether the slice is empty."""
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        y = x[9:]
+        return y * y.roll(3, 0)
+
+    compiled = torch.compile(fn, dynamic=True, fullgraph=True)
+    for n in (17, 20):
+        x = torch.randn(n, 4, requires_grad=True)
+        given = x.detach().cuda().requires_grad_()
+        y, found = fn(x), compiled(given)
+        y.sin().sum().backward()
+        found.sin().sum().backward()
+        close(found, y)
+        close(given.grad, x.grad)
+
+
 def a_position_outside_is_an_error_at_the_next_synchronisation() -> None:
     f = torch.compile(lambda w, i: w[i] * 2)
     w = torch.randn(5, 3).cuda()
@@ -329,7 +346,8 @@ def the_precision_of_products_is_guarded() -> None:
 
 SCENARIOS: tuple[Callable[[], None], ...] = (
     small_graphs, gradients_in_every_mode, attention_and_convolution, training_gives_the_losses_of_the_cpu,
-    one_graph_serves_every_size, a_position_outside_is_an_error_at_the_next_synchronisation, writes_reach_the_inputs,
+    one_graph_serves_every_size, a_size_that_a_stage_needs_becomes_static,
+    a_position_outside_is_an_error_at_the_next_synchronisation, writes_reach_the_inputs,
     updates_are_read_in_order, tensors_are_made_on_the_device, a_move_to_the_device_ends_a_graph,
     a_tensor_on_the_cpu_stays_there, operands_on_two_devices_raise_the_error_of_eager_code, kernels_are_timed_by_events,
     candidates_are_compared_on_the_device, an_emulated_device_measures_nothing, floats_are_added_in_order_if_results_must_be_the_same,

@@ -32,7 +32,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     code = command("triton", "the machine code of Triton kernels for GPUs: registers, spills, widest access, matrix instructions")
     code.add_argument("-k", metavar="TEXT", dest="text", help="only the programs whose name contains TEXT, or the programs of that group")
-    code.add_argument("--sm", type=int, nargs="+", default=list(plans.TARGETS), choices=list(plans.TARGETS), help="targets")
+    code.add_argument("--sm", type=int, nargs="+", default=list(plans.COUNTED), choices=list(plans.TARGETS), help="targets")
     code.add_argument("--of", nargs="+", default=["programs"], choices=list(plans.SOURCES), help="where the kernels come from")
     device = command("gpu", "programs on a CUDA device beside torch eager and torch.compile", peer=True)
     device.add_argument("-k", metavar="TEXT", dest="text", help="only the rows whose name contains TEXT, or the rows of that group")

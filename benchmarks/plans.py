@@ -26,14 +26,15 @@ from eager.optable.samples import samples_of
 from eager.optable.table import OPS
 from fxir.ir.graph import Graph
 from fxir.trace.trace import trace
-from inductor.base.target import SM_80, SM_90
+from inductor.base.target import SM_80, SM_86, SM_90, SM_100, SM_120
 from inductor.driver.backend import KEPT
 from inductor.driver.cuda import Launch, lower_to_cuda
 from inductor.triton.kernel import TritonKernel
 
-__all__ = ["SOURCES", "TARGETS", "Planned", "planned", "tensors_in", "with_tensors"]
+__all__ = ["COUNTED", "SOURCES", "TARGETS", "Planned", "planned", "tensors_in", "with_tensors"]
 
-TARGETS: Final = {80: SM_80, 90: SM_90}
+TARGETS: Final = {80: SM_80, 86: SM_86, 90: SM_90, 100: SM_100, 120: SM_120}
+COUNTED: Final = (80, 90)  # targets of a run that names none
 _OP_DTYPES: Final = (torch.float32, torch.bfloat16)
 _LARGER: Final = 96  # times a sample's sizes: rows and columns then take several tiles
 _LARGE_SAMPLES: Final = 3  # of an op and dtype

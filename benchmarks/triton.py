@@ -15,11 +15,11 @@ from typing import Any, Final, TypeAlias
 
 from rich.table import Table
 
-from benchmarks.plans import SOURCES, TARGETS, Planned, described
+from benchmarks.plans import COUNTED, SOURCES, TARGETS, Planned, described
 from inductor.triton.compile import compile_kernel, instructions, prepare, resources
 from inductor.triton.kernel import TritonKernel
 
-_MATRIX: Final = ("HGMMA", "QGMMA", "HMMA", "IMMA", "DMMA")
+_MATRIX: Final = ("UTCHMMA", "UTCQMMA", "HGMMA", "QGMMA", "HMMA", "IMMA", "DMMA")
 _SUMMED: Final = frozenset({"ops", "large", "zoo"})  # groups with a line for a program instead of a line for a kernel
 Job: TypeAlias = tuple["Code", TritonKernel]
 
@@ -65,7 +65,7 @@ class Code:
         return found
 
 
-def measured(text: str | None = None, capabilities: Sequence[int] = tuple(TARGETS), workers: int = 0,
+def measured(text: str | None = None, capabilities: Sequence[int] = COUNTED, workers: int = 0,
              sources: Sequence[str] = ("programs",)) -> list[Code]:  # fmt: skip
     """The code of every kernel of the sources' programs whose name or group contains `text`. workers: processes, by default one a core.
 

@@ -181,7 +181,7 @@ def lower_to_cuda(graph: Graph, target: Target = SM_90, precision: str = "ieee",
 def _planned(graph: Graph, target: Target, precision: str, choose: Choose, is_deterministic: bool) -> CudaPlan:
     # A step of a recurrence needs the whole state of the step before, which separate programs of one kernel compute.
     lowered = lower(graph, has_recurrences=False, has_tiles=True, adds_floats=not is_deterministic,
-                    has_float8=target.matrix_unit == "wgmma")  # fmt: skip
+                    has_float8=target.multiplies_shared)  # fmt: skip
     program = pad_operands(split_products(narrow_operands(fuse_attention(lowered)), target))
     hosted = [f"in{i}" for i, node in enumerate(graph.placeholders) if is_on_host(node.info.spec)]
     given = target, Options(precision=precision), choose, hosted

@@ -43,7 +43,7 @@ class CompiledForCuda:
 
 
 def target_of(capability: tuple[int, int]) -> Target:
-    """The record of a device of that compute capability: the newest record that is not newer than the device.
+    """The record of a device of that compute capability: the newest record that is not newer than the device, under the device's name.
 
     Raises: RuntimeError for a device older than every record.
     """
@@ -52,7 +52,7 @@ def target_of(capability: tuple[int, int]) -> Target:
     fitting = [n for n in known if n <= number]
     if not fitting:
         raise RuntimeError(f"compile: a CUDA device of capability {capability[0]}.{capability[1]}; allowed: {min(known) / 10} or newer")
-    return known[max(fitting)]
+    return known[max(fitting)]._replace(name=f"sm_{number}")
 
 
 def compile_for_cuda(

@@ -41,7 +41,6 @@ _WIDER: Final = (
     (32, 64, 128, 4, 3), (32, 32, 128, 4, 4), (16, 32, 256, 4, 4), (16, 64, 128, 4, 4),
 )  # fmt: skip
 _PERSISTENT: Final = 8  # blocks, the likely ones, that persistent programs are tried with
-_COPIES: Final = "wgmma"  # the matrix unit of targets that copy blocks by descriptors
 _FULL: Final = 8  # warps of a program whose sums leave no registers to a second one
 _POINTWISE: Final = ((1024, 8), (2048, 8), (2048, 4), (512, 4), (512, 2), (4096, 8), (4096, 16), (256, 2))  # elements, warps
 _ROWS: Final = (
@@ -125,7 +124,7 @@ def _choices(loops: Kernel, target: Target, precision: str, descriptors: bool) -
             if number < _PERSISTENT:
                 persistent = Choice(product=size, resident=_resident(products[0], target, size, warps, stages))
                 yield persistent, Options(warps, stages, precision)
-                if descriptors and target.matrix_unit == _COPIES:
+                if descriptors and target.multiplies_shared:
                     yield persistent._replace(descriptors=True), Options(warps, stages, precision)
     elif any(isinstance(x, Accumulate) for x in walk(loops.body)):
         for choice, warps in _ROWS:

@@ -88,7 +88,7 @@ def _columns(d: ir.Attention) -> int:
 
 def _table(d: ir.Attention, target: Target) -> dict[int, Tilings]:
     """The tilings for products of 16 bits, by the most columns."""
-    if target.matrix_unit != "wgmma":
+    if not target.multiplies_shared:
         return _REGISTERS
     is_random = any(isinstance(v, ir.Op) and v.name == "philox" for v in ir.walk([d.weight]))
     return _RANDOM if is_random and _columns(d) > 64 else _SHARED

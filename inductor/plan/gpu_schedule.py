@@ -154,7 +154,7 @@ def block_of(target: Target, x: Contract) -> tuple[int, int, int]:
     groups = nominal(product(n for _, n in x.axes.batch))
     itemsize = itemsize_of(x)
     m, n = _most_product(target, itemsize, groups, rows, columns)
-    if min(m, n) >= THIN and itemsize <= 2 and target.matrix_unit == "wgmma" and min(rows, columns) > THIN:
+    if min(m, n) >= THIN and itemsize <= 2 and target.multiplies_shared and min(rows, columns) > THIN:
         most = _most_elements(x) if itemsize == 2 else min(_most_elements(x), TWICE)
         blocks = [(m, n) for m, n, _ in SHARED_BLOCKS if m * n <= most]
         m, n = min(blocks, key=lambda b: _time(target, b, groups, rows, columns))

@@ -92,10 +92,10 @@ def compile_kernel(kernel: TritonKernel, capability: int = 90) -> Cubin:
 
 
 def _spills(cubin: Cubin) -> bool:
-    """Whether the code spills; False if Triton was installed without the tools that report spills."""
+    """Whether the code spills; False if Triton was installed without the tools that report spills, or if they do not know the device."""
     try:
         return resources(cubin).spilled_bytes > 0
-    except OSError:
+    except (OSError, subprocess.CalledProcessError):
         return False
 
 

@@ -18,6 +18,7 @@ from fxir.trace.trace import trace  # noqa: E402
 from inductor.base.target import SM_80, SM_90  # noqa: E402
 from inductor.driver.backend import KEPT  # noqa: E402
 from inductor.driver.cuda import lower_to_cuda  # noqa: E402
+from inductor.driver.cuda_artifact import capability_of, target_of  # noqa: E402
 from inductor.driver.gpu_candidates import candidates  # noqa: E402
 from inductor.triton.compile import compile_kernel, instructions, resources  # noqa: E402
 
@@ -95,6 +96,22 @@ def test_attention_runs_on_the_matrix_unit_and_spills_nothing(depth, dropout_p, 
         assert cubin.shared_bytes <= TARGETS[capability].shared_bytes
         units = ("HGMMA",) if capability == 90 and depth <= 128 else ("HGMMA", "HMMA")
         assert any(i.startswith(units) for i in found), f"none of {units}: {sorted(set(found))}"
+
+
+@pytest.mark.parametrize(("device", "shared_kib", "unit"), [((8, 9), 99, "HMMA"), ((10, 0), 227, "UTCHMMA"), ((12, 0), 99, "HMMA")])
+def test_other_devices_have_machine_code_within_their_limits(device, shared_kib, unit):
+    target = target_of(device)
+    assert target.shared_bytes == shared_kib << 10 and capability_of(target) == 10 * device[0] + device[1]
+    fn, _, large = GRAPHS[HALF]
+    for kernel in plan_of(fn, large(), target).kernels:
+        cubin = compile_kernel(kernel, capability_of(target))
+        assert resources(cubin).spilled_bytes == 0 and cubin.shared_bytes <= target.shared_bytes
+        assert any(i.startswith(unit) for i in instructions(cubin))
+
+
+def test_a_device_that_is_too_old_is_an_error():
+    with pytest.raises(RuntimeError, match="a CUDA device of capability 7.5; allowed: 8.0 or newer"):
+        target_of((7, 5))
 
 
 @pytest.mark.parametrize("capability", TARGETS)

@@ -41,11 +41,11 @@ class Target(NamedTuple):
 AVX2: Final = Target("avx2", 32, 16, (32 << 10, 256 << 10, 8 << 20), "", 0, 1, 1, 0)
 AVX512: Final = Target("avx512", 64, 32, (32 << 10, 1 << 20, 16 << 20), "", 0, 1, 1, 0)
 NEON: Final = Target("neon", 16, 32, (64 << 10, 1 << 20, 16 << 20), "", 0, 1, 1, 0)
-# Each is also the record of the next capabilities, up to the next record: sm_86 of sm_89, sm_100 of sm_103, sm_120 of sm_121.
+# A device without a record has the record of the next lower capability: sm_89 the record of sm_86.
 # shared_bytes: of one program at most. Source: CUDA C++ Programming Guide, table of compute capabilities.
 SM_80: Final = Target("sm_80", 16, 255, (192 << 10, 40 << 20), "mma", 108, 2048, 32, 163 << 10)
-SM_90: Final = Target("sm_90", 16, 255, (256 << 10, 50 << 20), "wgmma", 132, 2048, 32, 227 << 10)
 SM_86: Final = Target("sm_86", 16, 255, (128 << 10, 6 << 20), "mma", 84, 1536, 32, 99 << 10)
+SM_90: Final = Target("sm_90", 16, 255, (256 << 10, 50 << 20), "wgmma", 132, 2048, 32, 227 << 10)
 SM_100: Final = Target("sm_100", 16, 255, (256 << 10, 126 << 20), "tcgen05", 148, 2048, 32, 227 << 10)
 SM_120: Final = Target("sm_120", 16, 255, (128 << 10, 96 << 20), "mma", 170, 1536, 32, 99 << 10)
 TARGETS: Final = {t.name: t for t in (AVX2, AVX512, NEON, SM_80, SM_86, SM_90, SM_100, SM_120)}

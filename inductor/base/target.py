@@ -41,7 +41,7 @@ class Target(NamedTuple):
 AVX2: Final = Target("avx2", 32, 16, (32 << 10, 256 << 10, 8 << 20), "", 0, 1, 1, 0)
 AVX512: Final = Target("avx512", 64, 32, (32 << 10, 1 << 20, 16 << 20), "", 0, 1, 1, 0)
 NEON: Final = Target("neon", 16, 32, (64 << 10, 1 << 20, 16 << 20), "", 0, 1, 1, 0)
-# A device without a record has the record of the next lower capability: sm_89 the record of sm_86.
+# A device without a record uses the record of the next lower capability: sm_89 uses the record of sm_86.
 # shared_bytes: of one program at most. Source: CUDA C++ Programming Guide, table of compute capabilities.
 SM_80: Final = Target("sm_80", 16, 255, (192 << 10, 40 << 20), "mma", 108, 2048, 32, 163 << 10)
 SM_86: Final = Target("sm_86", 16, 255, (128 << 10, 6 << 20), "mma", 84, 1536, 32, 99 << 10)

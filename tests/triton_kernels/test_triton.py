@@ -110,7 +110,7 @@ def test_other_devices_have_machine_code_within_their_limits(device, shared_kib,
 
 
 def test_a_device_that_is_too_old_is_an_error():
-    with pytest.raises(RuntimeError, match="a CUDA device of capability 7.5; allowed: 8.0 or newer"):
+    with pytest.raises(RuntimeError, match=r"a CUDA device of capability 7\.5; allowed: 8\.0 or newer"):
         target_of((7, 5))
 
 

@@ -58,9 +58,11 @@ def number_of(value: Hashable) -> int:
     found = _numbers.get(value)
     if found is None:
         with _lock:
-            found = _numbers.setdefault(value, len(_autocasts))
-            if found == len(_autocasts):
-                _autocasts.append(value)
+            found = _numbers.get(value)
+            if found is None:
+                found = len(_autocasts)
+                _autocasts.append(value)  # before the number is seen: other threads read both without the lock
+                _numbers[value] = found
     return found
 
 
@@ -106,8 +108,11 @@ def word() -> int:
     found = _words.get(key)
     if found is None:
         with _lock:
-            found = _words.setdefault(key, 2 * len(_words) + (key[0] is not None))
-            _values[found] = key
+            found = _words.get(key)
+            if found is None:
+                found = 2 * len(_words) + (key[0] is not None)
+                _values[found] = key  # before the word is seen, as in `number_of`
+                _words[key] = found
     return found
 
 

@@ -12,8 +12,17 @@ from typing import Any
 from eager import _native
 from eager.base import dtypes
 from eager.base.dtypes import c_name
-from eager.base.spec import SpecLike, TensorSpec, broadcast_shapes, common_device, same_shape
+from eager.base.spec import (
+    SpecLike,
+    TensorSpec,
+    broadcast_shapes,
+    common_device,
+    contiguous_strides,
+    preserve_strides,
+    same_shape,
+)
 from eager.optable.declaration import cast_to, sum_to
+from eager.optable.gradient_strides import laid_out
 from eager.optable.matmul import transpose_last
 from eager.optable.nn import accumulator, is_wide, require_floating
 from eager.optable.precision import LOWER
@@ -47,8 +56,18 @@ def _meta(q: SpecLike, k: SpecLike, v: SpecLike, mask: Any, is_causal: bool, sca
         masked = broadcast_shapes(scores, mask.shape)
         if not same_shape(masked, scores):
             raise RuntimeError(f"output with shape {list(scores)} doesn't match the broadcast shape {list(masked)}")
-    out = TensorSpec.contiguous((*lead, q.shape[-2], v.shape[-1]), q.dtype, where)
-    return out, TensorSpec.contiguous((*lead, q.shape[-2], 1), accumulator(q.dtype), where)
+    shape = (*lead, q.shape[-2], v.shape[-1])
+    lse = TensorSpec.contiguous((*lead, q.shape[-2], 1), accumulator(q.dtype), where)
+    return TensorSpec(shape, q.dtype, _strides(shape, q, k, v, state), where), lse
+
+
+def _strides(shape: tuple[int, ...], q: SpecLike, k: SpecLike, v: SpecLike, state: Any) -> tuple[int, ...]:
+    """Strides of a result of `shape`: the layout of the query, where the result of torch's CPU flash kernel has it.
+
+    Models transpose the result back before they merge the heads; with this layout that reshape is a view.
+    """
+    has_layout_of_query = all(x.ndim == 4 and x.stride()[-1] == 1 for x in (q, k, v)) and same_shape(q.shape, shape)
+    return preserve_strides(q) if has_layout_of_query and state is None and 0 not in shape else contiguous_strides(shape)
 
 
 def _causal(rows: int, columns: int, where: Any) -> Any:
@@ -87,6 +106,7 @@ def _attention(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float,
     """
     shape = weights_shape(*(x.shape for x in (q, k, mask) if x is not None))
     d = accumulator(q.dtype)
+    given = q, k, v
     q, k, wide_v = cast_to(q, d), cast_to(k, d), cast_to(v, d)
     s = _scores(q, k, mask if mask is None or mask.dtype is dtypes.bool_ else cast_to(mask, d), is_causal, scale)
     dims = (s.ndim - 1,)
@@ -100,7 +120,7 @@ def _attention(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float,
     lse = OPS["log"](OPS["where"](empty, 1.0, total)) + top
     if not same_shape(lse.shape[:-1], y.shape[:-1]):  # the values have more leading dims
         lse = OPS["clone"](OPS["expand"](lse, (*y.shape[:-1], 1)), "contiguous")
-    return cast_to(y, v.dtype), lse
+    return laid_out(cast_to(y, v.dtype), _strides(tuple(y.shape), *given, state)), lse
 
 
 def _masked_scores(xp: Any, q: Any, k: Any, mask: Any, is_causal: bool, scale: float) -> Any:

@@ -24,7 +24,7 @@ typedef struct {
     int dtype, itemsize;    /* as GemmCall has it */
     bool causal;
     double scale;
-    Matrices q, k, v, g;
+    Matrices q, k, v, g, y;      /* y: the result, or for the gradient the result of the forward */
     const char *mask;
     int mask_kind;               /* 0 none, 1 bool, 2 added */
     int64_t mask_strides[EAGER_MAX_NDIM], mask_row, mask_column;
@@ -32,7 +32,7 @@ typedef struct {
     float dropout_p;
     double share;                /* the factor of a weight that dropout keeps */
     uint64_t seed, offset;
-    char *y, *lse;               /* results, or for the gradient what the forward gave: dense */
+    char *out, *lse;             /* memory of y in the forward; the logarithms, a result or given to the gradient: dense */
     char *gq, *gk, *gv;
     long rows, blocks;           /* of a block; blocks of one matrix */
 } Attention;
@@ -47,10 +47,13 @@ static int64_t place_of(const Attention *a, const int64_t *strides, long index)
     return at;
 }
 
-static const void *matrix_of(const Attention *a, const Matrices *m, long index, long row)
+/* Bytes from the first element to a row of the matrix `index`. */
+static int64_t row_of(const Attention *a, const Matrices *m, long index, long row)
 {
-    return m->data + (place_of(a, m->strides, index) + row * m->pitch) * a->itemsize;
+    return (place_of(a, m->strides, index) + row * m->pitch) * a->itemsize;
 }
+
+static const void *matrix_of(const Attention *a, const Matrices *m, long index, long row) { return m->data + row_of(a, m, index, row); }
 
 static void product(const Attention *a, bool ta, bool tb, long m, long n, long k, double alpha, const void *x, long ldx, const void *y,
                     long ldy, double beta, void *out, long ldo)
@@ -133,11 +136,11 @@ VM_INLINE void draw(const Attention *a, float *numbers, long index, long row, lo
                 for (int j = 0; j < count; j++) row[j] = numbers[j] >= a->dropout_p ? row[j] * share : 0;   \
             }                                                                                               \
     }                                                                                                       \
-    CLONES static void divide_##S(T *y, long rows, long n, const T *total)                                  \
+    CLONES static void divide_##S(T *y, long rows, long n, long pitch, const T *total)                      \
     {                                                                                                       \
         for (long r = 0; r < rows; r++) {                                                                   \
             const T share = 1 / total[r];                                                                   \
-            for (long j = 0; j < n; j++) y[r * n + j] *= share;                                             \
+            for (long j = 0; j < n; j++) y[r * pitch + j] *= share;                                         \
         }                                                                                                   \
     }                                                                                                       \
     /* One unit: a block of rows of one matrix. */                                                          \
@@ -148,14 +151,14 @@ VM_INLINE void draw(const Attention *a, float *numbers, long index, long row, lo
         for (long unit = begin; unit < end; unit++) {                                                       \
             const long index = unit / a->blocks, r0 = unit % a->blocks * a->rows;                           \
             const long r1 = r0 + a->rows < a->t ? r0 + a->rows : a->t, rows = r1 - r0, n = seen_by(a, r1);  \
-            T *y = (T *)a->y + (index * a->t + r0) * a->e;                                                  \
+            T *y = (T *)(a->out + row_of(a, &a->y, index, r0));                                             \
             product(a, false, true, rows, n, a->d, a->scale, matrix_of(a, &a->q, index, r0), a->q.pitch,    \
                     matrix_of(a, &a->k, index, 0), a->k.pitch, 0, scores, n);                               \
             mask_##S(a, scores, index, r0, r1, n);                                                          \
             weigh_##S(scores, rows, n, total, (T *)a->lse + index * a->t + r0);                             \
             if (a->drops) drop_##S(a, scores, index, r0, r1, n);                                            \
-            product(a, false, false, rows, a->e, n, 1, scores, n, matrix_of(a, &a->v, index, 0), a->v.pitch, 0, y, a->e); \
-            divide_##S(y, rows, a->e, total);                                                               \
+            product(a, false, false, rows, a->e, n, 1, scores, n, matrix_of(a, &a->v, index, 0), a->v.pitch, 0, y, a->y.pitch); \
+            divide_##S(y, rows, a->e, a->y.pitch, total);                                                   \
         }                                                                                                   \
     }                                                                                                       \
     CLONES static void weights_##S(T *scores, long rows, long n, const T *lse)                              \
@@ -168,10 +171,10 @@ VM_INLINE void draw(const Attention *a, float *numbers, long index, long row, lo
     {                                                                                                       \
         float numbers[DRAWN];                                                                               \
         const T scale = (T)a->scale, share = (T)a->share;                                                   \
-        const T *g = matrix_of(a, &a->g, index, r0), *y = (const T *)a->y + (index * a->t + r0) * a->e;     \
+        const T *g = matrix_of(a, &a->g, index, r0), *y = matrix_of(a, &a->y, index, r0);                   \
         for (long r = 0; r < r1 - r0; r++) {                                                                \
             T delta = 0;                                                                                    \
-            for (long j = 0; j < a->e; j++) delta += g[r * a->g.pitch + j] * y[r * a->e + j];               \
+            for (long j = 0; j < a->e; j++) delta += g[r * a->g.pitch + j] * y[r * a->y.pitch + j];         \
             T *restrict ds = dp + r * n, *restrict w = p + r * n;                                           \
             if (!a->drops) for (long j = 0; j < n; j++) ds[j] = (ds[j] - delta) * w[j] * scale;             \
             else for (long at = 0; at < n; at += DRAWN) {                                                   \
@@ -214,21 +217,32 @@ ATTENTION(f64, double)
 
 /* ---- reading arguments ---- */
 
+static void set_matrices(const Attention *a, const TensorObject *t, Matrices *m)
+{
+    const int n = tensor_ndim(t);
+    m->data = t->data;
+    m->pitch = tensor_sizes(t)[n - 2] == 1 ? (long)tensor_sizes(t)[n - 1] : (long)tensor_strides(t)[n - 2];
+    memcpy(m->strides, tensor_strides(t), sizeof(int64_t) * (size_t)a->lead);
+}
+
+/* Whether BLAS can read the matrices of a tensor, or write them. */
+static bool has_matrix_rows(const TensorObject *t)
+{
+    const int n = tensor_ndim(t);
+    const int64_t *sizes = tensor_sizes(t), *strides = tensor_strides(t);
+    return (strides[n - 1] == 1 || sizes[n - 1] == 1) && (strides[n - 2] >= sizes[n - 1] || sizes[n - 2] == 1);
+}
+
 /* A tensor of the leading dims, rows that BLAS can read, and the last dims; a row-major copy (in *held) where they are not. */
 static bool read_matrices(const Attention *a, TensorObject *t, Matrices *m, PyObject **held)
 {
     const int n = tensor_ndim(t);
     if (n != a->lead + 2 || memcmp(tensor_sizes(t), a->sizes, sizeof(int64_t) * (size_t)a->lead)) return false;
-    const int64_t *sizes = tensor_sizes(t), *strides = tensor_strides(t);
-    const bool readable = (strides[n - 1] == 1 || sizes[n - 1] == 1) && (strides[n - 2] >= sizes[n - 1] || sizes[n - 2] == 1);
-    if (!readable) {
+    if (!has_matrix_rows(t)) {
         if (!(*held = (PyObject *)as_row_major(t))) return false;
         t = (TensorObject *)*held;
-        strides = tensor_strides(t);
     }
-    m->data = t->data;
-    m->pitch = sizes[n - 2] == 1 ? (long)sizes[n - 1] : (long)strides[n - 2];
-    memcpy(m->strides, strides, sizeof(int64_t) * (size_t)a->lead);
+    set_matrices(a, t, m);
     return true;
 }
 
@@ -314,6 +328,23 @@ static TensorObject *result(const Attention *a, long rows, long columns, Results
     return result_memory(results, a->dtype ? EAGER_FLOAT64 : EAGER_FLOAT32, a->lead + 2, sizes);
 }
 
+/* Whether the result has the memory layout of the query (`_strides` in eager/optable/attention.py). */
+static bool has_layout_of_query(const Attention *a, PyObject *const *q_k_v)
+{
+    if (a->drops || a->lead != 2 || a->d != a->e) return false;
+    for (int i = 0; i < 3; i++)
+        if (tensor_strides((const TensorObject *)q_k_v[i])[3] != 1) return false;
+    return true;
+}
+
+static TensorObject *result_like_query(const Attention *a, PyObject *const *q_k_v, Results *results)
+{
+    const TensorObject *q = (const TensorObject *)q_k_v[0];
+    if (!has_layout_of_query(a, q_k_v)) return result(a, a->t, a->e, results);
+    TensorObject *y = result_memory_like(results, q);
+    return y && has_matrix_rows(y) ? y : NULL; /* an expanded query may order the dims in another way */
+}
+
 /* attention(q, k, v, mask, is_causal, scale, state, dropout_p): result, and the log of each row's normaliser */
 bool kernel_attention(PyObject *const *args, Results *results)
 {
@@ -321,9 +352,10 @@ bool kernel_attention(PyObject *const *args, Results *results)
     PyObject *held[3] = {NULL};
     bool done = false;
     if (read_attention(&a, args, args + 4, held)) {
-        TensorObject *y = result(&a, a.t, a.e, results), *lse = y ? result(&a, a.t, 1, results) : NULL;
+        TensorObject *y = result_like_query(&a, args, results), *lse = y ? result(&a, a.t, 1, results) : NULL;
         if (lse) {
-            a.y = y->data;
+            set_matrices(&a, y, &a.y);
+            a.out = y->data;
             a.lse = lse->data;
             parallel(a.dtype ? forward_f64 : forward_f32, &a, a.count * a.blocks, 1, work_of(&a));
             done = true;
@@ -331,6 +363,13 @@ bool kernel_attention(PyObject *const *args, Results *results)
     }
     drop(held, 3);
     return done;
+}
+
+/* Whether a tensor has the dtype of the call and the last dims of its result. */
+static bool has_rows(const Attention *a, const TensorObject *t)
+{
+    return t && code_of(t) == (a->dtype ? EAGER_FLOAT64 : EAGER_FLOAT32) && tensor_ndim(t) == a->lead + 2 &&
+           tensor_sizes(t)[a->lead] == a->t && tensor_sizes(t)[a->lead + 1] == a->e;
 }
 
 static bool is_dense(const Attention *a, PyObject *o, long rows, long columns, char **data)
@@ -345,12 +384,11 @@ static bool is_dense(const Attention *a, PyObject *o, long rows, long columns, c
 bool kernel_attention_backward(PyObject *const *args, Results *results)
 {
     Attention a = {.lead = 0};
-    PyObject *held[4] = {NULL};
+    PyObject *held[5] = {NULL};
     bool done = false;
-    TensorObject *g = float_tensor(args[0]);
-    if (g && read_attention(&a, args + 1, args + 7, held) && code_of(g) == (a.dtype ? EAGER_FLOAT64 : EAGER_FLOAT32) &&
-        tensor_ndim(g) == a.lead + 2 && tensor_sizes(g)[a.lead] == a.t && tensor_sizes(g)[a.lead + 1] == a.e &&
-        read_matrices(&a, g, &a.g, &held[3]) && is_dense(&a, args[5], a.t, a.e, &a.y) && is_dense(&a, args[6], a.t, 1, &a.lse)) {
+    TensorObject *g = float_tensor(args[0]), *y = float_tensor(args[5]);
+    if (g && read_attention(&a, args + 1, args + 7, held) && has_rows(&a, g) && has_rows(&a, y) &&
+        read_matrices(&a, g, &a.g, &held[3]) && read_matrices(&a, y, &a.y, &held[4]) && is_dense(&a, args[6], a.t, 1, &a.lse)) {
         TensorObject *gq = result(&a, a.t, a.d, results), *gk = gq ? result(&a, a.s, a.d, results) : NULL;
         TensorObject *gv = gk ? result(&a, a.s, a.e, results) : NULL;
         if (gv) {
@@ -361,6 +399,6 @@ bool kernel_attention_backward(PyObject *const *args, Results *results)
             done = true;
         }
     }
-    drop(held, 4);
+    drop(held, 5);
     return done;
 }

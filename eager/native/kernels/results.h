@@ -32,6 +32,9 @@ static inline TensorObject *result_memory(Results *results, int code, int ndim, 
 /* The same with strides of the kernel's choice; never in a target. */
 TensorObject *result_memory_strided(Results *results, int code, int ndim, const int64_t *sizes, const int64_t *strides);
 
+/* The same with the sizes, the dtype and the memory layout of `x` (`preserve_strides` in eager/base/spec.py). */
+TensorObject *result_memory_like(Results *results, const TensorObject *x);
+
 /* Several results as a tuple: a new reference; `results` is empty afterwards. */
 PyObject *results_tuple(Results *results);
 

@@ -5,7 +5,6 @@ import math
 from typing import Any
 
 from eager.base import dtypes
-from eager.base.spec import preserve_strides
 from eager.base.warn import warn
 from eager.nn.functional.dropouts import dropout
 from eager.nn.functional.linears import linear
@@ -13,7 +12,6 @@ from eager.optable.attention import weights_shape
 from eager.optable.declaration import cast_to
 from eager.optable.matmul import transpose_last
 from eager.optable.precision import LOWER
-from eager.optable.shape import laid_out
 from eager.optable.table import OPS
 from eager.public.record import public
 from eager.random import state_for
@@ -47,19 +45,8 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     if dropout_p > 0.0:
         return _with_dropout(query, key, value, attn_mask, dropout_p, is_causal, scale)
     y = OPS["attention"](query, key, value, attn_mask, is_causal, scale, None, 0.0)[0]
-    return _as_query(y, query, key, value, attn_mask)
-
-
-def _as_query(y: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
-    """The result of attention in the memory layout of the query, where torch's CPU flash kernel does the same.
-
-    Models transpose the result back before they merge the heads; with this layout that reshape is a view.
-    """
-    if query.ndim != 4 or tuple(query.stride()) == tuple(y.stride()) or tuple(query.shape) != tuple(y.shape) or y.numel() == 0:
-        return y
-    if any(t.ndim != 4 or t.stride()[-1] != 1 for t in (query, key, value)) or (mask is not None and mask.requires_grad):
-        return y
-    return laid_out(y, preserve_strides(query))
+    # torch computes the gradient of a mask by its math kernel, whose result is in row-major memory.
+    return y.contiguous() if attn_mask is not None and attn_mask.requires_grad else y
 
 
 def _spread_heads(query: Tensor, t: Tensor) -> Tensor:

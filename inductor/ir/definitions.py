@@ -50,6 +50,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from eager.base.records import dataclass
 from fxir.expr import rules as E
 from fxir.symbols.shapes import SymbolSource
+from inductor.ir.masks import bounded
 from inductor.ir.sizes import Layout as Layout
 from inductor.ir.sizes import Ref as Ref
 from inductor.ir.sizes import Size, nominal, product
@@ -606,10 +607,15 @@ def print_program(p: Program) -> str:
 
 
 def producer_at(definition: Pointwise, at: Load) -> Value:
-    """The value of `definition` at the element that `at` reads."""
-    point = split_position(at.index, definition.ranges)
+    """The value of `definition` at the element that `at` reads.
+
+    Where its mask does not hold, the element is unspecified: positions are simplified for the points at which the mask can hold.
+    """
+    shown = {} if at.mask is None else bounded(at.mask)
+    point = split_position(E.substitute(at.index, shown) if shown else at.index, definition.ranges)
     mapping: dict[E.Expr, E.IntLike] = {axis(k, n): p for k, (n, p) in enumerate(zip(definition.ranges, point, strict=True)) if n != 1}
-    return at_point(definition.value, mapping, at.mask, at.indirect)
+    value = at_point(definition.value, mapping, at.mask, at.indirect)
+    return at_point(value, {new: old for old, new in shown.items() if isinstance(new, E.Sym)}) if shown else value
 
 
 def with_value(definition: Definition, rewrite: Callable[[Value], Value]) -> Definition:

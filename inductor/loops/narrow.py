@@ -13,25 +13,13 @@ from typing import Any, Final
 from eager.base import dtypes
 from fxir.expr import rules as E
 from inductor.ir import definitions as ir
+from inductor.ir.masks import comparison
 from inductor.ir.values import both
 from inductor.loops.tree import Accumulate, Block, Fold, Place, Statement, Store, with_body
 
-_MIRRORED: Final = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
 _COMPARE: Final[dict[str, Callable[[Any, Any], Any]]] = {
     name: getattr(operator, name) for name in ("lt", "le", "gt", "ge", "eq", "ne")
 }
-
-
-def comparison(v: ir.Op) -> tuple[str, E.Expr, int] | None:
-    """(name, expression, number) of a comparison of an index expression with a number."""
-    if v.name not in _COMPARE:
-        return None
-    a, b = v.args
-    if isinstance(a, ir.Index) and isinstance(b, ir.Const) and isinstance(b.value, int):
-        return v.name, a.expr, b.value
-    if isinstance(b, ir.Index) and isinstance(a, ir.Const) and isinstance(a.value, int):
-        return _MIRRORED[v.name], b.expr, a.value
-    return None
 
 
 def rewrite(

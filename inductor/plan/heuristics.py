@@ -17,11 +17,12 @@ from eager.base.records import dataclass
 from fxir.expr import rules as E
 from inductor.base.choice import DEFAULT, Choice
 from inductor.ir import definitions as ir
+from inductor.ir.masks import comparison
 from inductor.ir.sizes import Size, ceildiv, nominal, product
 from inductor.loops import attention
 from inductor.loops.apply import Refusal, Scheduler, apply, fuse_axes, join_all, merge_axes, path_to
 from inductor.loops.build import build
-from inductor.loops.narrow import comparison, rewrite
+from inductor.loops.narrow import rewrite
 from inductor.loops.reductions import most
 from inductor.loops.staged_draws import CHUNK
 from inductor.loops.steps import (

@@ -37,6 +37,7 @@ SERIAL_LIMIT: Final = 4096  # most iterations of one row, which runs on one thre
 CANDIDATES: Final = 8  # number of recent nests that a definition is tried against
 MOST_COLUMNS: Final = 4  # column reductions in one pass over their inputs: the running results stay in the nearest cache
 CHEAP_OPERATIONS: Final = 6
+PADDED: Final = 1.25  # most elements that a reader, such as a pad, may have for each element of a value that is not cheap
 REPEATS: Final = 16  # most times that a cheap value may be computed instead of loaded
 LIMIT: Final = 400  # most operations in one value: beyond it a kernel grows without getting faster
 
@@ -117,10 +118,10 @@ def schedule(program: ir.Program, weights: Collection[str] = ()) -> Schedule:
 
     weights: the inputs and constants whose values seldom change between calls.
     """
+    program = _drop_unread(program)  # first: an unread reader must not keep a producer in memory
     program, refusals = inline(program, fixed_buffers(program, weights) if weights else ())
     if program.writes or ir.Scatter in program.kinds:
-        program = prepare_updates(program)
-    program = _drop_unread(program)
+        program = _drop_unread(prepare_updates(program))
     fixed = fixed_buffers(program, weights) if weights else {}
     steps: list[Step] = []
     home: dict[str, int] = {}  # buffer -> position of the step that makes it
@@ -487,9 +488,9 @@ def _objection(program: ir.Program, b: ir.Buffer, d: ir.Pointwise, readers: list
         return f"it is read at {points} places and costs {count} operations"
     definition = program.buffers[readers[0]].definition
     assert definition is not None
-    theirs, ours = definition.iterations, d.iterations
-    if theirs > ours:
-        return f"its reader would compute each element {theirs // max(ours, 1)} times"
+    theirs, ours = definition.iterations, max(d.iterations, 1)
+    if theirs > PADDED * ours:
+        return f"its reader would compute each element {theirs / ours:.3g} times"
     return ""
 
 

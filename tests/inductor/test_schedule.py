@@ -1,5 +1,6 @@
 """Fusion, order and memory: how many loops a graph becomes, and that its memory never overlaps."""
 import sys
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +12,7 @@ from eager.nn import functional as F
 from fxir.base.options import CompileOptions, GraphKind
 from fxir.trace.trace import trace
 from inductor.driver.backend import compile_graph
+from inductor.ir import definitions as ir
 from inductor.lowering import lower
 from inductor.plan.memory import ALIGNMENT, Lifetime, plan_arena
 from inductor.plan.schedule import Nest, Refusal, schedule
@@ -117,6 +119,21 @@ def test_sums_of_contiguous_rows_run_by_rows(fn):
 def test_expensive_values_read_twice_are_kept_and_say_why():
     made = _schedule(lambda x, w: (x.exp() @ w + x.exp().sum(),), torch.randn(8, 8), torch.randn(8, 8))
     assert all(isinstance(r, Refusal) and str(r) for r in made.refusals)
+
+
+def test_a_value_moves_into_a_reader_that_pads_it():
+    made = _schedule(lambda x: (F.pad(F.gelu(x), (1, 1)),), torch.randn(16, 64))
+    assert len(made.program.buffers) == 2, str(made)  # the input and the result
+    made = _schedule(lambda x: (F.pad(F.gelu(x), (64, 64)),), torch.randn(16, 64))
+    assert len(made.program.buffers) == 3 and any("3 times" in str(r) for r in made.refusals)
+
+
+def test_an_unread_definition_keeps_no_producer_in_memory():
+    program = lower(trace(lambda x: (F.gelu(x).sum(-1),), [fake_like(torch.randn(16, 64))]))
+    value = next(b for b in program.buffers.values() if isinstance(b.definition, ir.Pointwise))
+    copy = ir.Pointwise(value.ranges, ir.load(value.name, ir.own_position(value.ranges), torch.float32))
+    made = schedule(replace(program, buffers={**program.buffers, "unread": replace(value, name="unread", definition=copy)}))
+    assert {value.name, "unread"}.isdisjoint(made.program.buffers)
 
 
 def test_every_read_comes_after_its_definition():

@@ -50,6 +50,19 @@ def test_a_scatter_works_in_the_memory_of_its_target():
         assert fill.arguments[0] in added.arguments and all(isinstance(s, Launch) for s in plan.steps) and len(rest) == readers
 
 
+def test_a_computed_operand_with_unaligned_rows_is_stored_once_in_aligned_rows():
+    """As the gradient of the logits of an odd number of tokens, which two products read."""
+
+    def fn(x, w, y):
+        g = (F.gelu(x.float()) - x.sigmoid()).bfloat16()
+        return g @ w, g.t() @ y
+
+    shapes = (512, 1001), (1001, 256), (512, 256)
+    plan = plan_of(fn, tuple(torch.zeros(*s, dtype=torch.bfloat16) for s in shapes))
+    assert len(plan.steps) == 3 and [n.endswith("_rows") for n, m in plan.memory.items() if m.kind == "arena"] == [True]
+    assert "// 1001" not in plan.kernels[0].source and "% 1001" not in plan.kernels[0].source
+
+
 @pytest.mark.parametrize("name", GRAPHS)
 def test_no_addition_of_a_deterministic_plan_is_atomic(name: str) -> None:
     fn, _, large = GRAPHS[name]

@@ -113,6 +113,7 @@ class Emitter:
     def iterations(self, s: Loop) -> Iterator[list[str]]:
         """A Python loop, whose lines the caller prints. Memory that it writes may have been touched by an earlier iteration."""
         again = frozenset() if s.kind in UNORDERED else frozenset(a.place.name for a, _ in carried(s)) - self.locals.keys()
+        before = {} if E.as_expr(s.extent).lo > 0 else {name: set(found) for name, found in self.touched.items()}
         self.touch_all(again)
         lines: list[str] = []
         self.enter(s, lines)
@@ -121,6 +122,8 @@ class Emitter:
         yield lines
         self.leave()
         self.touch_all(again)
+        for name, found in before.items():  # a loop without iterations has no barrier
+            self.touched.setdefault(name, set()).update(found)
 
     def leave(self) -> None:
         for v in self.scopes.pop().values:
@@ -205,12 +208,16 @@ class Emitter:
             return pointer, shape
         return f"{pointer} + ({text})" if own == shape else f"{pointer} + {text}", shape
 
-    def order(self, name: str, at: E.Expr | None, writes: bool) -> None:
-        """A barrier, if another thread of the program may have touched the element since the last one."""
+    def order(self, name: str, at: E.Expr | None, writes: bool, is_computed_from: bool = False) -> None:
+        """A barrier, if another thread of the program may have touched the element since the last one.
+
+        The compiler chooses separately which thread runs each access to an element. Only a store whose value is computed from the loaded
+        element (is_computed_from) needs no barrier after the load: the compiler orders the threads that the value passes between.
+        """
         if name not in self.scopes[0].written:
             return
         found = self.touched.get(name, set())
-        if any((w or writes) and (not writes or at is None or e is not at) for w, e in found):
+        if any((w or writes) and (w or e is not at or at is None or not is_computed_from) for w, e in found):
             self.line("tl.debug_barrier()")
             self.touched = {}
         self.touched.setdefault(name, set()).add((writes, at))

@@ -255,7 +255,9 @@ class _Function:
         """Stores into memory, where all guards hold."""
         masks = self.out.scope.masks
         address, shape = self.out.address(place.name, place.index, place.indirect, (value.shape, *(m[1] for m in masks)))
-        self.out.order(place.name, None if place.indirect else place.index, writes=True)
+        # The compiler may simplify integers, such as 0 * x, so that their value is not computed from x.
+        is_computed = place.name in value.reads and self.out.memory[place.name].is_floating_point
+        self.out.order(place.name, None if place.indirect else place.index, writes=True, is_computed_from=is_computed)
         text = spread(value, shape, self.out.memory[place.name])
         self.out.line(f"tl.store({address}, {text}{', ' + all_of(masks) if masks else ''})")
 

@@ -19,9 +19,9 @@ MOST_SETS: Final = 32  # each program compares its number with all of them
 def most_sets(kernel: TritonKernel) -> int:
     """How many sets of buffers one launch can serve: 1 if the kernel cannot be combined.
 
-    A kernel with checks or with sizes runs alone.
+    A kernel with checks, with sizes or with descriptors runs alone: the memory of descriptors has no name in the source.
     """
-    if not isinstance(kernel.grid, int) or kernel.sizes or CHECKS_POINTER in kernel.pointers:
+    if not isinstance(kernel.grid, int) or kernel.sizes or kernel.descriptors or CHECKS_POINTER in kernel.pointers:
         return 1
     return max(1, min(MOST_SETS, MOST_POINTERS // len(kernel.pointers)))
 

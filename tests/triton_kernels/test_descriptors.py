@@ -12,7 +12,7 @@ from fxir.trace.trace import trace
 from inductor.artifact.format import KernelLaunch
 from inductor.base.options import check_options, tries_descriptors
 from inductor.base.target import SM_80, SM_90, Target
-from inductor.driver.cuda import CudaPlan, lower_to_cuda
+from inductor.driver.cuda import CudaPlan, Launch, lower_to_cuda
 from inductor.driver.cuda_artifact import CompiledForCuda, compile_for_cuda
 from inductor.driver.gpu_candidates import Candidate, candidates
 from inductor.driver.gpu_winners import Winners
@@ -69,6 +69,13 @@ def every_layout() -> None:
             assert [k.descriptors for k in plan.kernels] == [2]
             (found,), (wanted,) = run_plan.run(plan, list(given)), fn(*given)
             assert np.array_equal(np.asarray(found, np.float32), wanted.float().numpy()), name
+
+
+def test_products_with_descriptors_are_not_joined_in_one_launch() -> None:
+    given = [on_cuda(torch.zeros(256, 256).bfloat16()) for _ in range(4)]
+    plan = lower_to_cuda(trace(lambda a, b, c, d: (a @ b, c @ d), given), SM_90, choose=with_descriptors((64, 64, 64), 0, 3))
+    assert [k.descriptors for k in plan.kernels] == [2] and len(plan.steps) == 2
+    assert len({plan.memory[s.arguments[-1]].at for s in plan.steps if isinstance(s, Launch)}) == 1  # of descriptors
 
 
 @pytest.mark.gpu

@@ -81,10 +81,16 @@ def fj_remainder_f(a, b):  # a - floor(a / b) * b would round the quotient first
     m = libdevice.fmod(a, b)
     return tl.where((m != 0) & ((m < 0) != (b < 0)), m + b, m)
 
-def fj_floordiv_f(a, b, ratio):  # ratio: a / b
+def fj_floordiv_f(a, b):
     m = libdevice.fmod(a, b)
-    q = ratio - m / b
-    q = tl.where(m == 0, ratio, (a - m) / b)
+    return fj_floored(a / b, (a - m) / b, m, b)
+
+def fj_floordiv_f32(a, b):  # two units of rounding in `/` are whole numbers in a large quotient
+    m = libdevice.fmod(a, b)
+    return fj_floored(tl.div_rn(a, b), tl.div_rn(a - m, b), m, b)
+
+def fj_floored(ratio, whole, m, b):  # ratio: a / b; whole: (a - m) / b, where m is the remainder
+    q = tl.where(m == 0, ratio, whole)
     q = tl.where((m != 0) & ((b < 0) != (m < 0)), q - 1, q)
     f = tl.floor(q)
     f = tl.where(q - f > 0.5, f + 1, f)
@@ -164,6 +170,7 @@ def fj_check(checks, slot, position, inside):
 _FUNCTIONS: Final = {source[len("def fj_") : source.index("(")]: source for source in _SOURCES.strip().split("\n\n")}
 _CALLS: Final = {  # functions that others call
     "floormod": ("fmod",), "floordiv": ("truncdiv", "fmod"), "pow": ("power",), "to_u64": ("to_i64",),
+    "floordiv_f": ("floored",), "floordiv_f32": ("floored",),
 }  # fmt: skip
 
 

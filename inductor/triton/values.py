@@ -42,7 +42,7 @@ _THROUGH: Final = {dtypes.int64: "to_i64", dtypes.uint32: "to_i64", dtypes.uint6
 # {0} and {1} are operands, {T} is the type of the result, {f[name]} calls a helper
 _FLOATING: Final = {
     "floor": "tl.floor({0})", "ceil": "tl.ceil({0})", "abs": "tl.abs({0})", "neg": "({0} * -1.0)", "round": "libdevice.rint({0})",
-    "sign": "{f[sign_f]}({0})", "truncdiv": "libdevice.trunc({0} / {1})", "floordiv": "{f[floordiv_f]}({0}, {1}, {0} / {1})",
+    "sign": "{f[sign_f]}({0})", "truncdiv": "libdevice.trunc({0} / {1})", "floordiv": "{f[floordiv_f]}({0}, {1})",
     "remainder": "{f[remainder_f]}({0}, {1})", "maximum": "tl.maximum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)",
     "minimum": "tl.minimum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)", "pow": "{f[pow_f]}({0}, {1})", "digamma": "{f[digamma]}({0})",
     "isnan": "({0} != {0})", "isinf": "(tl.abs({0}) == float('inf'))", "isfinite": "(tl.abs({0}) < float('inf'))",
@@ -51,7 +51,7 @@ _FLOATING: Final = {
 _FLOAT32: Final = {  # the plain forms round less well; libdevice's tanh and erf take the registers of large tiles
     "tanh": "{f[tanh]}({0})", "erf": "{f[erf]}({0})", "exp2": "tl.exp2({0})",
     "div": "tl.div_rn({0}, {1})", "sqrt": "tl.sqrt_rn({0})", "truncdiv": "libdevice.trunc(tl.div_rn({0}, {1}))",
-    "floordiv": "{f[floordiv_f]}({0}, {1}, tl.div_rn({0}, {1}))", "signbit": "({0}.to(tl.int32, bitcast=True) < 0)",
+    "floordiv": "{f[floordiv_f32]}({0}, {1})", "signbit": "({0}.to(tl.int32, bitcast=True) < 0)",
 }  # fmt: skip
 _FLOAT64: Final = {
     "maximum": "{f[maximum_f]}({0}, {1})", "minimum": "{f[minimum_f]}({0}, {1})", "signbit": "({0}.to(tl.int64, bitcast=True) < 0)",

@@ -290,6 +290,14 @@ def test_writes_by_index_keep_their_order():
     assert kernel.grid == 1 and "for " in kernel.source and "tl.arange" not in kernel.source
 
 
+def test_whole_quotients_of_float32_are_divided_exactly():
+    """A GPU's `/` is off by up to two units of rounding: 16777213 // 3 could be 5592403 in place of 5592404."""
+    (kernel,) = plan_of(lambda x, y: (torch.floor_divide(x, y),), (torch.zeros(64), torch.ones(64))).kernels
+    assert kernel.source.count("tl.div_rn(") == 2 and "fj_floordiv_f(" not in kernel.source
+    (wide,) = plan_of(lambda x, y: (torch.floor_divide(x, y),), (torch.zeros(64).double(), torch.ones(64).double())).kernels
+    assert "fj_floordiv_f(" in wide.source and "tl.div_rn(" not in wide.source  # `/` of float64 is exact
+
+
 def test_index_checks_mask_the_lookup():
     (source,) = sources("gather")
     assert "fj_check(checks, 0, " in source and ", checks):" in source

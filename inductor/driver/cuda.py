@@ -38,7 +38,7 @@ from inductor.plan.gpu_nests import join_sums, separate_results
 from inductor.plan.heuristics import schedule_product
 from inductor.plan.in_place import in_place
 from inductor.plan.launch_groups import Effect, launch_groups
-from inductor.plan.library_products import LibraryCall
+from inductor.plan.library_products import WORKSPACE_ALIGNMENT, LibraryCall
 from inductor.plan.memory import lifetimes, plan_arena
 from inductor.plan.narrow_operands import narrow_operands
 from inductor.plan.narrow_results import converted_results, narrowed
@@ -518,7 +518,8 @@ class _Planner:
         uses = [{_UPLOADED if n in slots else n for n in _touched(s)} for s in steps]
         sizes = {n: at_least(buffers[n].layout.nbytes if n in buffers else self.sizes[n], 1)
                  for names in uses for n in names if n not in memory and n != CHECKS_POINTER}  # fmt: skip
-        offsets, total = plan_arena(lifetimes(sizes, uses), DESCRIPTOR_BYTES) if sizes else ({}, 0)
+        alignment = WORKSPACE_ALIGNMENT if any(isinstance(s, Product) and s.call.workspace for s in steps) else DESCRIPTOR_BYTES
+        offsets, total = plan_arena(lifetimes(sizes, uses), alignment) if sizes else ({}, 0)
         for n, offset in offsets.items():
             put(n, "arena", offset)
         for n, offset in slots.items():

@@ -38,8 +38,9 @@ from inductor.loops.tree import (
     with_values,
 )
 
-__all__ = ["LibraryCall", "LibraryProduct", "Operand", "library_products"]
+__all__ = ["WORKSPACE_ALIGNMENT", "LibraryCall", "LibraryProduct", "Operand", "library_products"]
 
+WORKSPACE_ALIGNMENT: Final = 256  # bytes. Source: cuBLAS documentation, cublasLtMatmul.
 _HALVES: Final = (dtypes.bfloat16, dtypes.float16)
 _FLOATS: Final = (*_HALVES, dtypes.float32, dtypes.float64)
 

@@ -22,6 +22,7 @@ from inductor.driver.gpu_autotune import jobs_of, tune
 from inductor.driver.gpu_profile import profiled
 from inductor.driver.gpu_winners import Winners
 from inductor.plan.library_products import LibraryProduct
+from tests.cuda.library_products import chooser
 from tests.inductor.helpers_symbolic import symbolic_graph
 from tests.triton_kernels.graphs import on_cuda
 from tests.triton_kernels.test_gpu_autotune import FakeTimer, compiled
@@ -83,6 +84,15 @@ def test_the_fastest_algorithm_makes_the_plan(tmp_path: Path) -> None:
     assert plan.arena_bytes == 4096 == plan.memory[step.call.workspace].nbytes
     assert "in0 @ in1.T + in2, 1x256x128x64, cuBLASLt algorithm 1" in str(plan)
     assert any("cuBLASLt algorithm 1" in r.message and "cuBLASLt algorithm 0" in r.message for r in records)
+
+
+def test_a_workspace_begins_at_a_multiple_of_256_bytes() -> None:
+    """The product's operand, of 9 * 128 bytes, is in the arena beside the workspace."""
+    graph = graph_of(lambda x, w: (torch.exp(x) @ w,), half(24, 24), half(24, 40))
+    plan = lower_to_cuda(graph, SM_90, choose=chooser(0, 64))
+    (step,) = [s for s in plan.steps if isinstance(s, Product)]
+    workspace = plan.memory[step.call.workspace]
+    assert workspace.nbytes == 64 and isinstance(workspace.at, int) and workspace.at % 256 == 0 < workspace.at
 
 
 def test_the_library_loses_to_a_faster_kernel(tmp_path: Path) -> None:

@@ -21,7 +21,17 @@ from inductor.loops.tree import UNORDERED, Block, Guard, Local, Loop, places_of,
 from inductor.triton.helpers import Helpers
 from inductor.triton.kernel import CHECKS_POINTER
 from inductor.triton.tiles import Known, Mask, Shape, all_of, broadcast
-from inductor.triton.values import CHECKS, COMPARE, Unprintable, index_source, literal, operation, type_of
+from inductor.triton.values import (
+    CHECKS,
+    COMPARE,
+    Unprintable,
+    fused,
+    index_source,
+    literal,
+    operation,
+    product_operand,
+    type_of,
+)
 
 
 @dataclass(slots=True)
@@ -257,13 +267,21 @@ class Emitter:
                 self.remember(v, inputs[1].name, inputs[1].shape, inputs[1].scope, reads)
                 return
             case ir.Op():
-                text = operation(v, [k.name for k in inputs], self.helpers)
+                text = self.fused(v, inputs) or operation(v, [k.name for k in inputs], self.helpers)
             case _:
                 raise Unprintable(f"triton: there is no form of a {type(v).__name__}")
         type_of(v.dtype)
         name = self.name()
         self.scopes[scope].lines.append(f"{name} = {text}")
         self.remember(v, name, shape, scope, reads)
+
+    def fused(self, v: ir.Op, inputs: Sequence[Known]) -> str:
+        """Source of a sum with a product in one instruction, if the product's factors are known; else ""."""
+        number = product_operand(v)
+        product = v.args[number]
+        if number < 0 or any(x not in self.known for x in product.children):
+            return ""
+        return fused(v, number, [self.known[x].name for x in product.children], inputs[1 - number].name)
 
     def compare(self, v: ir.Op) -> None:
         """A comparison of positions, in the type of positions."""

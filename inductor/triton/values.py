@@ -160,6 +160,25 @@ def operation(v: ir.Op, names: Sequence[str], helpers: Helpers) -> str:
     raise Unprintable(f"triton: there is no form of {v.name} for {of.name}")
 
 
+def product_operand(v: ir.Op) -> int:
+    """The number of the operand of a sum or difference of float32 or float64 that is a product and is not rounded; -1 if none is.
+
+    A GPU multiplies and adds in one instruction. Its compiler would choose the product by the number of its readers, so that kernels which
+    compute one value would differ, and an element would not be equal to the maximum of its row. The printed kernel names the product.
+    """
+    if v.name not in ("add", "sub") or v.dtype not in (dtypes.float32, dtypes.float64):
+        return -1
+    return next((k for k, x in enumerate(v.args) if isinstance(x, ir.Op) and x.name == "mul"), -1)
+
+
+def fused(v: ir.Op, number: int, factors: Sequence[str], other: str) -> str:
+    """Source of a sum or difference whose operand `number` is the product of `factors`, in one instruction. other: the other operand."""
+    a, b = factors
+    if v.name == "sub" and number == 0:
+        return f"tl.fma({a}, {b}, {other} * -1.0)"
+    return f"tl.fma({a}{' * -1.0' if v.name == 'sub' else ''}, {b}, {other})"
+
+
 def _is_one_and_exponential(v: ir.Value) -> bool:
     """Whether a value is 1 + exp(x), at least 1: the quotient needs no branch for small divisors, and is two units off at most."""
     return isinstance(v, ir.Op) and v.name == "add" and any(isinstance(a, ir.Const) and a.value == 1 for a in v.args) and any(

@@ -12,7 +12,7 @@ import types
 import weakref
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 from eager import _native
@@ -53,6 +53,18 @@ def _readable(size: int) -> str:
         if size >= unit:
             return f"{size / unit:.2f} {name}"
     return f"{size} bytes"
+
+
+class GraphBlock(NamedTuple):
+    """A block of the pool of a CUDA graph. The pool comes first, so that it goes after the block."""
+
+    pool: Any
+    block: Any
+
+
+def _is_allocated(memory: Any) -> bool:
+    """Whether memory is a block of a pool, so that no other library owns it."""
+    return isinstance(memory, backend().xp.cuda.memory.PooledMemory) or isinstance(getattr(memory, "_owner", None), GraphBlock)
 
 
 def _is_dense(a: Any) -> bool:
@@ -161,7 +173,7 @@ class _Backend:
         if any(s < 0 or s % a.itemsize for s in a.strides):
             a = a.copy("C")
         span = 0 if a.size == 0 else a.itemsize + sum((n - 1) * s for n, s in zip(a.shape, a.strides, strict=True))
-        allocated = a.base is None and isinstance(a.data.mem, self.xp.cuda.memory.PooledMemory)
+        allocated = a.base is None and _is_allocated(a.data.mem)
         storage = _native.storage_from_memory(a.data.ptr, span, a, _CUDA, a.device.id, allocated)
         strides = tuple(s // a.itemsize for s in a.strides) if a.size else contiguous_strides(a.shape)
         return _native.new_tensor(None, storage, d.code, a.shape, strides)

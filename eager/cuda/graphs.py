@@ -5,10 +5,22 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from eager.cuda.backend import backend, synchronize
+from eager.cuda.backend import GraphBlock, backend, synchronize
 from eager.cuda.streams import Stream, StreamContext, current_stream
 
 __all__ = ["CUDAGraph", "graph", "graph_pool_handle", "make_graphed_callables"]
+
+
+class _Memory:
+    """Memory for one graph. It lives as long as the graph or a tensor in it: CuPy's pool alone frees blocks that are in use."""
+
+    def __init__(self) -> None:
+        self._pool = backend().xp.cuda.MemoryPool()
+
+    def allocate(self, size: int) -> Any:
+        """A pointer to `size` bytes, for `cupy.cuda.using_allocator`."""
+        cuda, block = backend().xp.cuda, self._pool.malloc(size)
+        return cuda.MemoryPointer(cuda.UnownedMemory(block.ptr, size, GraphBlock(self._pool, block), block.device_id), 0)
 
 
 class CUDAGraph:
@@ -37,8 +49,8 @@ class CUDAGraph:
         stream._stream.begin_capture()
         self._stream = stream
         # Results of the recorded work keep their memory until the graph goes: it comes from the graph's pool.
-        self._memory = backend().xp.cuda.MemoryPool()
-        self._allocator = backend().xp.cuda.using_allocator(self._memory.malloc)
+        self._memory = _Memory()
+        self._allocator = backend().xp.cuda.using_allocator(self._memory.allocate)
         self._allocator.__enter__()
 
     def capture_end(self) -> None:

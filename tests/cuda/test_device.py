@@ -295,6 +295,20 @@ def test_a_graphs_results_keep_their_memory() -> None:
     assert y.sum().item() == 3000
 
 
+def test_a_graphs_results_outlive_the_graph() -> None:
+    x, g = torch.ones(1000, device="cuda"), torch.cuda.CUDAGraph()
+    with torch.cuda.graph(g):
+        y, z = x * 3, x * 4
+    g.replay()
+    g.reset()
+    assert y.sum().item() == 3000
+    with torch.cuda.graph(g):
+        w = x * 5
+    g.replay()
+    del g
+    assert y.sum().item() == 3000 and z.sum().item() == 4000 and w.sum().item() == 5000
+
+
 def test_a_synchronisation_in_a_capture_is_an_error() -> None:
     x, g = torch.ones(4, device="cuda"), torch.cuda.CUDAGraph()
     with pytest.raises(RuntimeError, match=r"capturing|previous error during capture"), torch.cuda.graph(g):

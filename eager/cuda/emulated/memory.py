@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 from weakref import WeakValueDictionary
@@ -29,14 +30,16 @@ class UnownedMemory:
 
 
 class PooledMemory:
-    """A block of a pool. It returns to the pool with its last reference."""
+    """A block of a pool. It returns to the pool with its last reference. It does not keep the pool alive."""
 
     def __init__(self, pool: MemoryPool, block: Any, size: int) -> None:
-        self._pool, self._block = pool, block
+        self._pool = weakref.ref(pool)
         self.ptr, self.size, self.device_id = int(block.ctypes.data), size, 0
 
     def __del__(self) -> None:
-        self._pool._give_back(self._block)
+        pool = self._pool()
+        if pool is not None:
+            pool._give_back(self.ptr)
 
 
 class MemoryPointer:
@@ -83,13 +86,21 @@ def host_bytes(pointer: MemoryPointer, size: int) -> Any:
     return np.ctypeslib.as_array((ctypes.c_ubyte * size).from_address(pointer.ptr))
 
 
+_lost: list[Any] = []  # blocks in use of pools that went: the device freed them, so that readers find garbage there
+
+
 class MemoryPool:
-    """CuPy's pool: freed blocks are kept for reuse. Reports bytes in use and bytes held."""
+    """CuPy's pool: freed blocks are kept for reuse. Reports bytes in use and bytes held. With the pool, all its blocks are freed."""
 
     def __init__(self) -> None:
         self._free: dict[int, list[Any]] = {}
+        self._in_use: dict[int, Any] = {}  # by address
         self._used = self._total = self._limit = 0
-        self._captured: list[Any] = []
+
+    def __del__(self) -> None:
+        for block in self._in_use.values() if _lost is not None else ():  # None while the process ends
+            block.fill(0xFF)
+            _lost.append(block)
 
     def malloc(self, size: int) -> MemoryPointer:
         """A block of at least `size` bytes. Raises: OutOfMemoryError beyond the limit or the device's memory."""
@@ -100,7 +111,9 @@ class MemoryPool:
         kept = self._free.get(rounded)
         block = kept.pop() if kept else self._new(rounded)
         self._used += rounded
-        return MemoryPointer(PooledMemory(self, block, rounded), 0)
+        made = PooledMemory(self, block, rounded)
+        self._in_use[made.ptr] = block
+        return MemoryPointer(made, 0)
 
     def _new(self, size: int) -> Any:
         limit = self._limit or DEVICE_BYTES
@@ -116,7 +129,8 @@ class MemoryPool:
         start = -raw.ctypes.data % 256
         return raw[start : start + size]
 
-    def _give_back(self, block: Any) -> None:
+    def _give_back(self, address: int) -> None:
+        block = self._in_use.pop(address)
         self._used -= block.nbytes
         self._free.setdefault(block.nbytes, []).append(block)
 

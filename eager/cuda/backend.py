@@ -79,7 +79,9 @@ class _Backend:
         self.xp = cupy
         self.is_emulated = settings.current().gpu.emulate
         self._users: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()  # storage -> streams that were recorded
-        self._kept: list[tuple[Any, Any]] = []  # values in use by work that is queued, with the event after the work
+        self._kept: dict[Any, Any] = {}  # values in use by work that is queued, by the event after the work
+        self.captured: list[list[Any]] = []  # by capture under way: values that the recorded work uses
+        self._always: list[Any] = []  # the same of captures that others began
         special = emulated.special_module() if self.is_emulated else importlib.import_module("cupyx.scipy.special")
         self.loop = loop_api.ArrayLoop(cupy, special)
         self.convolutions: Any = None  # None: cuDNN was not looked for yet; False: it is not installed
@@ -141,14 +143,19 @@ class _Backend:
 
         Pageable memory is read before the call returns. Page-locked memory is read when the stream comes to the copy; unless
         `non_blocking`, the call waits for it.
+        Raises: RuntimeError for a copy of pageable memory that would be recorded into a CUDA graph, which would read it at each replay.
         """
         host, on_device = source._array, target._array
         if host.size == 0:
             return
-        if host.strides != on_device.strides or not _is_dense(host):
+        stream = self.xp.cuda.get_current_stream()
+        is_direct = host.strides == on_device.strides and _is_dense(host)
+        if stream.is_capturing() and not (is_direct and source.is_pinned()):
+            raise RuntimeError("Cannot copy between CPU and CUDA tensors during CUDA graph capture unless the CPU tensor is pinned. "
+                               "Please use tensor.pin_memory() or allocate the tensor with pin_memory=True.")  # fmt: skip
+        if not is_direct:
             on_device[...] = self.xp.asarray(host)
             return
-        stream = self.xp.cuda.get_current_stream()
         on_device.data.copy_from_host_async(ctypes.c_void_p(host.ctypes.data), host.nbytes, stream)
         if non_blocking:
             self.keep_until_reached(stream, source)
@@ -164,9 +171,19 @@ class _Backend:
         raise_failures()
 
     def keep_until_reached(self, stream: Any, value: Any) -> None:
-        """Keep a value alive until a stream has done its present work."""
-        self._kept = [(event, kept) for event, kept in self._kept if not event.done]
-        self._kept.append((stream.record(self.xp.cuda.Event(disable_timing=True)), value))
+        """Keep a value alive until a stream has done its present work; during a capture, as long as the graph lives."""
+        if stream.is_capturing():  # its events must not be queried
+            for kept in self.captured or [self._always]:
+                kept.append(value)
+            return
+        self.release_reached()
+        self._kept[stream.record(self.xp.cuda.Event(disable_timing=True))] = value
+
+    def release_reached(self) -> None:
+        """Release the values whose work is done. Other threads, and finalizers, may call this and `keep_until_reached` meanwhile."""
+        for event in list(self._kept):
+            if event.done:
+                self._kept.pop(event, None)
 
     def from_array(self, a: Any) -> Any:
         d = dtypes.from_numpy(a.dtype)

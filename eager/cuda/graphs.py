@@ -37,6 +37,7 @@ class CUDAGraph:
         self._stream: Stream | None = None
         self._memory: Any = None
         self._allocator: Any = None
+        self._used: list[Any] = []  # memory of the host that the recorded work reads
 
     def capture_begin(self, pool: Any = None, capture_error_mode: str = "global") -> None:
         """Start recording the current stream, which must not be the default one.
@@ -52,12 +53,15 @@ class CUDAGraph:
         self._memory = _Memory()
         self._allocator = backend().xp.cuda.using_allocator(self._memory.allocate)
         self._allocator.__enter__()
+        self._used = []
+        backend().captured.append(self._used)
 
     def capture_end(self) -> None:
         """Stop recording. Raises: RuntimeError without a `capture_begin`."""
         if self._stream is None:
             raise RuntimeError("CUDAGraph.capture_end: no capture_begin() came before it")
         self._allocator.__exit__(None, None, None)
+        backend().captured = [used for used in backend().captured if used is not self._used]
         stream, self._stream = self._stream, None
         self._graph = stream._stream.end_capture()
 
@@ -65,11 +69,15 @@ class CUDAGraph:
         """Launch the recorded work on the current stream. Raises: RuntimeError if nothing is recorded."""
         if self._graph is None:
             raise RuntimeError("CUDAGraph.replay: nothing is recorded; use it in `with torch.cuda.graph(g):` first")
-        self._graph.launch(current_stream()._stream)
+        stream = current_stream()._stream
+        self._graph.launch(stream)
+        if self._used:  # the graph may go before its work is done
+            backend().keep_until_reached(stream, self._used)
 
     def reset(self) -> None:
         """Discard the recorded work."""
         self._graph = self._memory = None
+        self._used = []
 
     def pool(self) -> tuple[int, int]:
         """The id of the graph's memory pool. All graphs share one pool."""

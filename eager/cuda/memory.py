@@ -24,6 +24,7 @@ def empty_cache() -> None:
     """Return cached blocks to the driver; does nothing without a GPU."""
     if is_available():
         max_memory_reserved()
+        backend().release_reached()
         _pool().free_all_blocks()
 
 

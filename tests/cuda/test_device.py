@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import io
+import weakref
 from typing import Any
 
 import numpy as np
@@ -252,6 +253,28 @@ def test_pageable_memory_is_read_at_once() -> None:
     assert y.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
 
 
+def test_memory_is_kept_while_events_are_queried(monkeypatch: pytest.MonkeyPatch) -> None:
+    s, late = torch.cuda.Stream(), torch.cuda.Stream()
+    late._stream.enqueue(lambda: None)
+    torch.zeros(1000).pin_memory().to("cuda", non_blocking=True)
+    kept: list[weakref.ref[Any]] = []
+
+    def done(event: Any) -> bool:
+        if not kept:  # a finalizer, or another thread: the query of an event releases the interpreter's lock
+            value = torch.zeros(10)
+            kept.append(weakref.ref(value))
+            backend().keep_until_reached(late._stream, value)
+        return False
+
+    with monkeypatch.context() as m:
+        m.setattr(backend().xp.cuda.Event, "done", property(done))
+        backend().keep_until_reached(s._stream, None)
+    assert kept[0]() is not None
+    late.synchronize()
+    torch.cuda.empty_cache()
+    assert kept[0]() is None
+
+
 def test_a_prefetcher_on_two_streams_gives_the_cpus_results() -> None:
     data = torch.utils.data.TensorDataset(torch.randn(32, 4), torch.arange(32))
     loader = torch.utils.data.DataLoader(data, 8, pin_memory=True)
@@ -314,6 +337,32 @@ def test_a_synchronisation_in_a_capture_is_an_error() -> None:
     with pytest.raises(RuntimeError, match=r"capturing|previous error during capture"), torch.cuda.graph(g):
         x.sum().item()
     assert x.sum().item() == 4
+
+
+def test_a_graph_copies_from_pinned_memory_at_each_replay() -> None:
+    x, y = torch.ones(4).pin_memory(), torch.full((4,), 2.0).pin_memory()
+    g = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(g):
+        z = x.to("cuda", non_blocking=True) * 10 + y.to("cuda", non_blocking=True)
+    x.fill_(3)
+    del y
+    others = [torch.full((4,), 5.0).pin_memory() for _ in range(4)]
+    for _ in range(2):
+        g.replay()
+        assert z.tolist() == [32.0] * 4 and len(others) == 4
+
+
+@pytest.mark.parametrize("move", [
+    lambda x: x.to("cuda", non_blocking=True), lambda x: x.cuda(), lambda x: x.t().to("cuda", non_blocking=True),
+])  # fmt: skip
+def test_a_graph_does_not_copy_from_pageable_memory(move: Any) -> None:
+    x, g, y = torch.ones(4, 3), torch.cuda.CUDAGraph(), torch.ones(3, device="cuda")
+    with torch.cuda.graph(g):
+        z = y * 2
+        with pytest.raises(RuntimeError, match="during CUDA graph capture unless the CPU tensor is pinned"):
+            move(x)
+    g.replay()
+    assert z.tolist() == [2.0] * 3
 
 
 # -- numbers, and other libraries -------------------------------------------------------------------------------------

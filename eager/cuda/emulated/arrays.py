@@ -207,9 +207,14 @@ def on_device(values: Any, filled: bool = True) -> ndarray:
 
 
 def copy_from_host(target: ndarray, source: Any, stream: Any = None) -> None:
-    """Copy a host array to the device. Pageable memory is read before the call returns, pinned memory when the copy runs."""
+    """Copy a host array to the device. Pageable memory is read before the call returns, pinned memory when the copy runs.
+
+    In a capture it is prohibited: CuPy copies through a buffer of its own, and queries an event that the capture recorded.
+    """
     kept = source if is_pinned(source) else np.array(source)
-    (stream or streams.get_current_stream()).enqueue(lambda: store(target, kept))
+    queue = stream or streams.get_current_stream()
+    queue._broken |= queue._recording is not None
+    queue.enqueue(lambda: store(target, kept))
 
 
 def copy_to_host(target: Any, source: Any, stream: Any, blocking: bool) -> None:

@@ -223,12 +223,13 @@ class Event:
         self._stream: Stream | None = None
         self._at = 0
         self._time: float | None = None
+        self._capture: list[Work] | None = None  # the capture that recorded it, which must not be queried
         self.ptr = id(self)
 
     def record(self, stream: Stream | None = None) -> None:
         """Mark the present end of the queue of a stream, by default the current one."""
         stream = stream if stream is not None else get_current_stream()
-        self._stream, self._time = stream, None
+        self._stream, self._time, self._capture = stream, None, stream._recording
         if stream._recording is not None:
             stream._recording.append(self._stamp)
             self._at = 0
@@ -246,6 +247,10 @@ class Event:
 
     @property
     def done(self) -> bool:
+        """Whether the work before the event ran. CuPy reports the error of a captured event, which breaks its capture, as False."""
+        if self._stream is not None and self._capture is not None:
+            self._stream._broken |= self._stream._recording is self._capture
+            return False
         if self._stream is None or self._time is not None:
             return True
         self._stream.run_queue(self._stream._done + 1)  # see Stream.done

@@ -123,7 +123,7 @@ class ArrayLoop:
         if _kind(x) != "f" and _kind(y) != "f":
             return self.xp.remainder(x, y)
         m = self.xp.fmod(x, y)
-        return self.xp.where((m != 0) & ((m < 0) != (self.xp.asarray(y) < 0)), m + y, m)
+        return self.xp.where((m != 0) & ((m < 0) != (y < 0)), m + y, m)
 
     def truncdiv(self, x: Any, y: Any) -> Any:
         return self.xp.trunc(x / y) if _kind(x) == "f" else (x - self.xp.fmod(x, y)) // y

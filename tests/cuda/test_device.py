@@ -339,6 +339,14 @@ def test_a_synchronisation_in_a_capture_is_an_error() -> None:
     assert x.sum().item() == 4
 
 
+def test_a_remainder_by_a_number_can_be_recorded() -> None:
+    x, g = torch.tensor([5.0, -5.0, 0.0, 6.0], device="cuda"), torch.cuda.CUDAGraph()
+    with torch.cuda.graph(g):
+        y, z = x % 3, torch.remainder(x, -3.0)
+    g.replay()
+    assert y.tolist() == [2.0, 1.0, 0.0, 0.0] and z.tolist() == [-1.0, -2.0, 0.0, 0.0]
+
+
 def test_a_graph_copies_from_pinned_memory_at_each_replay() -> None:
     x, y = torch.ones(4).pin_memory(), torch.full((4,), 2.0).pin_memory()
     g = torch.cuda.CUDAGraph()

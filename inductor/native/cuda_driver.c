@@ -29,6 +29,8 @@ static const struct {
     ENTRY(launch_ex, "cuLaunchKernelEx"),
     ENTRY(copy, "cuMemcpyDtoDAsync_v2"),
     ENTRY(upload, "cuMemcpyHtoDAsync_v2"),
+    ENTRY(set_words, "cuMemsetD32Async"),
+    ENTRY(is_capturing, "cuStreamIsCapturing"),
     ENTRY(begin_capture, "cuStreamBeginCapture_v2"),
     ENTRY(end_capture, "cuStreamEndCapture"),
     ENTRY(instantiate, "cuGraphInstantiateWithFlags"),

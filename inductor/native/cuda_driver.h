@@ -43,6 +43,8 @@ typedef struct {
     int (*launch_ex)(const CudaLaunch *config, void *function, void **arguments, void **extra);
     int (*copy)(uint64_t target, uint64_t source, size_t nbytes, void *stream);
     int (*upload)(uint64_t target, const void *source, size_t nbytes, void *stream);
+    int (*set_words)(uint64_t target, unsigned value, size_t count, void *stream);
+    int (*is_capturing)(void *stream, int *status);
     int (*begin_capture)(void *stream, int mode);
     int (*end_capture)(void *stream, void **graph);
     int (*instantiate)(void **executable, void *graph, unsigned long long flags);

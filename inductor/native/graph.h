@@ -148,7 +148,7 @@ typedef struct {
     int index;
     PyObject *allocate; /* (nbytes) -> storage on the device */
     PyObject *stream;   /* () -> handle of the current stream, an int */
-    PyObject *owner;    /* keeps code and checks alive */
+    PyObject *owner;    /* keeps code and checks alive; its method `keep_captured` keeps a graph as long as recorded work, or None */
     int64_t *last_sizes; /* of the last call, for the text of a check that failed in it */
     int64_t *checks;    /* two for each check, which kernels write and the host reads: not zero if it failed, and the value */
     int has_launches;
@@ -230,12 +230,15 @@ void device_free(GraphObject *g);
 void device_forget(GraphObject *g); /* recordings and copies of inputs; they come back as needed */
 StorageObject *device_alloc(const GraphObject *g, int64_t nbytes);
 int device_stream(const GraphObject *g, void **stream);
+/* 1 if the caller records the work of the stream into a CUDA graph, else 0; -1 with an error. The recorded work keeps the graph alive. */
+int device_is_captured(GraphObject *g, void *stream);
 int device_enter(const GraphObject *g, void **before);
 void device_leave(const GraphObject *g, void *before);
 int device_failed_check(GraphObject *g, int64_t *value); /* 1 + the number of a check that failed in an earlier call, or 0 */
 /* Puts a launch, a copy or a product on the stream. */
 int device_step(const GraphObject *g, const Step *step, char **bufs, const int64_t *sizes, void *stream);
-int device_upload_all(const GraphObject *g, char **bufs, const int64_t *sizes, void *stream); /* clears the entries of its inputs in bufs */
+/* Clears the entries of its inputs in bufs. */
+int device_upload_all(const GraphObject *g, char **bufs, const int64_t *sizes, void *stream, int is_captured);
 int device_copy_bytes(char *target, const char *source, int64_t nbytes, void *stream);
 /* The recording for these addresses; a new recording if these addresses are new. */
 Recording *device_recording(GraphObject *g, char **bufs);

@@ -21,6 +21,7 @@ typedef struct {
     StorageObject *arena;
     int64_t *sizes; /* of a graph with symbols */
     void *stream;   /* of a graph on a device */
+    int is_captured; /* the caller records the stream into a CUDA graph, whose replays use all memory of the call */
     StorageObject **moved; /* of a graph on a device, by input, then by constant: an aligned copy, or NULL */
     void *inline_slots[INLINE_SLOTS];
 } Call;
@@ -176,6 +177,14 @@ static void take_kept(Call *call)
     }
 }
 
+/* Whether calls before and after this one may share its memory. An allocation can let another thread call the graph on another stream,
+ * to which the memory that the graph keeps belongs from then on. */
+static int shares_memory(const Call *call)
+{
+    const Device *d = call->g->device;
+    return !d || (!call->is_captured && call->stream == d->last_stream);
+}
+
 static StorageObject *allocate(const GraphObject *g, int64_t nbytes)
 {
     return g->device ? device_alloc(g, nbytes) : g_eager->storage_alloc(nbytes);
@@ -198,8 +207,10 @@ static int take_memory(Call *call)
     int64_t arena_bytes = size_value(g->arena_bytes, call->sizes);
     *next = NULL; /* recordings compare all addresses */
     if (arena_bytes > 0) {
-        call->arena = g->arena;
-        g->arena = NULL;
+        if (shares_memory(call)) {
+            call->arena = g->arena;
+            g->arena = NULL;
+        }
         if (call->arena && call->arena->nbytes < arena_bytes)
             Py_CLEAR(call->arena);
         if (!call->arena && !(call->arena = allocate(g, arena_bytes)))
@@ -486,6 +497,25 @@ static int return_moved(Call *call)
     return 0;
 }
 
+/* Allocates the memory of `copy_inputs`. Returns 1; 0 if another call has taken it away meanwhile. */
+static int allocate_copies(Call *call)
+{
+    GraphObject *g = call->g;
+    Device *d = g->device;
+    int whole = 1;
+    for (int i = 0; i < g->ninputs; i++) {
+        if (!d->is_copied[i] || d->input_copies[i])
+            continue;
+        StorageObject *made = device_alloc(g, span_bytes((const TensorObject *)call->args[i]));
+        if (!made)
+            return -1;
+        Py_XSETREF(d->input_copies[i], made);
+    }
+    for (int i = 0; i < g->ninputs; i++)
+        whole &= !d->is_copied[i] || d->input_copies[i];
+    return whole;
+}
+
 /* Copies the inputs whose addresses change from call to call to where the recordings read them. */
 static int copy_inputs(Call *call)
 {
@@ -495,8 +525,6 @@ static int copy_inputs(Call *call)
         if (!d->is_copied[i])
             continue;
         int64_t nbytes = span_bytes((const TensorObject *)call->args[i]);
-        if (!d->input_copies[i] && !(d->input_copies[i] = device_alloc(g, nbytes)))
-            return -1;
         if (device_copy_bytes(d->input_copies[i]->data, call->bufs[i], nbytes, call->stream) < 0)
             return -1;
         call->bufs[i] = d->input_copies[i]->data;
@@ -530,11 +558,17 @@ static int record(Call *call, Recording *r)
 static int run_recorded(Call *call)
 {
     GraphObject *g = call->g;
+    int allocated = 1;
     if (g->device->recording == RECORD_COPYING) {
         note_moving_inputs(call);
-        if (copy_inputs(call) < 0)
-            return -1;
+        allocated = allocate_copies(call);
     }
+    if (allocated < 0)
+        return -1;
+    if (!allocated || !shares_memory(call))
+        return run_steps(call);
+    if (g->device->recording == RECORD_COPYING && copy_inputs(call) < 0)
+        return -1;
     Recording *r = device_recording(g, call->bufs);
     if (!r)
         return -1;
@@ -555,7 +589,9 @@ static int run_on_device(Call *call)
         return -1;
     if (call->sizes)
         memcpy(g->device->last_sizes, call->sizes, sizeof(int64_t) * (size_t)g->nsizes);
-    int failed = g->device->has_launches && (device_upload_all(g, call->bufs, call->sizes, call->stream) < 0 || align_all(call) < 0);
+    int failed = 0;
+    if (g->device->has_launches)
+        failed = device_upload_all(g, call->bufs, call->sizes, call->stream, call->is_captured) < 0 || align_all(call) < 0;
     if (!failed)
         failed = (g->device->recording != RECORD_NEVER ? run_recorded(call) : run_steps(call)) < 0 || return_moved(call) < 0;
     device_leave(g, before);
@@ -581,7 +617,7 @@ static PyObject *make_output(Call *call, int number, PyObject *const *made)
         } else {
             t = make_tensor(call, call->storages[out->index], &out->layout, size_value(out->offset, call->sizes));
         }
-        if (t && g->keep && out->sole)
+        if (t && g->keep && out->sole && shares_memory(call))
             Py_XSETREF(g->kept[number], (TensorObject *)Py_NewRef(t));
         return (PyObject *)t;
     }
@@ -642,7 +678,7 @@ static void finish(Call *call)
             Py_XDECREF(call->reused[i]); /* not NULL only after a failure */
     if (call->arena) {
         /* A tensor of an extern call may still be alive: then the arena is not reused. */
-        int ours = Py_REFCNT(call->arena) == 1 && keeps_arena(g, call->arena) && !g->arena;
+        int ours = Py_REFCNT(call->arena) == 1 && keeps_arena(g, call->arena) && shares_memory(call) && !g->arena;
         if (ours)
             g->arena = call->arena;
         else
@@ -678,17 +714,18 @@ static int begin(Call *call, GraphObject *g, PyObject *const *args)
     return 0;
 }
 
-/* Memory that is kept between calls may be in use until the work of its stream is done: another stream gets other memory. */
+/* Memory that is kept between calls may be in use until the work of its stream is done: another stream gets other memory, and so does
+ * work that the caller records. */
 static int begin_on_device(Call *call, GraphObject *g)
 {
-    if (device_stream(g, &call->stream) < 0)
+    if (device_stream(g, &call->stream) < 0 || (call->is_captured = device_is_captured(g, call->stream)) < 0)
         return -1;
-    if (call->stream != g->device->last_stream) {
+    if (call->is_captured || call->stream != g->device->last_stream) {
+        g->device->last_stream = call->stream;
         device_forget(g);
         Py_CLEAR(g->arena);
         for (int i = 0; i < g->noutputs; i++)
             Py_CLEAR(g->kept[i]);
-        g->device->last_stream = call->stream;
     }
     return 0;
 }
@@ -697,6 +734,7 @@ PyObject *graph_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf,
 {
     GraphObject *g = (GraphObject *)self;
     Call call;
+    call.is_captured = 0;
     if (kwnames && PyTuple_GET_SIZE(kwnames)) {
         PyErr_Format(PyExc_TypeError, "%U: called with keyword arguments; allowed: tensors by position", g->name);
         return NULL;

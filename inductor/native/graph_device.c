@@ -202,6 +202,21 @@ int device_stream(const GraphObject *g, void **stream)
     return PyErr_Occurred() ? -1 : 0;
 }
 
+int device_is_captured(GraphObject *g, void *stream)
+{
+    Device *d = g->device;
+    int status = 0;
+    if (!stream || !d->has_launches) /* the default stream is never recorded */
+        return 0;
+    if (cuda_check(cuda_driver()->is_capturing(stream, &status), "asking for the state of a stream") < 0)
+        return -1;
+    if (!status || d->owner == Py_None)
+        return status != 0;
+    PyObject *done = PyObject_CallMethod(d->owner, "keep_captured", "O", g);
+    Py_XDECREF(done);
+    return done ? 1 : -1;
+}
+
 /* Selects the graph's device on this thread; `before` is for device_leave. */
 int device_enter(const GraphObject *g, void **before)
 {
@@ -292,9 +307,21 @@ static int run_product(const GraphObject *g, const Product *p, char **bufs, cons
     return blas_run(p->product, at[0], at[1], at[2], at[3], at[4], p->workspace_bytes, stream);
 }
 
+/* Sets a slot word by word. A recorded copy would read the host's memory at each replay; the words are part of the recorded work. */
+static int upload_words(uint64_t target, const char *slot, size_t nbytes, void *stream)
+{
+    int status = 0;
+    for (size_t at = 0; at < nbytes && !status; at += sizeof(uint32_t)) {
+        uint32_t word;
+        memcpy(&word, slot + at, sizeof word);
+        status = cuda_driver()->set_words(target + at, word, 1, stream);
+    }
+    return status;
+}
+
 /* A copy from pageable memory of up to 64 KB is asynchronous, and its source may change as soon as the function returns (CUDA C++
  * Programming Guide, "Concurrent Execution between Host and Device"). */
-static int upload_block(const GraphObject *g, const Upload *upload, char **bufs, const int64_t *sizes, void *stream)
+static int upload_block(const GraphObject *g, const Upload *upload, char **bufs, const int64_t *sizes, void *stream, int is_captured)
 {
     char few[16 * UPLOAD_SLOT], *block = few;
     size_t nbytes = (size_t)upload->ninputs * UPLOAD_SLOT;
@@ -303,25 +330,30 @@ static int upload_block(const GraphObject *g, const Upload *upload, char **bufs,
         return -1;
     }
     memset(block, 0, nbytes);
-    for (int i = 0; i < upload->ninputs; i++) {
-        int input = upload->inputs[i];
-        memcpy(block + i * UPLOAD_SLOT, bufs[input], (size_t)g_eager->itemsize[EAGER_META_DTYPE(g->inputs[input].meta)]);
-    }
     uint64_t target = (uint64_t)argument_value(g, &upload->target, bufs, sizes);
-    int status = nbytes ? cuda_driver()->upload(target, block, nbytes, stream) : 0;
+    int status = 0;
+    for (int i = 0; i < upload->ninputs && !status; i++) {
+        int input = upload->inputs[i];
+        size_t itemsize = (size_t)g_eager->itemsize[EAGER_META_DTYPE(g->inputs[input].meta)];
+        memcpy(block + i * UPLOAD_SLOT, bufs[input], itemsize);
+        if (is_captured)
+            status = upload_words(target + (uint64_t)i * UPLOAD_SLOT, block + i * UPLOAD_SLOT, itemsize, stream);
+    }
+    if (nbytes && !is_captured)
+        status = cuda_driver()->upload(target, block, nbytes, stream);
     if (block != few)
         PyMem_Free(block);
     return cuda_check(status, "copying numbers to a device");
 }
 
 /* No other step reads the inputs that uploads copy. Without their addresses, recordings do not depend on them. */
-int device_upload_all(const GraphObject *g, char **bufs, const int64_t *sizes, void *stream)
+int device_upload_all(const GraphObject *g, char **bufs, const int64_t *sizes, void *stream, int is_captured)
 {
     for (int i = 0; i < g->nsteps; i++) {
         const Upload *upload = &g->steps[i].upload;
         if (g->steps[i].kind != STEP_UPLOAD)
             continue;
-        if (upload_block(g, upload, bufs, sizes, stream) < 0)
+        if (upload_block(g, upload, bufs, sizes, stream, is_captured) < 0)
             return -1;
         for (int k = 0; k < upload->ninputs; k++)
             bufs[upload->inputs[k]] = NULL;

@@ -66,6 +66,10 @@ class Code:
     def _allocate(self, nbytes: int) -> Any:
         return self._backend.allocate(nbytes, self._index)
 
+    def keep_captured(self, graph: CompiledGraph) -> None:
+        """Keep a graph, with its code, as long as work of it that the current stream records into a CUDA graph of the user."""
+        self._backend.keep_until_reached(self._backend.xp.cuda.get_current_stream(), graph)
+
     def _stream(self) -> int:
         return int(self._backend.xp.cuda.get_current_stream().ptr)
 

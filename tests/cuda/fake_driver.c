@@ -12,7 +12,7 @@ typedef struct {
 } Launch;
 
 static Launch launches[KEPT];
-static int n_launches, n_early, n_copies, n_uploads, n_graph_launches, n_recordings, is_capturing, next_status;
+static int n_launches, n_early, n_copies, n_uploads, n_words, n_graph_launches, n_recordings, is_capturing, is_captured, next_status;
 static void *context;
 
 int fake_launches(void) { return n_launches; }
@@ -21,6 +21,8 @@ int fake_copies(void) { return n_copies; }
 int fake_uploads(void) { return n_uploads; }
 int fake_graph_launches(void) { return n_graph_launches; }
 int fake_recordings(void) { return n_recordings; }
+int fake_words(void) { return n_words; }
+void fake_capture(int is_on) { is_captured = is_on; } /* of the caller's stream */
 void fake_fail_next(int status) { next_status = status; }
 const Launch *fake_launch(int number) { return &launches[number % KEPT]; }
 
@@ -81,12 +83,21 @@ int cuMemcpyDtoDAsync_v2(uint64_t target, uint64_t source, size_t nbytes, void *
 int cuMemcpyHtoDAsync_v2(uint64_t target, const void *source, size_t nbytes, void *stream)
 {
     (void)stream;
-    if (is_capturing)
+    if (is_capturing || is_captured)
         return 900; /* pageable memory cannot be part of a recording */
     n_uploads++;
     memcpy((void *)(uintptr_t)target, source, nbytes);
     return 0;
 }
+int cuMemsetD32Async(uint64_t target, unsigned value, size_t count, void *stream)
+{
+    (void)stream;
+    n_words += (int)count;
+    for (size_t i = 0; i < count; i++)
+        memcpy((char *)(uintptr_t)target + 4 * i, &value, 4);
+    return 0;
+}
+int cuStreamIsCapturing(void *stream, int *status) { *status = stream == (void *)77 ? is_capturing : is_captured; return 0; }
 int cuStreamBeginCapture_v2(void *stream, int mode) { (void)stream, (void)mode; is_capturing = 1; return 0; }
 int cuStreamEndCapture(void *stream, void **graph) { (void)stream; is_capturing = 0; *graph = (void *)1; return 0; }
 int cuGraphInstantiateWithFlags(void **executable, void *graph, unsigned long long flags)

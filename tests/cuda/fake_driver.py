@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -52,9 +52,11 @@ class Driver:
         return self.library.fake_launch(number).contents
 
 
-def storage(nbytes: int) -> Any:
-    """Memory of the host that claims to be of the device."""
+def storage(nbytes: int, never_freed: list[Any] | None = None) -> Any:
+    """Memory of the host that claims to be of the device. never_freed: holds the memory, so that no address comes a second time."""
     a = np.zeros(nbytes + 64, np.uint8)
+    if never_freed is not None:
+        never_freed.append(a)
     start = -a.ctypes.data % 64
     return _native.storage_from_memory(a.ctypes.data + start, nbytes, a, 1, 0)
 
@@ -202,6 +204,65 @@ def each_call_uploads_its_numbers_beside_a_recording(d: Driver) -> None:
     assert d.count("launches") == 2 and d.count("graph_launches") == 4 and d.count("recordings") == 1 and d.count("copies") == 0
 
 
+def a_call_that_the_caller_records_gets_memory_and_numbers_of_its_own(d: Driver) -> None:
+    class Owner:
+        kept: ClassVar[list[Any]] = []
+
+        def keep_captured(self, graph: CompiledGraph) -> None:
+            self.kept.append(graph)
+
+    _, f = kernel()
+    held: list[Any] = []
+    x, arena = tensor(16), 4
+    inputs = (layout(16), (FLOAT, (), (), -1), (INT64, (), (), -1))
+    steps = ((UPLOAD, ((arena, 64), (1, 2))), launch(f, (0, 0), (3, 0), (arena, 64)))
+    g = graph(steps, inputs, arena_bytes=96, keep=True, device=(0, lambda n: storage(n, held), lambda: 5, 0, Owner(), 1))
+    for _ in range(3):
+        g(x, torch.tensor(1.5), torch.tensor(-1))
+    before = d.launch(d.count("launches") - 1)
+    used = {before.values[1], before.values[2]}
+    d.library.fake_capture(1)
+    for call in range(2):
+        g(x, torch.tensor(call + 0.5), torch.tensor(-call))
+        made = d.launch(d.count("launches") - 1)
+        assert d.count("graph_launches") == 2 and made.stream == 5 and not used & {made.values[1], made.values[2]}
+        found = ctypes.c_float.from_address(made.values[2]).value, ctypes.c_int64.from_address(made.values[2] + 16).value
+        assert found == (call + 0.5, -call) and d.count("uploads") == 3 and d.count("words") == 3 * (call + 1)
+        used |= {made.values[1], made.values[2]}
+    assert Owner.kept == [g, g]
+    d.library.fake_capture(0)
+    g(x, torch.tensor(1.5), torch.tensor(-1))
+    made = d.launch(d.count("launches") - 1)
+    assert d.count("uploads") == 4 and not used & {made.values[1], made.values[2]}
+
+
+def a_call_of_another_thread_on_another_stream_shares_no_memory(d: Driver) -> None:
+    _, f = kernel()
+    held, streams, is_interrupted = list[Any](), [5], [False]
+
+    def allocate(nbytes: int) -> Any:
+        if is_interrupted[0]:  # allocators release the interpreter's lock
+            is_interrupted[0] = False
+            streams.append(6)
+            g(x)
+            streams.pop()
+        return storage(nbytes, held)
+
+    x = tensor(16)
+    g = graph((launch(f, (0, 0), (1, 0), (2, 0)),), (layout(16),), arena_bytes=96, keep=True,
+              device=(0, allocate, lambda: streams[-1], 0, None, 0))  # fmt: skip
+    out = g(x)
+    is_interrupted[0] = True
+    again = g(x)
+    del out, again
+    streams[0] = 6
+    g(x)
+    used: dict[int, set[int]] = {5: set(), 6: set()}
+    for i in range(d.count("launches")):
+        used[d.launch(i).stream] |= set(d.launch(i).values)
+    assert d.count("launches") == 4 and used[5] & used[6] == {x.data_ptr()}
+
+
 def only_numbers_on_the_cpu_are_uploaded(d: Driver) -> None:
     for wrong in (layout(16), (FLOAT, (2,), (1,), -1)):
         with pytest.raises(ValueError, match="an upload needs"):
@@ -304,6 +365,7 @@ SCENARIOS = (
     an_input_at_an_odd_address_is_copied_and_written_back, a_constant_at_an_odd_address_is_copied,
     the_error_of_a_check_names_the_size_of_the_call, steps_are_recorded_when_their_addresses_come_again,
     an_input_that_moves_is_copied_for_the_recording, each_call_uploads_its_numbers_beside_a_recording,
+    a_call_that_the_caller_records_gets_memory_and_numbers_of_its_own, a_call_of_another_thread_on_another_stream_shares_no_memory,
     only_numbers_on_the_cpu_are_uploaded, an_output_in_use_is_never_overwritten, errors_name_the_step,
     a_failed_check_is_raised_later, a_launch_costs_less_than_a_microsecond,
 )

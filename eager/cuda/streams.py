@@ -87,7 +87,7 @@ class Event:
 
 def current_stream(device: Any = None) -> Stream:
     """The stream that receives new work."""
-    return Stream(device, _stream=backend().xp.cuda.get_current_stream())
+    return Stream(device, _stream=backend().xp.cuda.get_current_stream(index_of(device)))
 
 
 def default_stream(device: Any = None) -> Stream:

@@ -104,18 +104,30 @@ void *cuda_context(int index)
 int cuda_enter(int index, void **before)
 {
     void *wanted = cuda_context(index), *current = NULL;
-    *before = NULL;
+    *before = CUDA_UNCHANGED;
     if (!wanted || cuda_check(g_driver.get_context(&current), "reading the current device") < 0)
         return -1;
     if (current == wanted)
         return 0;
-    *before = current;
-    return cuda_check(g_driver.set_context(wanted), "selecting a device");
+    if (cuda_check(g_driver.set_context(wanted), "selecting a device") < 0)
+        return -1;
+    /* For CUDA's runtime a thread without a context is on device 0, so that the context of device 0 may stay. */
+    if (current || index != 0)
+        *before = current;
+    return 0;
+}
+
+void *cuda_enter_again(int index)
+{
+    void *current = NULL;
+    if (g_driver.get_context(&current) != 0 || current == g_contexts[index] || g_driver.set_context(g_contexts[index]) != 0)
+        return CUDA_UNCHANGED;
+    return current;
 }
 
 void cuda_leave(void *before)
 {
-    if (before)
+    if (before != CUDA_UNCHANGED)
         g_driver.set_context(before);
 }
 
@@ -124,6 +136,7 @@ void cuda_leave(void *before)
 typedef struct {
     PyObject_HEAD
     void *module;
+    int device;
 } CudaModuleObject;
 
 static PyObject *module_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -133,19 +146,28 @@ static PyObject *module_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     int device = 0;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "S|i", names, &image, &device))
         return NULL;
-    void *context = cuda_context(device);
-    if (!context || cuda_check(g_driver.set_context(context), "selecting a device") < 0)
+    void *before;
+    if (cuda_enter(device, &before) < 0)
         return NULL;
     CudaModuleObject *m = (CudaModuleObject *)type->tp_alloc(type, 0);
-    if (m && cuda_check(g_driver.module_load(&m->module, PyBytes_AS_STRING(image)), "loading machine code") < 0)
-        Py_CLEAR(m);
+    if (m) {
+        m->device = device;
+        if (cuda_check(g_driver.module_load(&m->module, PyBytes_AS_STRING(image)), "loading machine code") < 0) {
+            m->module = NULL;
+            Py_CLEAR(m);
+        }
+    }
+    cuda_leave(before);
     return (PyObject *)m;
 }
 
 static void module_dealloc(CudaModuleObject *m)
 {
-    if (m->module)
-        g_driver.module_unload(m->module); /* fails harmlessly while the process ends */
+    if (m->module) { /* on any thread, also one without a context; fails harmlessly while the process ends */
+        void *before = cuda_enter_again(m->device);
+        g_driver.module_unload(m->module);
+        cuda_leave(before);
+    }
     Py_TYPE(m)->tp_free(m);
 }
 
@@ -153,14 +175,14 @@ static PyObject *module_function(CudaModuleObject *m, PyObject *args)
 {
     const char *name;
     int shared_bytes;
-    void *function;
-    if (!PyArg_ParseTuple(args, "si", &name, &shared_bytes) ||
-        cuda_check(g_driver.module_function(&function, m->module, name), "looking up a kernel") < 0)
+    void *function, *before;
+    if (!PyArg_ParseTuple(args, "si", &name, &shared_bytes) || cuda_enter(m->device, &before) < 0)
         return NULL;
-    if (shared_bytes > DEFAULT_SHARED_BYTES &&
-        cuda_check(g_driver.set_attribute(function, MAX_DYNAMIC_SHARED_BYTES, shared_bytes), "asking for shared memory") < 0)
-        return NULL;
-    return PyLong_FromVoidPtr(function);
+    int failed = cuda_check(g_driver.module_function(&function, m->module, name), "looking up a kernel");
+    if (!failed && shared_bytes > DEFAULT_SHARED_BYTES)
+        failed = cuda_check(g_driver.set_attribute(function, MAX_DYNAMIC_SHARED_BYTES, shared_bytes), "asking for shared memory");
+    cuda_leave(before);
+    return failed ? NULL : PyLong_FromVoidPtr(function);
 }
 
 static PyMethodDef module_methods[] = {

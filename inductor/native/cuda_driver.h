@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 enum { CUDA_MAX_DEVICES = 64 };
+#define CUDA_UNCHANGED ((void *)-1) /* in place of a context: cuda_leave has nothing to do */
 
 /* CUlaunchAttribute and CUlaunchConfig of cuda.h. */
 typedef struct {
@@ -66,9 +67,11 @@ int cuda_check(int status, const char *what);
 /* The context of the device, which other libraries in the process use too. NULL with RuntimeError. */
 void *cuda_context(int index);
 
-/* Selects the device on this thread; `before` is for cuda_leave: the context to select again, NULL if there is no such context. */
+/* Selects the device on this thread. before: for cuda_leave, which selects the context again that was selected, or none. */
 int cuda_enter(int index, void **before);
 void cuda_leave(void *before);
+/* The same for deallocators of what was made on the device: errors are ignored, and an exception that is set stays. */
+void *cuda_enter_again(int index);
 
 extern PyMethodDef cuda_functions[];
 

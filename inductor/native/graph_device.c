@@ -167,8 +167,11 @@ void device_free(GraphObject *g)
     if (!d)
         return;
     device_forget(g);
-    if (d->capture_stream)
+    if (d->capture_stream) {
+        void *before = cuda_enter_again(d->index);
         cuda_driver()->destroy_stream(d->capture_stream);
+        cuda_leave(before);
+    }
     PyMem_Free(d->is_copied);
     PyMem_Free(d->input_copies);
     PyMem_Free(d->last_sizes);
@@ -220,7 +223,7 @@ int device_is_captured(GraphObject *g, void *stream)
 /* Selects the graph's device on this thread; `before` is for device_leave. */
 int device_enter(const GraphObject *g, void **before)
 {
-    *before = NULL;
+    *before = CUDA_UNCHANGED;
     return g->device->has_launches ? cuda_enter(g->device->index, before) : 0;
 }
 

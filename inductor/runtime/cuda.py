@@ -68,10 +68,10 @@ class Code:
 
     def keep_captured(self, graph: CompiledGraph) -> None:
         """Keep a graph, with its code, as long as work of it that the current stream records into a CUDA graph of the user."""
-        self._backend.keep_until_reached(self._backend.xp.cuda.get_current_stream(), graph)
+        self._backend.keep_until_reached(self._backend.xp.cuda.get_current_stream(self._index), graph)
 
     def _stream(self) -> int:
-        return int(self._backend.xp.cuda.get_current_stream().ptr)
+        return int(self._backend.xp.cuda.get_current_stream(self._index).ptr)
 
     def function(self, number: int) -> tuple[int, int, int]:
         """(handle, threads, bytes of shared memory) of a kernel. Raises: RuntimeError if the device cannot run it."""

@@ -13,7 +13,7 @@ typedef struct {
 
 static Launch launches[KEPT];
 static int n_launches, n_early, n_copies, n_uploads, n_words, n_graph_launches, n_recordings, is_capturing, is_captured, next_status;
-static void *context;
+static void *context, *last_context; /* of this thread; of the last call that needs one */
 
 int fake_launches(void) { return n_launches; }
 int fake_early_launches(void) { return n_early; }
@@ -31,10 +31,18 @@ int cuDeviceGet(int *device, int ordinal) { *device = ordinal; return 0; }
 int cuDevicePrimaryCtxRetain(void **c, int device) { *c = (void *)(uintptr_t)(100 + device); return 0; }
 int cuCtxGetCurrent(void **c) { *c = context; return 0; }
 int cuCtxSetCurrent(void *c) { context = c; return 0; }
-int cuModuleLoadData(void **module, const void *image) { *module = (void *)image; return memcmp(image, "bad", 3) == 0 ? 200 : 0; }
-int cuModuleUnload(void *module) { (void)module; return 0; }
+void fake_forget_context(void) { last_context = NULL; }
+int fake_last_context(void) { return (int)(uintptr_t)last_context; }
+int cuModuleLoadData(void **module, const void *image)
+{
+    last_context = context;
+    *module = (void *)image;
+    return memcmp(image, "bad", 3) == 0 ? 200 : 0;
+}
+int cuModuleUnload(void *module) { (void)module; last_context = context; return context ? 0 : 201; }
 int cuModuleGetFunction(void **function, void *module, const char *name)
 {
+    last_context = context;
     *function = (char *)module + 1;
     return name[0] == '?' ? 500 : 0;
 }

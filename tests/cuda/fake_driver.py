@@ -93,6 +93,23 @@ def kernel(image: bytes = b"code", name: str = "k") -> tuple[CudaModule, int]:
     return module, module.function(name, 64 << 10)
 
 
+def code_for_another_device_leaves_the_current_device(d: Driver) -> None:
+    def current() -> Any:
+        found = ctypes.c_void_p()
+        d.library.cuCtxGetCurrent(ctypes.byref(found))
+        return found.value
+
+    for before in (100, None):  # the context of device 0, and a thread without a context
+        d.library.cuCtxSetCurrent(ctypes.c_void_p(before))
+        module = CudaModule(b"code", 1)
+        assert d.count("last_context") == 101 and current() == before
+        module.function("k", 64 << 10)
+        assert d.count("last_context") == 101 and current() == before
+        d.library.fake_forget_context()
+        del module
+        assert d.count("last_context") == 101 and current() == before
+
+
 def arguments_are_packed_in_order(d: Driver) -> None:
     _, f = kernel()
     x = tensor(16)
@@ -361,6 +378,7 @@ def compile_to_disk(folder: Path) -> None:
 
 
 SCENARIOS = (
+    code_for_another_device_leaves_the_current_device,
     arguments_are_packed_in_order, a_kernel_that_waits_is_launched_early, an_empty_grid_is_not_launched, sizes_come_from_a_program,
     an_input_at_an_odd_address_is_copied_and_written_back, a_constant_at_an_odd_address_is_copied,
     the_error_of_a_check_names_the_size_of_the_call, steps_are_recorded_when_their_addresses_come_again,

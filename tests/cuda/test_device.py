@@ -12,6 +12,8 @@ import eager as torch
 from eager.cuda import memory as cuda_memory
 from eager.cuda.backend import backend
 from eager.optable import table
+from inductor.artifact.format import ArtifactPlan
+from inductor.runtime import cuda as runtime
 from tests.eager.tape.test_gradients_and_history import LOSSES, copies_none
 
 pytestmark = pytest.mark.usefixtures("on_emulated_device")
@@ -185,6 +187,19 @@ def test_work_of_a_stream_runs_late_without_synchronisation() -> None:
     assert x.tolist() == [0.0] * 4  # nothing ordered this read after the fill
     s.synchronize()
     assert x.tolist() == [7.0] * 4
+
+
+def test_each_device_has_its_own_current_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = runtime.Code(ArtifactPlan((), (), device="cuda:0"), None, runtime.Recording.NEVER)
+    asked: list[int] = []
+
+    def current(device_id: int = -1) -> Any:
+        asked.append(device_id)
+        return backend().xp.cuda.Stream.null
+
+    monkeypatch.setattr(backend().xp.cuda, "get_current_stream", current)
+    assert code.device[2]() == 0 and torch.cuda.current_stream(0).cuda_stream == 0
+    assert asked == [0, 0]
 
 
 def test_events_order_streams() -> None:

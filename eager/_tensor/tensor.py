@@ -267,7 +267,7 @@ class Tensor(_native.TensorBase):
     def tolist(self) -> Any:
         """Nested lists of Python numbers."""
         refuse_data(self, "tolist()")
-        a = self._array
+        a = (self.cpu() if self.dtype.is_float8 else self)._array
         return (a if self.dtype.in_numpy else a.astype(np.float32)).tolist()
 
     def numpy(self, *, force: bool = False) -> Any:

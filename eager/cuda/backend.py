@@ -67,6 +67,11 @@ def _is_allocated(memory: Any) -> bool:
     return isinstance(memory, backend().xp.cuda.memory.PooledMemory) or isinstance(getattr(memory, "_owner", None), GraphBlock)
 
 
+def _bits(t: Any) -> Any:
+    """The array of a tensor; of 8-bit floats, which CuPy has no kernels for, as bytes."""
+    return t._array.view("u1") if t.dtype.is_float8 else t._array
+
+
 def _is_dense(a: Any) -> bool:
     """Whether the elements of an array fill one span of memory."""
     return bool(1 + sum((n - 1) * s // a.itemsize for n, s in zip(a.shape, a.strides, strict=True)) == a.size and 0 not in a.strides)
@@ -145,7 +150,7 @@ class _Backend:
         `non_blocking`, the call waits for it.
         Raises: RuntimeError for a copy of pageable memory that would be recorded into a CUDA graph, which would read it at each replay.
         """
-        host, on_device = source._array, target._array
+        host, on_device = _bits(source), _bits(target)
         if host.size == 0:
             return
         stream = self.xp.cuda.get_current_stream()
@@ -167,7 +172,7 @@ class _Backend:
 
         Raises: the error of a compiled kernel that failed.
         """
-        target._array[...] = self.xp.asnumpy(source._array)
+        _bits(target)[...] = self.xp.asnumpy(_bits(source))
         raise_failures()
 
     def keep_until_reached(self, stream: Any, value: Any) -> None:

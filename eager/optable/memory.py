@@ -12,7 +12,7 @@ import numpy as np
 
 from eager import _native
 from eager.base import dtypes
-from eager.base.device import device
+from eager.base.device import CPU, device
 from eager.base.spec import TensorSpec, contiguous_strides, fake
 
 
@@ -56,6 +56,28 @@ def empty(spec: TensorSpec) -> Any:
     if spec.device.type == "meta":
         return fake(spec)
     return _cuda_backend().empty(spec)
+
+
+def assign(out: Any, values: Any) -> None:
+    """out[...] = values, for tensors of one dtype on one device. CuPy copies 8-bit floats only as other bytes."""
+    target, source = out._array, values._array
+    if out.dtype.is_float8:
+        target, source = target.view("u1"), source.view("u1")
+    target[...] = source
+
+
+def on_host(t: Any) -> Any:
+    """A row-major copy of a CUDA tensor on the CPU."""
+    made = empty(TensorSpec.contiguous(tuple(t.shape), t.dtype, CPU))
+    _cuda_backend().copy_to_host(made, t)
+    return made
+
+
+def from_host(made: Any, where: device) -> Any:
+    """A copy of a tensor on the CPU on a CUDA device, with the same strides."""
+    out = empty(TensorSpec(tuple(made.shape), made.dtype, tuple(made.stride()), where))
+    _cuda_backend().copy_from_host(out, made, False)
+    return out
 
 
 def from_array(a: Any) -> Any:

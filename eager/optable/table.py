@@ -15,6 +15,7 @@ import numpy as np
 
 from eager import _native
 from eager.base import dtypes, float8
+from eager.base.device import CPU
 from eager.base.dtypes import Category, dtype, result_type, scalar_name
 from eager.base.overlap import check_out
 from eager.base.scalars import check_int
@@ -31,7 +32,7 @@ from eager.base.symfloat import SymFloat
 from eager.base.symint import SymInt
 from eager.dispatch import calls
 from eager.optable import gradients as _gradients
-from eager.optable import loop_api, signatures
+from eager.optable import loop_api, memory, signatures
 from eager.optable.declaration import PUBLIC_NAMES, Declaration, Rules, is_number
 from eager.optable.memory import array_module, cuda_backend, cuda_loop, empty, from_array
 from eager.optable.out import write_out
@@ -228,6 +229,10 @@ def _infer_result(op: Declaration, args: tuple[Any, ...]) -> Any:
 def _execute_kernel(op: Declaration, args: tuple[Any, ...], xp: Any) -> Any:
     if op.dynamic_output:
         assert op.kernel is not None
+        if xp is not np and _native.argument_traits(args) & _FLOAT8:
+            where = next(t.device for t in op.tensors(args) if t.device.type != "cpu")
+            made = _execute_kernel(op, _on_host(op, args), np)
+            return tuple(memory.from_host(t, where) for t in made) if isinstance(made, tuple) else memory.from_host(made, where)
         result = op.kernel(xp, None, *arrays(op, args, xp))
         return tuple(from_array(a) for a in result) if isinstance(result, tuple) else from_array(result)
     specs = _infer_result(op, args)
@@ -238,13 +243,34 @@ def _execute_kernel(op: Declaration, args: tuple[Any, ...], xp: Any) -> Any:
 
 def execute_into(op: Declaration, out: Any, args: tuple[Any, ...], xp: Any = np) -> None:
     """Run the op's own kernel into `out`: real tensors laid out as `infer` says, a tuple if it has several
-    results. xp: numpy or cupy, where they all are. Only for ops with a kernel, or pointwise."""
+    results. xp: numpy or cupy, where they all are. Only for ops with a kernel, or pointwise.
+
+    CuPy has no kernels for 8-bit floats: the host computes them. Compiled code does not come here."""
+    if xp is not np and (_native.argument_traits(args) | _native.argument_traits(out if isinstance(out, tuple) else (out,))) & _FLOAT8:
+        _execute_into_by_host(op, out, args)
+        return
     with np.errstate(all="ignore"):
         if op.kind is Kind.POINTWISE and not isinstance(out, tuple):
             _run_pointwise(op, xp, out._array, args)
             return
         assert op.kernel is not None
         op.kernel(xp, tuple(o._array for o in out) if isinstance(out, tuple) else out._array, *arrays(op, args, xp))
+
+
+def _execute_into_by_host(op: Declaration, out: Any, args: tuple[Any, ...]) -> None:
+    outs = out if isinstance(out, tuple) else (out,)
+    made = tuple(empty(TensorSpec.contiguous(tuple(o.shape), o.dtype, CPU)) for o in outs)
+    execute_into(op, made if isinstance(out, tuple) else made[0], _on_host(op, args))
+    for o, values in zip(outs, made, strict=True):
+        cuda_backend().copy_from_host(o, values, False)
+
+
+def _on_host(op: Declaration, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments with copies on the CPU in place of CUDA tensors."""
+    def copy(a: Any) -> Any:
+        return memory.on_host(a) if isinstance(a, TensorBase) and a.device.type != "cpu" else a
+
+    return tuple([copy(t) for t in a] if i in op._lists_at and a is not None else copy(a) for i, a in enumerate(args))
 
 
 def arrays(op: Declaration, args: tuple[Any, ...], xp: Any = np) -> list[Any]:
@@ -327,6 +353,10 @@ def _write(op: Declaration, xp: Any, target: Any, args: tuple[Any, ...]) -> None
     """Store the base op's result into its first input: directly, if no other operand overlaps it."""
     base = op.base
     assert base is not None
+    if xp is not np and _native.argument_traits(args) & _FLOAT8:
+        made = execute(base, args)
+        memory.assign(args[0], made if made.dtype is args[0].dtype else CALLS["to_dtype"](made, args[0].dtype))
+        return
     shared = 0 in target.strides  # an expanded tensor, whose elements are written where they lie
     if base._native_kernel >= 0 and not shared and target.size <= _SMALL and (made := _native.run_kernel(base, args)) is not None:
         float8.store(xp, target, made._array)

@@ -163,7 +163,7 @@ static PyObject *module_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 
 static void module_dealloc(CudaModuleObject *m)
 {
-    if (m->module) { /* on any thread, also one without a context; fails harmlessly while the process ends */
+    if (m->module) { /* on any thread, even if it has no context; fails harmlessly while the process ends */
         void *before = cuda_enter_again(m->device);
         g_driver.module_unload(m->module);
         cuda_leave(before);

@@ -70,7 +70,7 @@ void *cuda_context(int index);
 /* Selects the device on this thread. before: for cuda_leave, which selects the context again that was selected, or none. */
 int cuda_enter(int index, void **before);
 void cuda_leave(void *before);
-/* The same for deallocators of what was made on the device: errors are ignored, and an exception that is set stays. */
+/* The same for deallocators of modules and streams of the device: errors are ignored, and an exception that is set stays. */
 void *cuda_enter_again(int index);
 
 extern PyMethodDef cuda_functions[];

@@ -177,8 +177,8 @@ static void take_kept(Call *call)
     }
 }
 
-/* Whether calls before and after this one may share its memory. An allocation can let another thread call the graph on another stream,
- * to which the memory that the graph keeps belongs from then on. */
+/* Whether earlier and later calls may share memory with this call. During an allocation a second thread can call the graph on another
+ * stream, to which the memory that the graph keeps belongs from then on. */
 static int shares_memory(const Call *call)
 {
     const Device *d = call->g->device;

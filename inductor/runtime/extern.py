@@ -16,7 +16,7 @@ from eager.base import dtypes
 from eager.base.device import device
 from eager.base.spec import TensorSpec
 from eager.optable import table
-from eager.optable.memory import array_module, empty
+from eager.optable.memory import array_module, assign, empty
 from eager.optable.registry import Kind
 from fxir.expr.nodes import Expr
 from inductor.artifact.format import BufferView, DeviceArg, DtypeArg, ExternCall
@@ -70,7 +70,7 @@ def _copy(results: Tensor | tuple[Tensor, ...], outputs: list[Tensor | None]) ->
     """Copy the results of an op into the outputs that are read."""
     for out, result in zip(outputs, results if isinstance(results, tuple) else (results,), strict=True):
         if out is not None:
-            out._array[...] = result._array
+            assign(out, result)
 
 
 def _laid_out(op: Any, args: tuple[Any, ...], outputs: list[Tensor | None]) -> tuple[Tensor, ...] | None:

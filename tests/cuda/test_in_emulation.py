@@ -6,7 +6,7 @@ import pytest
 from tests.cuda.conftest import emulated
 
 
-@pytest.mark.parametrize("file", ["test_device.py", "test_other_dtypes.py"])
+@pytest.mark.parametrize("file", ["test_device.py", "test_float8.py", "test_other_dtypes.py"])
 def test_the_file_passes_on_the_emulated_device(file: str) -> None:
     run = emulated("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", f"tests/cuda/{file}")
     assert run.returncode == 0, run.stdout[-6000:] + run.stderr[-2000:]

@@ -53,6 +53,8 @@ class ndarray:  # noqa: N801 - CuPy's name
 
     def get(self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True) -> Any:
         """A host array of the contents, after the work of the stream (by default the current one)."""
+        if not self.flags.c_contiguous:  # a kernel makes a contiguous copy
+            refuse_float8(self)
         target = np.empty(self.shape, self.dtype, order if order in "CF" else "C") if out is None else out  # type: ignore[call-overload]
         copy_to_host(target, self._host, stream, blocking or out is None)
         return target
@@ -109,6 +111,21 @@ def checked_dtype(dtype: Any) -> np.dtype[Any]:
     return d
 
 
+def refuse_float8(*arrays: Any) -> None:
+    """Raise as CuPy does for kernels over 8-bit floats, which it can only hold and copy as a whole."""
+    for a in arrays:
+        d = getattr(a, "dtype", None)
+        if isinstance(d, np.dtype) and d.name.startswith("float8"):
+            raise ValueError(f"Unsupported dtype {d}")
+
+
+def refuse_copy(target: Any, source: Any) -> None:
+    """The same for a copy between host arrays of the device, unless all their bytes are in one order."""
+    same = isinstance(source, np.ndarray) and source.dtype == target.dtype and source.shape == target.shape
+    if not same or not (target.flags.c_contiguous and source.flags.c_contiguous):
+        refuse_float8(target, source)
+
+
 def view(host: Any, of: ndarray) -> ndarray:
     """A device array over a host view of the memory of `of`."""
     made = ndarray.__new__(ndarray)
@@ -153,6 +170,7 @@ def launch(compute: Callable[..., Any], *args: Any, out: Any = None, settled: bo
     """
     args, kwargs = as_host(args), as_host(list(kwargs.items()))
     named = dict(kwargs)  # type: ignore[arg-type]
+    refuse_float8(*args, *named.values(), *(a for given in args if isinstance(given, (list, tuple)) for a in given), out)
 
     def call(given: Any = args) -> Any:
         with np.errstate(all="ignore"):
@@ -209,7 +227,7 @@ def on_device(values: Any, filled: bool = True) -> ndarray:
 def copy_from_host(target: ndarray, source: Any, stream: Any = None) -> None:
     """Copy a host array to the device. Pageable memory is read before the call returns, pinned memory when the copy runs.
 
-    In a capture it is prohibited: CuPy copies through a buffer of its own, and queries an event that the capture recorded.
+    In a capture it is prohibited: CuPy copies through a separate buffer, and queries an event that the capture recorded.
     """
     kept = source if is_pinned(source) else np.array(source)
     queue = stream or streams.get_current_stream()

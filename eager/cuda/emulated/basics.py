@@ -6,7 +6,17 @@ from typing import Any
 import numpy as np
 
 from eager.cuda.emulated import memory, streams
-from eager.cuda.emulated.arrays import SCALARS, as_host, checked_dtype, copy_from_host, launch, ndarray, submit, view
+from eager.cuda.emulated.arrays import (
+    SCALARS,
+    as_host,
+    checked_dtype,
+    copy_from_host,
+    launch,
+    ndarray,
+    refuse_copy,
+    submit,
+    view,
+)
 from eager.cuda.emulated.ufuncs import BFLOAT16
 
 
@@ -74,6 +84,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = None) ->
         raise TypeError(f"Unsupported type {type(where)}")
     _check_broadcast(dst.shape, np.shape(as_host(src)))
     target, values, mask = dst._host, as_host(src), True if where is None else as_host(where)
+    refuse_copy(target, values)
     submit(lambda: np.copyto(target, np.array(values), casting="unsafe", where=mask))
 
 

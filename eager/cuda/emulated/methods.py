@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from eager.cuda.emulated import basics, streams
-from eager.cuda.emulated.arrays import as_host, checked_dtype, launch, ndarray, submit, view
+from eager.cuda.emulated.arrays import as_host, checked_dtype, launch, ndarray, refuse_copy, refuse_float8, submit, view
 from eager.cuda.emulated.functions import FUNCTIONS
 from eager.cuda.emulated.ufuncs import UFUNCS
 
@@ -70,6 +70,8 @@ def _setitem(self: ndarray, index: Any, value: Any) -> None:
     region = self._host[parts if _is_basic(parts) else _wrapped(parts, shape)]
     if np.broadcast_shapes(np.shape(region), np.shape(source)[max(0, np.ndim(source) - np.ndim(region)):]) != np.shape(region):
         raise ValueError(f"could not broadcast input array from shape {np.shape(source)} into shape {np.shape(region)}")
+    if np.ndim(source) == 0 or np.size(source) > 0:
+        refuse_copy(region, source)
     submit(write)
 
 
@@ -97,6 +99,7 @@ def _astype(self: ndarray, dtype: Any, order: str = "K", casting: str | None = N
     columns = order == "F" or (order in "KA" and self.flags.f_contiguous and not self.flags.c_contiguous)
     made = ndarray(self.shape, d, order="F" if columns else "C")
     source, target = self._host, made._host
+    refuse_copy(target, source)
     submit(lambda: np.copyto(target, source.real if source.dtype.kind == "c" and d.kind not in "cb" else source, casting="unsafe"))
     return made
 
@@ -111,6 +114,7 @@ def _fill(self: ndarray, value: Any) -> None:
             raise ValueError("non-scalar numpy.ndarray cannot be used for fill")
         value = value.item()
     target, source = self._host, as_host(value)
+    refuse_float8(target, source)
     submit(lambda: target.fill(source))
 
 

@@ -21,6 +21,7 @@ static const struct {
     ENTRY(primary_context, "cuDevicePrimaryCtxRetain"),
     ENTRY(get_context, "cuCtxGetCurrent"),
     ENTRY(set_context, "cuCtxSetCurrent"),
+    ENTRY(wait, "cuCtxSynchronize"),
     ENTRY(module_load, "cuModuleLoadData"),
     ENTRY(module_unload, "cuModuleUnload"),
     ENTRY(module_function, "cuModuleGetFunction"),

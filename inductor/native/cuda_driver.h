@@ -35,6 +35,7 @@ typedef struct {
     int (*primary_context)(void **context, int device);
     int (*get_context)(void **context);
     int (*set_context)(void *context);
+    int (*wait)(void); /* for all work of the context */
     int (*module_load)(void **module, const void *image);
     int (*module_unload)(void *module);
     int (*module_function)(void **function, void *module, const char *name);

@@ -233,12 +233,24 @@ void device_leave(const GraphObject *g, void *before)
         cuda_leave(before);
 }
 
+/* Waits for the kernels of which one has noted a failure: its other programs would note the failure again after it was raised. An error of
+ * the device itself appears at the next launch. */
+static void wait_for_notes(const GraphObject *g)
+{
+    if (!g->device->has_launches)
+        return;
+    void *before = cuda_enter_again(g->device->index);
+    cuda_driver()->wait();
+    cuda_leave(before);
+}
+
 int device_failed_check(GraphObject *g, int64_t *value)
 {
     int64_t *checks = g->device->checks;
     Py_ssize_t n = checks ? PyTuple_GET_SIZE(g->checks) : 0;
     for (Py_ssize_t i = 0; i < n; i++) {
         if (((volatile int64_t *)checks)[2 * i]) {
+            wait_for_notes(g);
             *value = checks[2 * i + 1];
             memset(checks, 0, sizeof(int64_t) * 2 * (size_t)n);
             return (int)i + 1;

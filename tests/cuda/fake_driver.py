@@ -315,6 +315,19 @@ def a_failed_check_is_raised_later(d: Driver) -> None:
     g(tensor(16))
 
 
+def a_failure_is_raised_once_though_its_kernel_runs_on(d: Driver) -> None:
+    _, f = kernel()
+    memory = np.zeros(2, np.int64)
+    g = graph((launch(f, (0, 0), (CHECKS, 0)),), (layout(16),), checks=((IndexError, "index {}", 0),), checks_at=memory.ctypes.data)
+    g(tensor(16))
+    memory[0] = 1  # the position, and the failures of the other programs, follow
+    d.library.fake_run_until_wait(ctypes.c_void_p(memory.ctypes.data))
+    with pytest.raises(IndexError, match="index 12"):
+        g(tensor(16))
+    d.library.cuCtxSynchronize()
+    g(tensor(16))
+
+
 def a_launch_costs_less_than_a_microsecond(d: Driver) -> None:
     _, f = kernel()
     x = tensor(16)
@@ -385,7 +398,7 @@ SCENARIOS = (
     an_input_that_moves_is_copied_for_the_recording, each_call_uploads_its_numbers_beside_a_recording,
     a_call_that_the_caller_records_gets_memory_and_numbers_of_its_own, a_call_of_another_thread_on_another_stream_shares_no_memory,
     only_numbers_on_the_cpu_are_uploaded, an_output_in_use_is_never_overwritten, errors_name_the_step,
-    a_failed_check_is_raised_later, a_launch_costs_less_than_a_microsecond,
+    a_failed_check_is_raised_later, a_failure_is_raised_once_though_its_kernel_runs_on, a_launch_costs_less_than_a_microsecond,
 )
 WITH_TRITON = (a_plan_from_disk_needs_no_compiler, a_timing_launches_a_candidate_between_events)  # fmt: skip
 

@@ -5,8 +5,10 @@ Constructors raise a RuntimeError with the reason if there is no GPU.
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakSet
 
 from eager.cuda.backend import backend, index_of, is_available
+from eager.tape import engine
 
 __all__ = ["Event", "Stream", "StreamContext", "current_stream", "default_stream", "is_current_stream_capturing", "set_stream", "stream"]
 
@@ -95,9 +97,42 @@ def default_stream(device: Any = None) -> Stream:
     return Stream(device, _stream=backend().xp.cuda.Stream.null)
 
 
+_used: WeakSet[Any] = WeakSet()  # streams that were current, and the default one
+_newest: dict[int, Any] = {}  # the latest of them, by handle: their work may not be done when the user drops them
+_HELD = 64  # most of these
+
+
+def _note(stream: Any) -> None:
+    """Note that a stream becomes current."""
+    if not _used:
+        _used.add(backend().xp.cuda.Stream.null)
+        engine.BEFORE[:] = [_join]
+    _used.add(stream)
+    _newest.pop(stream.ptr, None)
+    _newest[stream.ptr] = stream
+    if len(_newest) > _HELD:
+        del _newest[next(iter(_newest))]
+
+
+def _join() -> None:
+    """Let the current stream wait for the others, where the forward work of a backward pass may be.
+
+    torch runs each gradient formula on the stream of its forward op; here all of them run on the current stream. Captured work is left
+    alone: it must not wait for other work.
+    """
+    cuda = backend().xp.cuda
+    now, index = cuda.get_current_stream(), cuda.runtime.getDevice()
+    others = [s for s in _used if s != now and s.device_id in (-1, index)]
+    if others and not now.is_capturing():
+        for s in others:
+            if not s.is_capturing():
+                now.wait_event(s.record(cuda.Event(disable_timing=True)))
+
+
 def set_stream(stream: Stream | None) -> None:
     """Send new work to `stream`; does nothing for None."""
     if stream is not None:
+        _note(stream._stream)
         stream._stream.use()
 
 
@@ -109,6 +144,7 @@ class StreamContext:
 
     def __enter__(self) -> None:
         if self.stream is not None:
+            _note(self.stream._stream)
             self.stream._stream.__enter__()
 
     def __exit__(self, *exc: object) -> None:

@@ -17,6 +17,7 @@ from eager.tape.state import anomaly, per_thread
 
 TensorBase = _native.TensorBase
 Target = tuple[Node, int]
+BEFORE: list[Callable[[], None]] = []  # called before the first node of each pass that no other pass contains
 
 
 class GradientEdge(NamedTuple):
@@ -216,6 +217,8 @@ def _run(outputs: list[Any], grads: list[Any], retain: bool, create_graph: bool,
     if outermost:
         per_thread.callbacks = []
     try:
+        for prepare in BEFORE if outermost else ():
+            prepare()
         deliveries = []
         for y, g in zip(outputs, grads, strict=True):
             edge = _target(y)

@@ -212,6 +212,27 @@ def test_events_order_streams() -> None:
     assert (x + 1).tolist() == [6.0] * 4
 
 
+def _loss_on_a_stream(x: Any) -> Any:
+    s = torch.cuda.Stream()
+    s.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(s):
+        return (x * 2).exp().sum()
+
+
+def test_a_backward_pass_waits_for_the_stream_of_the_forward_pass() -> None:
+    x = torch.tensor([1.0, 2.0], device="cuda", requires_grad=True)
+    _loss_on_a_stream(x).backward()
+    y = torch.exp(2 * x.detach())
+    assert torch.equal(x.grad, 2 * y)
+    s = torch.cuda.Stream()
+    with torch.cuda.stream(torch.cuda.Stream()):
+        loss = (x * 3).sum() * y.sum()
+    with torch.cuda.stream(s):
+        (found,) = torch.autograd.grad(loss, x)
+    torch.cuda.current_stream().wait_stream(s)
+    assert torch.allclose(found, 3 * y.sum().expand(2))
+
+
 def test_events_measure_time() -> None:
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     start.record()

@@ -1,6 +1,7 @@
 """Device memory of the emulated device: host memory behind CuPy's pointers and pools.
 
-A block returns to its pool when the last pointer to it goes, and serves the next request of its size, with its old contents.
+A block returns to its pool when the last pointer to it goes, and serves the next request of its size on the stream that was current
+when it was first allocated, with its old contents.
 """
 from __future__ import annotations
 
@@ -93,12 +94,12 @@ class MemoryPool:
     """CuPy's pool: freed blocks are kept for reuse. Reports bytes in use and bytes held. With the pool, all its blocks are freed."""
 
     def __init__(self) -> None:
-        self._free: dict[int, list[Any]] = {}
-        self._in_use: dict[int, Any] = {}  # by address
+        self._free: dict[tuple[int, int], list[Any]] = {}  # by stream and bytes
+        self._in_use: dict[int, tuple[Any, int]] = {}  # blocks and their streams, by address
         self._used = self._total = self._limit = 0
 
     def __del__(self) -> None:
-        for block in self._in_use.values() if _lost is not None else ():  # None while the process ends
+        for block, _ in self._in_use.values() if _lost is not None else ():  # None while the process ends
             block.fill(0xFF)
             _lost.append(block)
 
@@ -108,11 +109,12 @@ class MemoryPool:
         if size == 0:
             return MemoryPointer(UnownedMemory(0, 0, None, 0), 0)
         rounded = -(-size // _GRANULE) * _GRANULE
-        kept = self._free.get(rounded)
+        stream = streams.get_current_stream().ptr
+        kept = self._free.get((stream, rounded))
         block = kept.pop() if kept else self._new(rounded)
         self._used += rounded
         made = PooledMemory(self, block, rounded)
-        self._in_use[made.ptr] = block
+        self._in_use[made.ptr] = block, stream
         return MemoryPointer(made, 0)
 
     def _new(self, size: int) -> Any:
@@ -130,9 +132,9 @@ class MemoryPool:
         return raw[start : start + size]
 
     def _give_back(self, address: int) -> None:
-        block = self._in_use.pop(address)
+        block, stream = self._in_use.pop(address)
         self._used -= block.nbytes
-        self._free.setdefault(block.nbytes, []).append(block)
+        self._free.setdefault((stream, block.nbytes), []).append(block)
 
     def used_bytes(self) -> int:
         return self._used
@@ -150,7 +152,7 @@ class MemoryPool:
         """Return the free blocks to the system. Work that is queued on them ends first: `cudaFree` waits for it."""
         if self._free:
             streams.synchronize_device()
-        self._total -= sum(size * len(blocks) for size, blocks in self._free.items())
+        self._total -= sum(size * len(blocks) for (_, size), blocks in self._free.items())
         self._free.clear()
 
     def set_limit(self, size: int | None = None, fraction: float | None = None) -> None:

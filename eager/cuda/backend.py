@@ -134,6 +134,8 @@ class _Backend:
         try:
             return self.xp.cuda.alloc(size)
         except self.xp.cuda.memory.OutOfMemoryError as error:
+            if self._wait_for_kept():
+                return self._allocate(size, index)
             free, total = self.xp.cuda.runtime.memGetInfo()
             pool = self.xp.get_default_memory_pool()
             limit = pool.get_limit()
@@ -183,6 +185,15 @@ class _Backend:
             return
         self.release_reached()
         self._kept[stream.record(self.xp.cuda.Event(disable_timing=True))] = value
+
+    def _wait_for_kept(self) -> bool:
+        """Release the values in use by queued work when that is done. False if no value is kept, or if the host cannot wait."""
+        if not self._kept or self.xp.cuda.get_current_stream().is_capturing():
+            return False
+        for event in list(self._kept):
+            event.synchronize()
+            self._kept.pop(event, None)
+        return True
 
     def release_reached(self) -> None:
         """Release the values whose work is done. Other threads, and finalizers, may call this and `keep_until_reached` meanwhile."""

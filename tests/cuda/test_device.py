@@ -178,6 +178,22 @@ def test_a_stream_that_is_recorded_twice_keeps_memory_once(monkeypatch: pytest.M
     assert len(kept) == 1
 
 
+def test_recorded_memory_is_waited_for_before_memory_is_exhausted() -> None:
+    pool, s = backend().xp.get_default_memory_pool(), torch.cuda.Stream()
+    torch.cuda.empty_cache()
+    x = torch.ones(1 << 20, device="cuda")
+    with torch.cuda.stream(s):
+        total = x.sum()
+    x.record_stream(s)
+    del x
+    pool.set_limit(size=pool.total_bytes() + (1 << 20))
+    try:
+        y = torch.zeros(1 << 20, device="cuda")
+    finally:
+        pool.set_limit(size=0)
+    assert total.item() == 1 << 20 and y.sum().item() == 0
+
+
 # -- streams ----------------------------------------------------------------------------------------------------------
 def test_work_of_a_stream_runs_late_without_synchronisation() -> None:
     s = torch.cuda.Stream()

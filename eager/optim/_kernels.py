@@ -16,7 +16,6 @@ from eager._tensor.tensor import Tensor
 from eager.compiler import is_compiling
 
 BLOCK = 16384
-_scratch: dict[Any, tuple[Any, Any]] = {}
 
 
 def runs_on_arrays(tensors: Sequence[Tensor]) -> bool:
@@ -30,21 +29,16 @@ def runs_on_arrays(tensors: Sequence[Tensor]) -> bool:
     return all(t.dtype is d and t.device.type == "cpu" and not t.is_fake and t._is_contiguous() for t in tensors)
 
 
-def _buffers(d: Any, n: int) -> tuple[Any, Any]:
-    found = _scratch.get(d)
-    if found is None:
-        found = _scratch[d] = (np.empty(BLOCK, d), np.empty(BLOCK, d))
-    return found[0][:n], found[1][:n]
-
-
 def in_blocks(rule: Callable[..., None], tensors: Sequence[Tensor], written: int, *settings: Any) -> None:
     """Run `rule(*slices, scratch, scratch, *settings)` block by block; the rule writes the first `written` tensors."""
     arrays = [t._array.reshape(-1) for t in tensors]
     n = arrays[0].size
+    # Of this call alone: numpy releases the lock of the interpreter, so that a step of another thread may run meanwhile.
+    scratch = [np.empty(min(n, BLOCK), arrays[0].dtype) for _ in range(2)]
     with np.errstate(all="ignore"):
         for at in range(0, n, BLOCK):
             end = min(at + BLOCK, n)
-            rule(*[a[at:end] for a in arrays], *_buffers(arrays[0].dtype, end - at), *settings)
+            rule(*[a[at:end] for a in arrays], *[s[: end - at] for s in scratch], *settings)
     for t in tensors[:written]:
         t._bump_version()
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from eager import _native
 from eager.base.hooks import RemovableHandle, add_hook
+from eager.base.locks import new_lock
 from eager.base.spec import TensorSpec, contiguous_strides, is_dense, spec_of
 from eager.tape.state import anomaly, per_thread
 
@@ -251,17 +252,26 @@ class AccumulateGrad(Node):
         return ()
 
 
+_LOCKS = tuple([new_lock() for _ in range(64)])  # of leaves, by address: backward passes of several threads may share a leaf
+
+
 def add_gradient(t: Any, g: Any) -> None:
     """Add `g` to `t.grad`: in place, unless gradients of gradients are recorded."""
-    old = t._grad
-    if g.is_sparse or (old is not None and old.is_sparse):
-        t._grad = g if old is None else g + old if old.is_sparse else old + g  # dense + sparse is dense: see `eager.sparse`
-    elif old is None:
-        t._grad = first_gradient(g, t)
-    elif _native.grad_enabled():
-        t._grad = old + g
-    else:
-        old.add_(g)
+    with _LOCKS[id(t) >> 7 & 63]:
+        old = t._grad
+        if old is None and not g.is_sparse:
+            first = first_gradient(g, t)
+            # The engine stores a first gradient without the lock. No other thread runs between a test and the store behind it.
+            if t._grad is None:
+                t._grad = first
+                return
+            old = t._grad
+        if g.is_sparse or (old is not None and old.is_sparse):
+            t._grad = g if old is None else g + old if old.is_sparse else old + g  # dense + sparse is dense: see `eager.sparse`
+        elif _native.grad_enabled():
+            t._grad = old + g
+        else:
+            old.add_(g)
 
 
 # The engine's list and the frame of `AccumulateGrad.apply` (or two references of the engine, where it calls `add_gradient`

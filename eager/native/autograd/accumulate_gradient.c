@@ -5,6 +5,7 @@
 KERNEL_FILE
 #include "autograd/accumulate_gradient.h"
 #include "tensor/argument_reading.h"
+#include "tensor/memory_overlap.h"
 
 #define ADD_PART(S, T)                                                                                      \
     CLONES static void add_line_##S(T *to, int64_t step_to, const T *from, int64_t step_from, int64_t n)    \
@@ -36,19 +37,42 @@ static TensorObject *writable_gradient(PyObject *o)
     return t && Py_TYPE(t) == g_tensor_class && tensor_sole_owner(t, 1) && is_row_major(t) ? t : NULL;
 }
 
+/* The gradient as a tensor that can be added to `to` element by element; NULL if it has another class, dtype or layout. */
+static const TensorObject *alike(const TensorObject *to, PyObject *gradient)
+{
+    const TensorObject *from = float_tensor(gradient);
+    return from && Py_TYPE(from) == g_tensor_class && code_of(from) == code_of(to) && is_row_major(from) &&
+                   same_sizes(from, tensor_sizes(to), tensor_ndim(to))
+               ? from
+               : NULL;
+}
+
+static void add_whole(TensorObject *to, const TensorObject *from)
+{
+    const int64_t count = tensor_count(to);
+    if (!count) return;
+    if (code_of(to) == EAGER_FLOAT64) add_line_f64((double *)to->data, 1, (const double *)from->data, 1, count);
+    else add_line_f32((float *)to->data, 1, (const float *)from->data, 1, count);
+    storage_written(to->storage);
+}
+
 bool gradient_add(PyObject *sum, PyObject *gradient)
 {
     TensorObject *to = tls_grad_disabled && !tls_mode_depth ? writable_gradient(sum) : NULL;
-    const TensorObject *from = to ? float_tensor(gradient) : NULL;
-    if (!from || Py_TYPE(from) != g_tensor_class || code_of(from) != code_of(to) || !same_sizes(from, tensor_sizes(to), tensor_ndim(to)) ||
-        !is_row_major(from))
+    const TensorObject *from = to ? alike(to, gradient) : NULL;
+    if (from) add_whole(to, from);
+    return from != NULL;
+}
+
+bool gradient_add_to_leaf(PyObject *sum, PyObject *gradient)
+{
+    TensorObject *to = tls_grad_disabled && !tls_mode_depth ? float_tensor(sum) : NULL;
+    if (!to || Py_TYPE(to) != g_tensor_class || to->grad_fn || to->autograd || to->meta & (EAGER_REQUIRES_GRAD | EAGER_FAKE | EAGER_INFERENCE) ||
+        !is_row_major(to) || tensor_count(to) >= PARALLEL_ELEMENTS)
         return false;
-    if (tensor_count(to)) {
-        const int64_t count = tensor_count(to);
-        if (code_of(to) == EAGER_FLOAT64) add_line_f64((double *)to->data, 1, (const double *)from->data, 1, count);
-        else add_line_f32((float *)to->data, 1, (const float *)from->data, 1, count);
-        storage_written(to->storage);
-    }
+    const TensorObject *from = alike(to, gradient);
+    if (!from || to->storage->owner || from->storage->owner || same_allocation(to, from)) return false;
+    add_whole(to, from);
     return true;
 }
 

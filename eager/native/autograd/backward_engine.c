@@ -193,6 +193,7 @@ static void release(PyObject *node)
 {
     PyObject *parts[] = {field(node, node_at[N_SAVED]), field(node, node_at[N_KEPT])};
     bool holds = false;
+    if (!PyTuple_Check(parts[0]) || !PyTuple_Check(parts[1])) return; /* another thread has released the node during this step */
     for (int p = 0; p < 2; p++)
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts[p]); i++)
             holds = holds || Py_IS_TYPE(PyTuple_GET_ITEM(parts[p], i), g_saved_class);
@@ -222,10 +223,14 @@ static PyObject *op_step(PyObject *node, PyObject *g, const bool *needed, bool r
         return NULL;
     PyObject *dtype = field(PyList_GET_ITEM(specs, 0), spec_at[P_DTYPE]);
     if (dtype == g_dtypes[EAGER_COMPLEX64] || dtype == g_dtypes[EAGER_COMPLEX128] || !((OpBase *)op)->plain) return NULL;
+    Py_INCREF(saved); /* formulas run Python code, during which another thread may release the node */
+    Py_INCREF(kept);
     PyObject *rules = rules_of((OpBase *)op), *args = rules ? unpack_all(saved) : NULL, *outputs = args ? unpack_all(kept) : NULL;
     PyObject *out = outputs ? plain_gradients(rules, g, args, outputs, needed) : NULL;
     Py_XDECREF(args);
     Py_XDECREF(outputs);
+    Py_DECREF(saved);
+    Py_DECREF(kept);
     if (out && !retain) release(node);
     return out;
 }
@@ -252,6 +257,7 @@ static int leaf_step(PyObject *node, PyObject *g)
         leaf->grad = Py_NewRef(g);
         return 1;
     }
+    if (leaf->grad && gradient_add_to_leaf(leaf->grad, g)) return 1;
     Py_INCREF(g); /* the number of references that `first_gradient` expects when Python does every step */
     PyObject *done = PyObject_CallFunctionObjArgs(add_gradient, (PyObject *)leaf, g, NULL);
     Py_DECREF(g);

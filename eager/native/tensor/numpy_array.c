@@ -73,7 +73,7 @@ PyObject *array_over(TensorObject *t)
         }
         PyObject *made = PyObject_CallOneArg(g_cuda_array_maker, (PyObject *)t);
         if (!made) return NULL;
-        t->array = Py_NewRef(made);
+        Py_XSETREF(t->array, Py_NewRef(made)); /* another thread may have stored one meanwhile */
         return made;
     }
     int ndim = tensor_ndim(t), code = EAGER_META_DTYPE(t->meta);

@@ -36,11 +36,14 @@ static int set_geometry(TensorObject *t, int ndim, const int64_t *sizes, const i
 
 static void set_storage(TensorObject *t, StorageObject *storage, int64_t offset)
 {
-    Py_INCREF(storage);
-    Py_XSETREF(t->storage, storage);
+    StorageObject *storage_before = t->storage;
+    PyObject *array_before = t->array;
+    t->storage = (StorageObject *)Py_NewRef((PyObject *)storage);
     t->offset = offset;
     t->data = storage->data ? storage->data + offset * g_itemsize[EAGER_META_DTYPE(t->meta)] : NULL;
-    Py_CLEAR(t->array);
+    t->array = NULL;
+    Py_XDECREF(array_before); /* last: the end of a storage may run Python code, which must not see memory that is freed */
+    Py_XDECREF(storage_before);
 }
 
 TensorObject *tensor_new(PyTypeObject *cls, StorageObject *storage, uint64_t meta, int ndim,

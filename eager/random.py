@@ -136,7 +136,7 @@ def go_back(places: list[tuple[Generator, int, int]]) -> None:
     One that was not used before restarts.
     """
     known = {id(g) for g, _, _ in places}
-    for g in _cuda_generators.values():
+    for g in list(_cuda_generators.values()):
         if id(g) not in known:
             g.manual_seed(g.initial_seed())
     for g, seed, offset in places:
@@ -147,7 +147,7 @@ def seed_cuda(seed: int) -> None:
     """Seed the default generators of all CUDA devices, including devices not used yet."""
     global _cuda_seed
     _cuda_seed = seed
-    for g in _cuda_generators.values():
+    for g in list(_cuda_generators.values()):  # a draw in another thread may add one
         g.manual_seed(seed)
 
 

@@ -119,7 +119,7 @@ def graph_functions() -> frozenset[int]:
     """ids of the public functions that become nodes when called with tensors."""
     found: set[int] = {id(op) for op in OPS.values()}
     for namespace in (eager, eager.nn.functional):
-        for name, fn in vars(namespace).items():
+        for name, fn in list(vars(namespace).items()):  # an import in another thread may add names
             if (name.startswith("_") and name not in _PRIVATE_IN_GRAPH) or name in _NOT_IN_GRAPH or isinstance(fn, type):
                 continue
             if isinstance(fn, Op) or (isinstance(fn, types.FunctionType) and is_own(fn.__code__)):

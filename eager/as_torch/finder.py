@@ -62,4 +62,4 @@ class TorchFinder(MetaPathFinder):
 
 def torch_modules() -> Iterator[str]:
     """The names in `sys.modules` that belong to an installed torch."""
-    return (name for name in sys.modules if name.partition(".")[0] in ("torch", "functorch"))
+    return (name for name in list(sys.modules) if name.partition(".")[0] in ("torch", "functorch"))

@@ -10,10 +10,9 @@ import itertools
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from threading import Lock
 from types import CodeType, FunctionType
 from typing import Any, Final, cast
-from weakref import WeakSet
+from weakref import ref
 
 from dynamo import _native
 from dynamo.bytecode.decode import CO_GENERATOR_LIKE
@@ -65,14 +64,13 @@ _MAX_RESTARTS: Final = 64
 _frame_numbers = itertools.count()
 
 
-_regions: Final[WeakSet[CompiledRegion]] = WeakSet()  # every region of the process
-_regions_lock: Final = Lock()
+_region_numbers = itertools.count()
+_regions: Final[dict[int, ref[CompiledRegion]]] = {}  # every region of the process, by number
 
 
 def all_regions() -> list[CompiledRegion]:
-    """A snapshot of the regions of the process. Other threads may add regions meanwhile."""
-    with _regions_lock:
-        return list(_regions)
+    """A snapshot of the regions of the process. Other threads, and finalizers, may add and drop regions meanwhile."""
+    return [region for known in list(_regions.values()) if (region := known()) is not None]
 
 
 class CompiledRegion:
@@ -88,8 +86,8 @@ class CompiledRegion:
         self._continuations: dict[Any, _native.Dispatcher] = {}
         self._frame_sites: dict[CodeType, Site] = {}
         self._function_sites: list[tuple[_native.CompiledFunction, Site]] = []
-        with _regions_lock:
-            _regions.add(self)
+        number = next(_region_numbers)
+        _regions[number] = ref(self, lambda _: _regions.pop(number, None))
 
     # -- entries -----------------------------------------------------------------------------------------------
     def function(self, fn: Any, shown: CodeType | None = None) -> _native.CompiledFunction:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 import itertools
-import threading
 import weakref
 from collections.abc import Iterator
 from types import CodeType, FunctionType
@@ -29,6 +28,7 @@ from dynamo.python.finalizers import leads_to, value_end_is_visible
 from dynamo.report import causes
 from dynamo.report.errors import GiveUp, Restart
 from eager.base import thread_state
+from eager.base.locks import new_lock
 from eager.base.records import dataclass
 from fxir.ir.graph_module import GraphModule
 from fxir.symbols.shapes import AssumptionFailed
@@ -197,7 +197,7 @@ def _unwritten(cg: CodeGen) -> tuple[list[str], list[str]]:
 
 
 # -- the function ---------------------------------------------------------------------------------------------------
-_PARSING: Final = threading.Lock()
+_PARSING: Final = new_lock()
 
 
 def _parsed(text: str) -> ast.Module:

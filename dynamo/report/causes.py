@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import linecache
 import traceback
-from threading import Lock, local
+from threading import local
 from typing import Final
 
 from eager.base import logs
@@ -182,8 +182,7 @@ def forbid(error: bool | None) -> bool | None:
     return before
 
 
-_seen: set[tuple[str, int, str]] = set()
-_seen_lock = Lock()
+_seen: dict[tuple[str, int, str], object] = {}  # by site and cause: the mark of the first report
 
 
 def report(record: BreakRecord) -> None:
@@ -191,14 +190,11 @@ def report(record: BreakRecord) -> None:
     if not LOG.enabled:
         return
     key = (record.file, record.line, record.cause.id)
-    with _seen_lock:
-        if key in _seen:
-            return
-        _seen.add(key)
-    LOG.log(record.describe())
+    mark = object()
+    if _seen.setdefault(key, mark) is mark:
+        LOG.log(record.describe())
 
 
 def forget_sites() -> None:
     """Let every site report again (after `reset()`)."""
-    with _seen_lock:
-        _seen.clear()
+    _seen.clear()

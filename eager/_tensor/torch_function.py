@@ -19,6 +19,7 @@ from typing import Any, Final
 from eager import _native
 from eager._tensor.tensor import Tensor
 from eager.base import thread_state
+from eager.base.locks import new_lock
 from eager.base.tracebacks import with_handler
 from eager.optable.table import Op
 from eager.tape import engine
@@ -212,7 +213,7 @@ def _asking(original: Any, fn: Any) -> Callable[..., Any]:
 def _intercept_attributes(cls: type) -> None:
     """Make the attributes and C methods that `cls` inherits from Tensor call the handler of `cls`."""
     for base in (Tensor, TensorBase):
-        for name, raw in vars(base).items():
+        for name, raw in list(vars(base).items()):
             if name.startswith("_") or inspect.getattr_static(cls, name) is not raw:
                 continue
             if isinstance(raw, types.MethodDescriptorType):
@@ -242,7 +243,7 @@ _NEVER: Final = frozenset(
     "get_num_threads inference_mode is_grad_enabled set_grad_enabled gradcheck gradgradcheck".split()
 )
 _COMPUTES: Final = (engine._run,)  # a backward pass, which no handler intercepts
-_lock = threading.Lock()
+_lock = new_lock()
 _active = False
 
 
@@ -258,10 +259,10 @@ def set_namespaces(namespaces: Callable[[], Mapping[str, Mapping[str, Any]]]) ->
 def public_functions() -> Iterator[tuple[str, str, Any]]:
     """(namespace, name, function) of each public function that the active protocol intercepts; methods under `eager.Tensor`."""
     for namespace, functions in _namespaces().items():
-        for name, fn in functions.items():
+        for name, fn in list(functions.items()):  # an import in another thread may add names
             if not name.startswith("_") and name not in _NEVER and isinstance(fn, (types.FunctionType, Op)):
                 yield namespace, name, fn
-    for name, fn in vars(Tensor).items():
+    for name, fn in list(vars(Tensor).items()):
         wanted = name in _SPECIAL or not (name.startswith("_") or name in _NEVER)
         if wanted and isinstance(fn, (types.FunctionType, Op, type(vars(Tensor)["__mul__"]))):
             yield "eager.Tensor", name, fn

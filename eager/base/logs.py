@@ -20,7 +20,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from threading import Lock
 from typing import ClassVar, NamedTuple, TextIO, cast
 
 from eager.base import settings
@@ -261,8 +260,7 @@ def capture(*names: str) -> Iterator[list[Record]]:
             log.enabled = was
 
 
-_warned: set[str] = set()
-_warned_lock = Lock()
+_warned: dict[str, object] = {}  # by key: the mark of the call that saw it first
 
 
 def warn_once(key: str, message: str, *, component: str = "dynamo") -> bool:
@@ -275,16 +273,13 @@ def warn_once(key: str, message: str, *, component: str = "dynamo") -> bool:
 
 def first_time(key: str) -> bool:
     """Whether `key` is seen for the first time in this process (see `forget_warnings`)."""
-    with _warned_lock:
-        seen = key in _warned
-        _warned.add(key)
-    return not seen
+    mark = object()
+    return _warned.setdefault(key, mark) is mark
 
 
 def forget_warnings() -> None:
     """Let every message that is written once be written again (after `reset()`, and between tests)."""
-    with _warned_lock:
-        _warned.clear()
+    _warned.clear()
 
 
 # --------------------------------------------------------------------------- switching

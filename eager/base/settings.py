@@ -23,9 +23,9 @@ from contextlib import contextmanager
 from dataclasses import field, fields, replace
 from functools import partial
 from pathlib import Path
-from threading import RLock
 from typing import Any, Final, NamedTuple
 
+from eager.base.locks import new_lock
 from eager.base.records import dataclass
 
 __all__ = ["Description", "Settings", "assign", "current", "describe", "reload", "scope"]
@@ -351,7 +351,7 @@ def _read(environ: Mapping[str, str]) -> Settings:
     return Settings(**{name: _read_group(cls, environ) for name, cls in _GROUPS.items()})
 
 
-_lock = RLock()
+_lock = new_lock()
 _in_force: list[Settings] = [_read(os.environ)]  # one item: the environment's settings, with every open `scope` on top
 # () -> the settings in force. Not a function of Python: every stage of a compilation calls it.
 current: Final[Callable[[], Settings]] = partial(_in_force.__getitem__, 0)

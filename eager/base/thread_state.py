@@ -6,6 +6,7 @@ Zero: all off; odd: autocast is on. The meaning of the values is defined by the 
 """
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Hashable
 from functools import partial
@@ -17,7 +18,9 @@ SHIFT = 16  # bits below: the number of dispatch modes (see `eager.dispatch.call
 AUTOCAST = 1 << SHIFT
 MODES = AUTOCAST - 1
 
-_lock = threading.Lock()
+# A number gets its meaning before it can be found, since other threads read these without a lock. Of two threads that number one
+# value at the same time, both use the number that is found first.
+_new_words, _new_numbers = itertools.count(1), itertools.count(1)
 _words: dict[tuple[Hashable, Hashable, bool], int] = {(None, None, False): 0}  # (autocast, device, intercepting) -> word
 _values: dict[int, tuple[Any, Any, bool]] = {0: (None, None, False)}
 
@@ -30,7 +33,7 @@ class _State(threading.local):
 
 
 _state = _State()
-_autocasts: list[Hashable] = [None]  # every value that autocast had, by number
+_autocasts: dict[int, Hashable] = {0: None}  # every value that autocast had, by number
 _numbers: dict[Hashable, int] = {None: 0}
 _when_off: list[Callable[[], None]] = []
 
@@ -57,12 +60,9 @@ def number_of(value: Hashable) -> int:
     """The number that stands for a value of autocast in this process; 0 for None."""
     found = _numbers.get(value)
     if found is None:
-        with _lock:
-            found = _numbers.get(value)
-            if found is None:
-                found = len(_autocasts)
-                _autocasts.append(value)  # before the number is seen: other threads read both without the lock
-                _numbers[value] = found
+        number = next(_new_numbers)
+        _autocasts[number] = value
+        found = _numbers.setdefault(value, number)
     return found
 
 
@@ -107,12 +107,9 @@ def word() -> int:
     key = (_state.autocast, _state.device, _state.interceptors > 0)
     found = _words.get(key)
     if found is None:
-        with _lock:
-            found = _words.get(key)
-            if found is None:
-                found = 2 * len(_words) + (key[0] is not None)
-                _values[found] = key  # before the word is seen, as in `number_of`
-                _words[key] = found
+        number = 2 * next(_new_words) + (key[0] is not None)
+        _values[number] = key
+        found = _words.setdefault(key, number)
     return found
 
 

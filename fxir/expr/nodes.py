@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 import operator
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, TypeVar, Union
 from weakref import WeakValueDictionary
 
+from eager.base.locks import new_lock
 from eager.base.records import dataclass
 
 IntLike: TypeAlias = Union["Expr", int]
@@ -315,7 +315,7 @@ def mod_bounds(a: Expr, b: Expr) -> tuple[Bound, Bound]:
 
 # -- interning ---------------------------------------------------------------------------------------------------
 _table: WeakValueDictionary[tuple[Any, ...], Expr] = WeakValueDictionary()
-_lock = threading.Lock()
+_lock = new_lock()
 
 
 def intern(cls: type[E], fields: tuple[Any, ...]) -> E:
@@ -325,8 +325,8 @@ def intern(cls: type[E], fields: tuple[Any, ...]) -> E:
     if e is None:
         with _lock:
             e = _table.get(key)
-            if e is None:
-                e = _table[key] = cls(*fields)
+            if e is None:  # a finalizer that runs during the construction may build the same node: the first in the table stays
+                e = _table.setdefault(key, cls(*fields))
     found: E = e
     return found
 

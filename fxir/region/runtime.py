@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import itertools
 import math
-import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import field
 from typing import Any, Final, TypeAlias
 
 from eager import _native, random
 from eager._tensor.tensor import Tensor
 from eager.base import dtypes
+from eager.base.locks import new_lock
 from eager.base.records import dataclass
 from eager.base.spec import TensorSpec
 from eager.optable.memory import empty
@@ -118,7 +119,7 @@ class Backward:
     inside: Rerun | None = None
     draws: bool = False
     _runs: dict[int, tuple[Callable[..., Any], GradientPlaces]] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _lock: AbstractContextManager[Any] = field(default_factory=new_lock)
 
     def run(self, absent: int = 0) -> tuple[Callable[..., Any], GradientPlaces]:
         """The compiled backward graph without the `absent` tangents, and the places of the gradients."""

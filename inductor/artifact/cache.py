@@ -25,7 +25,6 @@ import json
 import os
 import shutil
 import tempfile
-import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -33,6 +32,7 @@ from pathlib import Path
 
 from eager.base import logs
 from eager.base import settings as _settings
+from eager.base.locks import new_lock
 from eager.base.records import dataclass
 from eager.startup.places import ROOT
 from inductor.artifact.format import ABI_VERSION, ArtifactPlan, SourceUnit
@@ -206,13 +206,11 @@ def _write_entry(
 # --------------------------------------------------------------------------- the cache
 
 _used: dict[tuple[Path, str], Key] = {}  # entries that this process has found or made, by cache folder and digest
-_used_lock = threading.Lock()
 
 
 def used_keys(folder: Path) -> list[Key]:
     """The keys of the entries in `folder` that this process has found or made, in the order of their first use."""
-    with _used_lock:
-        return [key for (place, _), key in _used.items() if place == folder]
+    return [key for (place, _), key in list(_used.items()) if place == folder]
 
 
 def nearest(key: Key, folders: Iterable[Path]) -> tuple[str, list[tuple[str, str, str]]] | None:
@@ -249,7 +247,7 @@ class Cache:
         self.limit_bytes = limit_bytes
         self.behind = behind
         self.readers = Readers(dir / "readers")
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._size_bytes: int | None = None  # estimate; None: not measured yet
 
     @property
@@ -294,8 +292,7 @@ class Cache:
     def _held(self, folder: Path, key: Key) -> Entry:
         entry = read_entry(folder, key)
         self.readers.hold(entry, key.digest)
-        with _used_lock:
-            _used[self.dir, key.digest] = key
+        _used[self.dir, key.digest] = key
         return entry
 
     def store(
@@ -511,7 +508,7 @@ def folder_bytes(folder: Path) -> int:
 # --------------------------------------------------------------------------- the one in use
 
 _temporary: Path | None = None
-_temporary_lock = threading.Lock()
+_temporary_lock = new_lock()
 
 
 def current() -> Cache:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import threading
 import time
 import weakref
 from collections import Counter
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from eager.base import logs
+from eager.base.locks import new_lock
 
 __all__ = ["Readers"]
 
@@ -128,7 +128,7 @@ class _Registration:
 
 
 _registrations: dict[Path, _Registration] = {}
-_registering = threading.Lock()
+_registering = new_lock()
 
 
 def _registration(folder: Path) -> _Registration:
@@ -140,8 +140,6 @@ def _registration(folder: Path) -> _Registration:
 
 
 def _after_fork() -> None:
-    global _registering
-    _registering = threading.Lock()
     for mine in _registrations.values():
         mine.leave_to_parent()
     _registrations.clear()

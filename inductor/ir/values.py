@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter
@@ -18,6 +17,7 @@ import numpy as np
 
 from eager.base import dtypes, float8
 from eager.base.dtypes import dtype
+from eager.base.locks import new_lock
 from fxir.expr import rules as E
 from inductor.ir.sizes import Size
 
@@ -111,7 +111,7 @@ class Op(Value):
 
 V = TypeVar("V", bound=Value)
 _table: WeakValueDictionary[tuple[Any, ...], Any] = WeakValueDictionary()
-_lock = threading.Lock()
+_lock = new_lock()
 _FIELDS: Final[dict[type[Value], tuple[str, ...]]] = {
     Const: ("value", "dtype"),
     Index: ("expr", "dtype"),
@@ -131,7 +131,7 @@ def _intern(cls: type[V], key: tuple[Any, ...], fields: tuple[Any, ...], childre
                     setattr(v, name, x)
                 v.children = children
                 _note_facts(v)
-                _table[key] = v
+                v = _table.setdefault(key, v)  # a finalizer that ran during the construction may have built the same value
     return v
 
 

@@ -97,42 +97,45 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., None],
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
-    lock = threading.Lock()
     if mode == "any":
-        state = {"pass": None}
+        last = _Pass()
 
         @functools.wraps(fn)
         def first(grad: Any) -> None:
-            with lock:
-                fresh = state["pass"] is not per_thread.callbacks
-                state["pass"] = per_thread.callbacks  # type: ignore[assignment]
-            if fresh:
+            if last.begins():
                 fn(grad)
 
         return _MultiHandle([t.register_hook(first) for t in tensors])
-    return _MultiHandle(_all_hooks(tensors, fn, lock))
+    return _MultiHandle(_all_hooks(tensors, fn))
 
 
-def _all_hooks(tensors: Sequence[Any], fn: Callable[..., None], lock: threading.Lock) -> list[RemovableHandle]:
+class _Pass(threading.local):
+    """The gradients of a hook in the backward pass that this thread runs. A pass runs in one thread."""
+
+    def __init__(self) -> None:
+        self.run: Any = None  # the list of callbacks of the pass: held, so that no later pass has a list at its address
+        self.grads: list[Any] = []
+        self.left: set[int] = set()  # the numbers of the tensors whose gradients are to come
+
+    def begins(self) -> bool:
+        """Whether the running pass began after the last call."""
+        before, self.run = self.run, per_thread.callbacks
+        return self.run is None or before is not self.run
+
+
+def _all_hooks(tensors: Sequence[Any], fn: Callable[..., None]) -> list[RemovableHandle]:
     """One hook per tensor; the last whose gradient comes in a backward pass calls `fn` with all."""
-    seen: dict[int, list[Any]] = {}
-    left: dict[int, set[int]] = {}
+    last = _Pass()
     edges = [get_gradient_edge(t) for t in tensors]
 
     def hook_for(i: int) -> Callable[[Any], None]:
         def hook(grad: Any) -> None:
-            run = id(per_thread.callbacks)
-            with lock:
-                if run not in seen:
-                    seen[run] = [None] * len(tensors)
-                    left[run] = _expected(edges)
-                seen[run][i] = grad
-                left[run].discard(i)
-                done = not left[run]
-                if done:
-                    del left[run]
-                    grads = seen.pop(run)
-            if done:
+            if last.begins():
+                last.grads, last.left = [None] * len(tensors), _expected(edges)
+            last.grads[i] = grad
+            last.left.discard(i)
+            if not last.left:
+                grads, last.grads, last.run = last.grads, [], None
                 fn(grads)
 
         return hook

@@ -53,12 +53,12 @@ def register_backend(
     """
     if not isinstance(name, str) or not callable(fn):
         raise TypeError(f"register_backend: got ({name!r}, {fn!r}); allowed: a str and a callable")
-    _registry[name] = fn
-    _checks.pop(name, None)
     if writes_at_end:
         setattr(fn, "writes_at_end", True)  # noqa: B010 - an attribute that a function's type does not declare
+    _checks.pop(name, None)
     if check_options is not None:
         _checks[name] = check_options
+    _registry[name] = fn  # last: other threads use the backend from now on
     return fn
 
 

@@ -101,8 +101,8 @@ class OpOverloadPacket(OperatorBase):
         if name.startswith("__") or name not in (self.__dict__.get("_declared") or ()):
             raise AttributeError(f"The underlying op of '{self}' has no overload name '{name}'")
         overload = OpOverload(self, name, *self._declared[name])
-        setattr(self, name, overload)
-        return overload
+        found: OpOverload = self.__dict__.setdefault(name, overload)  # another thread may have made one meanwhile
+        return found
 
     def overloads(self) -> list[str]:
         """The names of the overloads."""
@@ -167,9 +167,10 @@ class _OpNamespace(types.ModuleType):
         made = _packet(self.name, name)
         if made is None:
             raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
-        setattr(self, name, made)
-        self._dir.append(name)
-        return made
+        found: OperatorBase = self.__dict__.setdefault(name, made)  # another thread may have made one meanwhile
+        if found is made:
+            self._dir.append(name)
+        return found
 
     def __iter__(self) -> Iterator[str]:
         return iter(list(self._dir))
@@ -192,9 +193,10 @@ class _Ops(types.ModuleType):
         if name.startswith("__"):
             raise AttributeError(f"module 'torch.ops' has no attribute '{name}'")
         namespace = _OpNamespace(name)
-        setattr(self, name, namespace)
-        self._dir.append(name)
-        return namespace
+        found: _OpNamespace = self.__dict__.setdefault(name, namespace)  # another thread may have made one meanwhile
+        if found is namespace:
+            self._dir.append(name)
+        return found
 
     def __iter__(self) -> Iterator[str]:
         return iter(list(self._dir))

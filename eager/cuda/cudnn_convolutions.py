@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import field
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
@@ -124,15 +125,18 @@ class Convolutions:
 
     def _graph(self, key: _Key) -> _Graph | None:
         """The graph of a key; None if cuDNN does not support it, which is logged once."""
-        if key not in self._graphs:
-            if len(self._graphs) >= _KEPT:
-                self._graphs.pop(next(iter(self._graphs)))
-            try:
-                self._graphs[key] = self._built(key)
-            except (RuntimeError, ValueError, TypeError) as error:  # cuDNN's errors are RuntimeErrors
-                _LOG.log(f"cuDNN does not compute the {key.kind} convolution of {key.a.sizes} and {key.b.sizes}: {error}")
-                self._graphs[key] = None
-        return self._graphs[key]
+        if key in self._graphs:
+            with suppress(KeyError):  # another thread has dropped it meanwhile
+                return self._graphs[key]
+        made: _Graph | None = None
+        try:
+            made = self._built(key)
+        except (RuntimeError, ValueError, TypeError) as error:  # cuDNN's errors are RuntimeErrors
+            _LOG.log(f"cuDNN does not compute the {key.kind} convolution of {key.a.sizes} and {key.b.sizes}: {error}")
+        for oldest in list(self._graphs)[: max(0, len(self._graphs) + 1 - _KEPT)]:
+            self._graphs.pop(oldest, None)
+        self._graphs[key] = made
+        return made
 
     def _built(self, key: _Key) -> _Graph:
         """Raises: RuntimeError if cuDNN has no algorithm."""

@@ -87,7 +87,7 @@ class Winners(Mapping[Request, GemmChoice]):
         return choice
 
     def __iter__(self) -> Iterator[Request]:
-        return (r for r in self._requests if self._find(r) is not None)
+        return (r for r in list(self._requests) if self._find(r) is not None)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -75,9 +75,6 @@ def inductor(gm: GraphModule, example_inputs: Sequence[Any], options: CompileOpt
     return aot_compile(gm, example_inputs, compile_by_device, options, KEPT, passes)
 
 
-register_backend("inductor", inductor, check_options, writes_at_end=True)
-
-
 def compile_by_device(graph: Graph, kind: GraphKind, options: CompileOptions) -> Callable[..., Any]:
     """`compile_graph`, also for graphs over the CPU and a CUDA device: see `inductor.driver.device_parts`.
 
@@ -432,3 +429,7 @@ def _dump(graph: Graph, kind: GraphKind, key: Key, entry: Entry) -> None:
 
 
 BACKEND_NAMES[compile_by_device] = "inductor"
+
+
+# Last: other threads find the backend by its name from now on, and need all functions of this module.
+register_backend("inductor", inductor, check_options, writes_at_end=True)

@@ -32,7 +32,7 @@ class StoredWinners(Generic[T]):
         candidate: finds the candidate that a stored record describes. prefix: of the file's name.
         """
         if key not in self._known:
-            self._known[key] = self._read(key, candidate, prefix)
+            self._known.setdefault(key, self._read(key, candidate, prefix))  # another thread may have stored a winner meanwhile
         return self._known[key]
 
     def remember(self, key: str, winner: T, record: Mapping[str, Any], prefix: str = "") -> None:

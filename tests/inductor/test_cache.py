@@ -279,7 +279,7 @@ with _settings.scope(cache_enabled=False):
     assert folder.is_dir(), "the child removed its parent's folder"
     print(folder)
 """
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() and not Path(done.stdout.strip()).exists()
 

@@ -195,10 +195,17 @@ def test_truncated_object_file_is_compiled_again(tmp_path: Path) -> None:
 
 
 def test_flags_of_an_ordinary_kernel_keep_its_compilation_short(tmp_path: Path) -> None:
-    """The promise is 50 ms; the bound here leaves room for a loaded machine, not for an #include of the STL."""
-    tools = toolchain.toolchain()
-    best = min(build([affine_source(8)], tmp_path / f"{i}.so", tools) for i in range(3))
-    assert best < 0.4
+    """The promise is 50 ms; the bound here leaves room for a loaded machine, not for an #include of the STL.
+
+    The time of the compiler on a CPU: other processes do not count.
+    """
+    tools, times_s = toolchain.toolchain(), []
+    for i in range(3):
+        before = os.times()
+        build([affine_source(8)], tmp_path / f"{i}.so", tools)
+        after = os.times()
+        times_s.append(after.children_user + after.children_system - before.children_user - before.children_system)
+    assert 0 < min(times_s) < 0.4
 
 
 def test_unit_may_prefer_narrower_vectors() -> None:

@@ -700,13 +700,14 @@ print("done")
 
 
 def test_the_interpreter_ends_while_all_objects_live() -> None:
-    done = subprocess.run([sys.executable, "-c", LIVE_AT_EXIT], capture_output=True, text=True, timeout=60,
+    done = subprocess.run([sys.executable, "-c", LIVE_AT_EXIT], capture_output=True, text=True, timeout=300,
                           cwd=Path(_native.__file__).parent.parent)
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
 
 
 def test_bench_reports_nanoseconds() -> None:
     program = GuardProgram([tensor_guard(eager.zeros(2, 3, 4))], 1)
-    assert 0 < program.bench([eager.zeros(2, 3, 4)], 10_000) < 10_000
+    times_ns = [program.bench([eager.zeros(2, 3, 4)], 10_000) for _ in range(5)]
+    assert 0 < min(times_ns) < 10_000  # another process may run in the middle of one
     with pytest.raises(ValueError, match="guards must hold"):
         program.bench([1], 10)

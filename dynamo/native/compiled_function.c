@@ -31,12 +31,11 @@ static PyObject *run_original(CompiledObject *self, PyObject *const *args, size_
     return call_original(region, (PyObject *)self->fn, args, nargsf, kwnames);
 }
 
-/* The slots hold the arguments; this function fills the function slot. */
-static PyObject *compiled_dispatch(CompiledObject *self, SlotBuffer *buffer, PyObject *const *args, size_t nargsf,
+/* The first n slots hold the arguments; this function fills the function slot. */
+static PyObject *compiled_dispatch(CompiledObject *self, SlotBuffer *buffer, int n, PyObject *const *args, size_t nargsf,
                                    PyObject *kwnames)
 {
     PyObject **slots = buffer->slots, *fn = (PyObject *)self->fn;
-    int n = self->signature.n_slots;
     slots[n] = fn;
     EntryObject *entry = entry_table_find(&self->table, slots, n + 1, buffer->capacity);
     if (likely(entry != NULL)) {
@@ -69,14 +68,18 @@ static PyObject *compiled_vectorcall(PyObject *callable, PyObject *const *args, 
     PyObject *result;
     if (likely(self->signature.simple && nargs == n && !kwnames)) {
         for (int i = 0; i < n; i++) buffer.slots[i] = args[i];
-        result = compiled_dispatch(self, &buffer, args, nargsf, kwnames);
+        result = compiled_dispatch(self, &buffer, n, args, nargsf, kwnames);
     } else {
         BoundExtras extras = {NULL, NULL, NULL, NULL};
-        int bound = bind_arguments(&self->signature, self->fn, args, nargs, kwnames, buffer.slots, &extras);
+        /* A keyword of a subclass of str compares by Python code, which may give the function other code. */
+        Signature signature = self->signature;
+        PyObject *code = Py_NewRef(self->code);
+        int bound = bind_arguments(&signature, self->fn, args, nargs, kwnames, buffer.slots, &extras);
         /* Arguments that do not fit: the call of the function itself raises Python's TypeError. */
         result = bound < 0    ? NULL
                  : bound == 0 ? PyObject_Vectorcall((PyObject *)self->fn, args, nargsf, kwnames)
-                              : compiled_dispatch(self, &buffer, args, nargsf, kwnames);
+                              : compiled_dispatch(self, &buffer, n, args, nargsf, kwnames);
+        Py_DECREF(code);
         bound_extras_free(&extras);
     }
     slot_buffer_free(&buffer);
@@ -86,11 +89,14 @@ static PyObject *compiled_vectorcall(PyObject *callable, PyObject *const *args, 
 static PyObject *compiled_bind(CompiledObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
     if (self->fn->func_code != self->code) refresh_signature(self);
+    Signature signature = self->signature; /* as in a call */
     SlotBuffer buffer;
-    if (slot_buffer_init(&buffer, self->signature.n_slots) < 0) return NULL;
+    if (slot_buffer_init(&buffer, signature.n_slots) < 0) return NULL;
     BoundExtras extras = {NULL, NULL, NULL, NULL};
-    int bound = bind_arguments(&self->signature, self->fn, args, nargs, kwnames, buffer.slots, &extras);
-    PyObject *result = bound == 1 ? slots_tuple(buffer.slots, self->signature.n_slots) : NULL;
+    PyObject *code = Py_NewRef(self->code);
+    int bound = bind_arguments(&signature, self->fn, args, nargs, kwnames, buffer.slots, &extras);
+    Py_DECREF(code);
+    PyObject *result = bound == 1 ? slots_tuple(buffer.slots, signature.n_slots) : NULL;
     if (bound == 0)
         PyErr_Format(PyExc_TypeError, "%U(): the arguments do not fit the signature: %zd positional, keywords %R",
                      self->fn->func_qualname, nargs, kwnames ? kwnames : Py_None);

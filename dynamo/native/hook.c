@@ -22,11 +22,9 @@ static PyObject *call_frame_miss(PyThreadState *ts, PyObject *miss, PyCodeObject
     PyObject *tuple = slots_tuple(slots, n);
     if (tuple) {
         PyObject *args[4] = {NULL, (PyObject *)code, function, tuple};
-        Py_INCREF(miss);
         PyThreadState_EnterTracing(ts);
         outcome = target_call(miss, args + 1, 3);
         PyThreadState_LeaveTracing(ts);
-        Py_DECREF(miss);
         Py_DECREF(tuple);
     }
     if (outcome) PyErr_Restore(type, value, traceback);
@@ -139,8 +137,10 @@ static PyObject *hook_eval(PyThreadState *ts, Frame *frame, int throwflag)
     bool capture = t->mode == MODE_ON && stance == STANCE_DEFAULT;
     PyObject *miss = capture ? region_miss(region) : NULL;
     if (skipped || (!dispatcher && !miss)) return eval_as_it_is(ts, frame, throwflag);
-    Py_XINCREF(dispatcher);     /* the miss callback may drop it from the region */
+    Py_XINCREF(dispatcher);     /* checks and the miss callback run Python code, which may drop both from the region */
+    Py_XINCREF(miss);
     PyObject *result = run_replacement(ts, frame, code, dispatcher, miss, &plain);
+    Py_XDECREF(miss);
     Py_XDECREF(dispatcher);
     return plain ? eval_as_it_is(ts, frame, throwflag) : frame_dispose(ts, frame, result);
 }

@@ -110,8 +110,10 @@ class MemoryPool:
             return MemoryPointer(UnownedMemory(0, 0, None, 0), 0)
         rounded = -(-size // _GRANULE) * _GRANULE
         stream = streams.get_current_stream().ptr
-        kept = self._free.get((stream, rounded))
-        block = kept.pop() if kept else self._new(rounded)
+        block = None
+        with contextlib.suppress(KeyError, IndexError):  # no block of this size was freed, or another thread has taken the last one
+            block = self._free[stream, rounded].pop()
+        block = self._new(rounded) if block is None else block
         self._used += rounded
         made = PooledMemory(self, block, rounded)
         self._in_use[made.ptr] = block, stream
@@ -152,8 +154,8 @@ class MemoryPool:
         """Return the free blocks to the system. Work that is queued on them ends first: `cudaFree` waits for it."""
         if self._free:
             streams.synchronize_device()
-        self._total -= sum(size * len(blocks) for (_, size), blocks in self._free.items())
-        self._free.clear()
+        freed, self._free = self._free, {}  # blocks that come back meanwhile are kept
+        self._total -= sum(size * len(blocks) for (_, size), blocks in freed.items())
 
     def set_limit(self, size: int | None = None, fraction: float | None = None) -> None:
         """Let the pool hold at most `size` bytes, or a fraction of the device's memory; 0: no limit."""
@@ -189,7 +191,8 @@ class PinnedMemoryPool:
 
     def holds(self, address: int) -> bool:
         """Whether an address lies in page-locked memory."""
-        return any(b.ptr <= address < b.ptr + b.size() for b in self._blocks.values())
+        blocks = (known() for known in self._blocks.valuerefs())  # a list: another thread may add blocks
+        return any(b is not None and b.ptr <= address < b.ptr + b.size() for b in blocks)
 
     def free_all_blocks(self) -> None:
         """Nothing is kept."""

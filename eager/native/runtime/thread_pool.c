@@ -141,7 +141,7 @@ static void spawn_up_to(int workers)
 static void join_workers(void)
 {
     for (int spins = 0; spins < JOIN_SPINS; spins++) {
-        if (atomic_load_explicit(&pool.active, memory_order_acquire) == 0)
+        if (atomic_load(&pool.active) == 0) /* in one order with the store to `open`: see worker_main */
             return;
         RELAX();
     }

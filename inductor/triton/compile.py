@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from eager.base import settings
+from eager.base.locks import new_lock
 from eager.base.records import dataclass
 from inductor.runtime.triton_source import TritonUnavailable, jit_function, load_triton
 from inductor.triton.kernel import DESCRIPTOR_BYTES, TritonKernel
@@ -22,6 +23,7 @@ from inductor.triton.values import SIGNATURE
 
 __all__ = ["Cubin", "Resources", "TritonUnavailable", "compile_kernel", "instructions", "load_triton", "prepare", "resources"]
 
+_KNOBS: Final = new_lock()  # of Triton's settings, which all threads share: a block that overlaps another would keep its folder
 _REGISTERS: Final = 1 << 16  # of a multiprocessor
 _MOST_REGISTERS: Final = 255  # of a thread
 
@@ -102,7 +104,7 @@ def _spills(cubin: Cubin) -> bool:
 def _compiled(name: str, source: Any, target: Any, options: Mapping[str, Any]) -> tuple[Cubin, int]:
     """The machine code, and the bytes of global memory that each of its programs needs."""
     triton = load_triton()
-    with triton.knobs.cache.scope():
+    with _KNOBS, triton.knobs.cache.scope():
         triton.knobs.cache.dir = str(settings.current().cache.dir / "triton")
         made = triton.compile(source, target=target, options=options)
     cubin = Cubin(name, target.arch, made.asm["cubin"], made.asm["ptx"], int(made.metadata.shared), options["num_warps"])

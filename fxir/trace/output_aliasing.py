@@ -221,11 +221,14 @@ class _Planner:
             first = d.parent
             if first is source:
                 return tuple(reversed(steps))
-        if first.untyped_storage() is not source.untyped_storage() and _metadata(first) == _metadata(source):
-            return Step(data_of, (), True), *reversed(steps)  # `first` is source.data
-        if r.storage_offset() != source.storage_offset():
+        separate = first.untyped_storage() is not source.untyped_storage()  # `first` is the `data` of source or of a view of it
+        if separate and _metadata(first) == _metadata(source):
+            return Step(data_of, (), True), *reversed(steps)
+        seen = first if separate else r
+        if seen.storage_offset() != source.storage_offset():
             raise NotImplementedError("aot: a result is a view of another tensor without a recorded view op")
-        return (_step(OPS["as_strided"], (tuple(r.shape), tuple(r.stride()), None), source, r),)
+        view = _step(OPS["as_strided"], (tuple(seen.shape), tuple(seen.stride()), None), source, seen)
+        return (view, Step(data_of, (), True), *reversed(steps)) if separate else (view,)
 
 
 def data_of(t: Tensor) -> Tensor:

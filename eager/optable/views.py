@@ -337,7 +337,10 @@ def _as_strided_backward_meta(grad: Any, shape: Any, strides: Any, size: Any, st
 
 
 def _as_strided_backward(xp: Any, out: Any, g: Any, shape: Any, strides: Any, size: Any, stride: Any, offset: Any) -> None:
-    """Sum the cotangents of all elements of the view that share one element of the input."""
+    """Sum the cotangents of all elements of the view that share one place in memory.
+
+    If elements of the input share a place too, as in an expanded tensor, each receives an equal part of the sum.
+    """
 
     def positions(sizes: Sequence[int], steps: Sequence[int]) -> Any:
         at = xp.zeros((1,) * len(sizes), "i8")
@@ -350,6 +353,9 @@ def _as_strided_backward(xp: Any, out: Any, g: Any, shape: Any, strides: Any, si
     length = 1 + max(int(read.max()) if read.size else 0, int(own.max()) if own.size else 0)
     flat = xp.zeros(length, out.dtype)
     combine_at(xp, "add", flat, read.reshape(-1), g.reshape(-1))
+    sharers = xp.bincount(own.reshape(-1), minlength=length)
+    if own.size and int(sharers.max()) > 1:
+        flat = (flat / xp.maximum(sharers, 1)).astype(flat.dtype)
     xp.copyto(out, flat[own])
 
 

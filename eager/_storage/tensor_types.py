@@ -20,6 +20,7 @@ from eager.base.dtypes import dtype
 from eager.base.spec import TensorSpec
 from eager.functions import creation
 from eager.optable.memory import from_array
+from eager.optable.table import OPS
 
 UntypedStorage = _native.UntypedStorage
 
@@ -60,7 +61,7 @@ class tensortype(type):  # noqa: N801 - torch's name
             if not isinstance(first, cls):
                 raise TypeError(f"new(): expected a {cls.__module__}.{cls.__name__}, got a {first.type()}; convert it with "
                                 f"tensor.to({cls.dtype})")  # fmt: skip
-            return first.detach()
+            return OPS["alias"](first)
         if isinstance(first, (int, np.integer)) or type(first) is type(Tensor().shape):
             return creation.empty(*args, dtype=cls.dtype, device=where)
         if not isinstance(first, (Sequence, np.ndarray, range)):

@@ -88,7 +88,7 @@ class Tensor(_native.TensorBase):
 
     def __new__(cls, *args: Any, device: Any = None) -> Any:
         if len(args) == 1 and isinstance(args[0], Tensor):
-            made = args[0].detach()
+            made = OPS["alias"](args[0])
         elif len(args) == 1 and isinstance(args[0], (float, complex)):
             raise TypeError(f"new(): data must be a sequence (got {type(args[0]).__name__})")
         elif len(args) == 1 and not isinstance(args[0], (int, np.integer)) and not isinstance(args[0], Size):

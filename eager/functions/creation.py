@@ -560,7 +560,13 @@ def new_tensor(self: Any, data: Any, *, dtype: Any = None, device: Any = None, r
 
 @public(parsed=False)
 def new(self: Any, *args: Any) -> Tensor:
-    """A tensor of self's dtype and device: of a list or array, or of undefined contents for sizes (none: an empty tensor)."""
+    """A tensor of self's dtype and device: of a list or array, over the memory of a tensor of self's type, or of undefined
+    contents for sizes (none: an empty tensor).
+    """
+    if len(args) == 1 and isinstance(args[0], Tensor):
+        if args[0].type() != self.type():
+            raise TypeError(f"new(): expected a {self.type()}, got a {args[0].type()}; convert it with tensor.to({self.dtype})")
+        return OPS["alias"](args[0])
     if len(args) == 1 and isinstance(args[0], (list, np.ndarray)):
         return new_tensor(self, args[0])
     return empty(*(args or (0,)), dtype=self.dtype, device=self.device)

@@ -150,13 +150,18 @@ def split(tensor: Any, split_size_or_sections: Any = None, dim: int = 0, *, spli
         if split_size_or_sections is not None:
             raise TypeError("split() got multiple values for argument 'split_size'")
         split_size_or_sections = split_size
+    name = "SplitWithSizes" if isinstance(split_size_or_sections, (list, tuple)) else "Split"
+    return note_one_of_many(_split(tensor, split_size_or_sections, dim), name)
+
+
+def _split(tensor: Any, given: Any, dim: int) -> tuple[Any, ...]:
     if tensor.ndim == 0:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     d = normalize_dim(dim, tensor.ndim)
     n = tensor.shape[d]
-    if isinstance(split_size_or_sections, (list, tuple)):
-        return note_one_of_many(_split_sizes(tensor, [as_int(s) for s in split_size_or_sections], d), "SplitWithSizes")
-    size = as_int(split_size_or_sections)
+    if isinstance(given, (list, tuple)):
+        return _split_sizes(tensor, [as_int(s) for s in given], d)
+    size = as_int(given)
     if size < 0:
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
     if size == 0:
@@ -164,7 +169,7 @@ def split(tensor: Any, split_size_or_sections: Any = None, dim: int = 0, *, spli
             raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {n}")
         return (OPS["slice"](tensor, d, 0, 0, 1),)
     count = -(-n // size) if n else 1
-    return note_one_of_many(tuple(OPS["slice"](tensor, d, i * size, min((i + 1) * size, n), 1) for i in range(count)), "Split")
+    return tuple(OPS["slice"](tensor, d, i * size, min((i + 1) * size, n), 1) for i in range(count))
 
 
 def _split_sizes(tensor: Any, sizes: list[int], d: int) -> tuple[Any, ...]:
@@ -187,12 +192,22 @@ def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, .
 
 
 def unsafe_split(input: Any, split_size: Any, dim: int = 0) -> tuple[Any, ...]:  # noqa: A002
-    """`split`, by the name of torch's op whose parts may be written to."""
-    return split(input, split_size, dim)
+    """`split` into parts that may be written to."""
+    return _split(input, as_int(split_size), dim)
+
+
+def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:  # noqa: A002
+    """`split_with_sizes` into parts that may be written to."""
+    return _split(input, list(split_sizes), dim)
 
 
 def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:  # noqa: A002
     """At most `chunks` parts of one size along `dim`, the last one perhaps smaller."""
+    return note_one_of_many(unsafe_chunk(input, chunks, dim), "Split")
+
+
+def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:  # noqa: A002
+    """`chunk` into parts that may be written to."""
     if input.ndim == 0:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     if chunks <= 0:
@@ -200,7 +215,7 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:  # noqa: A0
     d = normalize_dim(dim, input.ndim)
     n = input.shape[d]
     size = -(-n // chunks)
-    return split(input, size, d) if size else _split_sizes(input, [0] * chunks, d)
+    return _split(input, size, d) if size else _split_sizes(input, [0] * chunks, d)
 
 
 def _one_of(who: str, *names: Any) -> Any:
@@ -347,8 +362,8 @@ FUNCTIONS: dict[str, Any] = {
     "cat": cat, "concat": cat, "concatenate": cat, "stack": stack, "hstack": hstack, "vstack": vstack,
     "row_stack": variant(vstack, name="row_stack"),
     "dstack": dstack, "column_stack": column_stack, "block_diag": block_diag, "split": split,
-    "split_with_sizes": split_with_sizes, "chunk": chunk, "unsafe_split": unsafe_split, "unsafe_chunk": chunk,
-    "unsafe_split_with_sizes": split_with_sizes, "tensor_split": tensor_split, "hsplit": _along("hsplit", 1, "h"),
+    "split_with_sizes": split_with_sizes, "chunk": chunk, "unsafe_split": unsafe_split, "unsafe_chunk": unsafe_chunk,
+    "unsafe_split_with_sizes": unsafe_split_with_sizes, "tensor_split": tensor_split, "hsplit": _along("hsplit", 1, "h"),
     "vsplit": _along("vsplit", 2, 0), "dsplit": _along("dsplit", 3, 2), "unbind": unbind, "meshgrid": meshgrid,
     "broadcast_tensors": broadcast_tensors, "broadcast_to": broadcast_to, "broadcast_shapes": broadcast_shapes_,
     "cartesian_prod": cartesian_prod, "combinations": combinations, "atleast_1d": atleast_1d, "atleast_2d": atleast_2d,

@@ -86,15 +86,11 @@ def is_complex(input: Any) -> bool:  # noqa: A002
     return bool(input.dtype.is_complex)
 
 
-def _adjoint(self: Any) -> Any:
-    if self.ndim < 2:
-        raise RuntimeError(f"tensor.mH is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor.")
-    return conj(self.transpose(-2, -1))
-
-
 def adjoint(input: Any) -> Any:  # noqa: A002
     """Matrices transposed and conjugated; a tensor of no dims conjugated."""
-    return conj(input) if input.ndim == 0 else _adjoint(input)
+    if input.ndim == 1:
+        raise RuntimeError("tensor.mH is only supported on matrices or batches of matrices. Got 1-D tensor.")
+    return conj(input.transpose(-2, -1) if input.ndim else input)
 
 
 FUNCTIONS: dict[str, Any] = {
@@ -108,5 +104,5 @@ METHODS: dict[str, Any] = {
     "sgn_": OPS["sgn_"], "conj_physical_": lambda self: self.copy_(conj(self)),
     **{name: fn for name, fn in FUNCTIONS.items() if name not in ("complex", "polar", "view_as_real", "view_as_complex", "is_complex",
                                                                   "real", "imag")},
-    "real": property(real), "imag": property(imag), "mH": property(_adjoint), "H": property(_adjoint),
+    "real": property(real), "imag": property(imag), "mH": property(adjoint), "H": property(adjoint),
 }  # fmt: skip

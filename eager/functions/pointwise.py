@@ -156,6 +156,8 @@ def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:  # noqa: A001
     if not isinstance(input, TensorBase):
         power = _power_of_number if is_number(input) else OPS["pow"]
         return _out(power(input, exponent), out, input, exponent)
+    if isinstance(exponent, bool) and input.dtype is dtypes.bool_:
+        return _out(OPS["bitwise_or"](input, not exponent), out, input)  # the only powers of bools that are bools
     if exponent is True:
         exponent = 1
     elif isinstance(exponent, int) if input.dtype.is_integral else input.dtype.itemsize == 2:

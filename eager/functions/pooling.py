@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from typing import Any
 
 from eager import _native
@@ -179,12 +180,10 @@ def _max_unpool(n: int) -> Any:
         size = tuple((m - 1) * s - 2 * p + k for m, s, p, k in zip(x.shape[2:], stride, padding, kernel, strict=True))
         if output_size is not None:
             size = _unpooled(size, stride, tuple(output_size))
-        total = 1
-        for m in size:
-            total *= m
         lead = tuple(x.shape[:2])
-        flat = OPS["full"]((*lead, total), 0, x.dtype, x.device)
-        y = OPS["scatter"](flat, 2, index.reshape(*lead, -1), x.reshape(*lead, -1)).reshape(*lead, *size)
+        rows = (*lead, math.prod(x.shape[2:]))
+        flat = OPS["full"]((*lead, math.prod(size)), 0, x.dtype, x.device)
+        y = OPS["scatter"](flat, 2, index.reshape(rows), x.reshape(rows)).reshape(*lead, *size)
         return _unbatched(in_suggested_format(y, x) if n == 2 else y, single)
 
     max_unpool.__name__ = max_unpool.__qualname__ = who

@@ -195,9 +195,9 @@ def _read(x: Any, positions: list[Any]) -> Any:
         inside = ok if inside is None else inside & ok
         at = OPS["clamp"](at, 0, n - 1)
         flat = at if flat is None else flat * n + at
-    index = OPS["to_dtype"](flat, dtypes.int64).reshape(b, 1, -1)
-    index = OPS["expand"](index, (b, c, index.shape[2]))
-    values = OPS["gather"](x.reshape(b, c, -1), 2, index).reshape(b, c, *points)
+    count = math.prod(points)
+    index = OPS["expand"](OPS["to_dtype"](flat, dtypes.int64).reshape(b, 1, count), (b, c, count))
+    values = OPS["gather"](x.reshape(b, c, math.prod(spatial)), 2, index).reshape(b, c, *points)
     return OPS["where"](OPS["unsqueeze"](inside, 1), values, 0)
 
 

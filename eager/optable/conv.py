@@ -176,7 +176,7 @@ def _forward(xp: Any, x: Any, weight: Any, stride: Any, padding: Any, dilation: 
     windows = _windows(xp, x, kernel, stride, dilation, out)
     result = xp.empty((n, groups, per, positions), x.dtype)
     for part in _chunks(n, c * math.prod(kernel) * positions * x.itemsize):
-        patches = windows[part].reshape(-1, groups, inner, positions)
+        patches = windows[part].reshape(len(result[part]), groups, inner, positions)
         matmul(xp, w, patches, result[part])
     return result.reshape(n, outputs, *out)
 

@@ -224,8 +224,8 @@ def _linear_input_vjp(g: Any, weight: Any, x_spec: SpecLike) -> Any:
 def _linear_weight_vjp(g: Any, x: Any, weight_spec: SpecLike) -> Any:
     if len(weight_spec.shape) == 1:
         return sum_to(OPS["unsqueeze"](g, g.ndim) * x, weight_spec.shape)
-    rows_g, rows_x = g.reshape(-1, g.shape[-1]), x.reshape(-1, x.shape[-1])
-    return OPS["mm"](transpose_last(rows_g), rows_x)
+    rows = math.prod(x.shape[:-1])
+    return OPS["mm"](transpose_last(g.reshape(rows, g.shape[-1])), x.reshape(rows, x.shape[-1]))
 
 
 LINEAR = declare("linear(Tensor x, Tensor weight, Tensor? bias=None) -> Tensor", Kind.COMPOSITE, float8=True, decompose=_linear,

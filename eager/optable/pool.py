@@ -339,7 +339,7 @@ def _adaptive_max(xp: Any, outs: Any, x: Any, size: Sequence[int]) -> None:
     for cell in np.ndindex(*size):
         part = tuple(slice(*bounds[i][j]) for i, j in enumerate(cell))
         window = x[(slice(None), slice(None), *part)]
-        flat = window.reshape(*window.shape[:2], -1)
+        flat = window.reshape(*window.shape[:2], math.prod(window.shape[2:]))
         at = flat.argmax(-1)
         values[(slice(None), slice(None), *cell)] = xp.take_along_axis(flat, at[..., None], -1)[..., 0]
         where = xp.unravel_index(at, window.shape[2:])

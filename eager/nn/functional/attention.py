@@ -140,10 +140,10 @@ def multi_head_attention_forward(
     else:
         q, k, v = _project(query, key, value, in_proj_weight, in_proj_bias)
     mask = None if mask is None else _mask_of_heads(mask, n, num_heads, t, key.shape[0])
-    q, k, v = (x.reshape(x.shape[0], n, num_heads, -1).permute(1, 2, 0, 3) for x in (q, k, v))  # (n, h, length, d)
+    q, k, v = (x.reshape(x.shape[0], n, num_heads, x.shape[2] // num_heads).permute(1, 2, 0, 3) for x in (q, k, v))  # (n, h, length, d)
     k, v, mask, padding = _extended(k, v, mask, padding, bias_k, bias_v, add_zero_attn, static_k, static_v)
     if padding is not None:
-        padding = padding.view(n, 1, 1, -1)
+        padding = padding.view(n, 1, 1, padding.shape[-1])
         mask = padding if mask is None else mask + padding
     p = dropout_p if training else 0.0
     scale = 1.0 / math.sqrt(e // num_heads)
@@ -184,7 +184,7 @@ def _mask_of_heads(mask: Tensor, n: int, heads: int, t: int, s: int) -> Tensor:
     if tuple(stacked.shape) not in {(1, t, s), (n * heads, t, s)}:
         allowed = (t, s) if mask.ndim == 2 else (n * heads, t, s)
         raise RuntimeError(f"The shape of the {mask.ndim}D attn_mask is {mask.shape}, but should be {allowed}.")
-    return stacked.view(n, heads, t, -1) if stacked.shape[0] != 1 else stacked.unsqueeze(0)
+    return stacked.view(n, heads, t, s) if stacked.shape[0] != 1 else stacked.unsqueeze(0)
 
 
 def _project(query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, ...]:

@@ -225,7 +225,7 @@ def _rows(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     if tuple(input.shape[:1]) + tuple(input.shape[2:]) != tuple(target.shape):
         raise RuntimeError(f"Expected target size {list(input.shape[:1] + input.shape[2:])}, got {list(target.shape)}")
     order = (0, *range(2, input.ndim), 1)
-    return with_gradient("rows", input, always=True).permute(*order).reshape(-1, input.shape[1]), target.reshape(-1)
+    return with_gradient("rows", input, always=True).permute(*order).reshape(target.numel(), input.shape[1]), target.reshape(-1)
 
 
 def _check_classes(rows: Tensor, target: Tensor, weight: Tensor | None) -> None:

@@ -97,9 +97,9 @@ def _expand(x: SpecLike, size: Sequence[int]) -> Geometry:
     if lead < 0:
         raise RuntimeError(f"expand({x.dtype}{list(x.shape)}, size={list(size)}): the number of sizes provided ({len(size)}) "
                            f"must be greater or equal to the number of dimensions in the tensor ({x.ndim})")  # fmt: skip
-    sizes, strides, old = [], [], x.stride()
-    for i, n in enumerate(size):
-        have = x.shape[i - lead] if i >= lead else 1
+    sizes, strides, old = list(size), [0] * len(size), x.stride()
+    for i in range(len(size) - 1, -1, -1):
+        n, have = size[i], x.shape[i - lead] if i >= lead else 1
         if n == -1:
             if i < lead:
                 raise RuntimeError(f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing "
@@ -110,8 +110,9 @@ def _expand(x: SpecLike, size: Sequence[int]) -> Geometry:
                                f"dimension {i}.  Target sizes: {list(size)}.  Tensor sizes: {list(x.shape)}")  # fmt: skip
         if n < 0:
             raise RuntimeError(f"expand: a negative size of {n} in {list(size)}; allowed: sizes of 0 or more, and -1")
-        sizes.append(n)
-        strides.append(old[i - lead] if i >= lead and have == n else 0)
+        sizes[i] = n
+        if have == n and x.ndim:  # a new dim of size 1 spans the dims behind it
+            strides[i] = old[i - lead] if i >= lead else sizes[i + 1] * strides[i + 1]
     return tuple(sizes), tuple(strides), _offset(x)
 
 

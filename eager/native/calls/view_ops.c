@@ -125,11 +125,12 @@ static bool expand_geometry(const TensorObject *x, PyObject *const *args, Geomet
     if (!exact_ints(args[1], g->sizes, &g->ndim)) return false;
     const int lead = g->ndim - tensor_ndim(x);
     if (lead < 0) return false;
-    for (int i = 0; i < g->ndim; i++) {
+    for (int i = g->ndim - 1; i >= 0; i--) {
         const int64_t have = i < lead ? 1 : tensor_sizes(x)[i - lead];
         if (g->sizes[i] == -1 && i >= lead) g->sizes[i] = have;
         if (g->sizes[i] < 0 || (have != g->sizes[i] && have != 1)) return false;
-        g->strides[i] = i >= lead && have == g->sizes[i] ? tensor_strides(x)[i - lead] : 0;
+        if (have != g->sizes[i] || !tensor_ndim(x)) g->strides[i] = 0;
+        else g->strides[i] = i >= lead ? tensor_strides(x)[i - lead] : g->sizes[i + 1] * g->strides[i + 1]; /* a new dim spans the dims behind it */
     }
     return true;
 }

@@ -87,6 +87,7 @@ class _Backend:
         self._kept: dict[Any, Any] = {}  # values in use by work that is queued, by the event after the work
         self.captured: list[list[Any]] = []  # by capture under way: values that the recorded work uses
         self._always: list[Any] = []  # the same of captures that others began
+        self.draws: dict[int, Any] = {}  # by thread that records a CUDA graph: the graph's draws from the default generator
         special = emulated.special_module() if self.is_emulated else importlib.import_module("cupyx.scipy.special")
         self.loop = loop_api.ArrayLoop(cupy, special)
         self.convolutions: Any = None  # None: cuDNN was not looked for yet; False: it is not installed

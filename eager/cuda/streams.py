@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 from weakref import WeakSet
 
+from eager.base.device import device
 from eager.cuda.backend import backend, index_of, is_available
 from eager.tape import engine
 
@@ -20,6 +21,11 @@ class Stream:
         self._index = index_of(device)
         with backend().xp.cuda.Device(self._index):
             self._stream = _stream if _stream is not None else backend().xp.cuda.Stream(non_blocking=True, priority=priority)
+
+    @property
+    def device(self) -> device:
+        """The device of the stream."""
+        return device("cuda", self._index)
 
     @property
     def cuda_stream(self) -> int:

@@ -26,6 +26,7 @@ Source: Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -35,26 +36,33 @@ from eager import _native
 from eager.base import dtypes
 from eager.base.device import memory_device
 from eager.base.spec import TensorSpec
+from eager.optable.memory import cuda_backend
 from eager.optable.registry import Kind
 from eager.optable.table import declare
 
 _M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
-_W0, _W1 = 0x9E3779B9, 0xBB67AE85
+_W0, _W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 _MASK = np.uint64(0xFFFFFFFF)
 
 
-def philox(xp: Any, seed: int, offset: int, count: int) -> Any:
-    """`count` blocks of four 32-bit words: shape (4, count), uint32. Counter of block i is offset + i."""
-    index = xp.arange(count, dtype=xp.uint64) + xp.uint64(offset)
-    c0, c1 = index & _MASK, index >> xp.uint64(32)
+def philox(xp: Any, seed: Any, offset: Any, count: int) -> Any:
+    """`count` blocks of four 32-bit words: shape (4, count), uint32. Counter of block i is offset + i.
+
+    seed, offset: ints, of which the lower 64 bits count, or uint64 arrays of one element.
+    """
+    def number(x: Any) -> Any:
+        return xp.uint64(x & 0xFFFFFFFFFFFFFFFF) if isinstance(x, int) else x
+
+    half = xp.uint64(32)
+    index = xp.arange(count, dtype=xp.uint64) + number(offset)
+    c0, c1 = index & _MASK, index >> half
     c2 = xp.zeros(count, xp.uint64)
     c3 = xp.zeros(count, xp.uint64)
-    k0, k1 = seed & 0xFFFFFFFF, (seed >> 32) & 0xFFFFFFFF
+    k0, k1 = number(seed) & _MASK, number(seed) >> half
     for _ in range(10):
         p0, p1 = _M0 * c0, _M1 * c2
-        c0, c1, c2, c3 = ((p1 >> xp.uint64(32)) ^ c1 ^ xp.uint64(k0), p1 & _MASK,
-                          (p0 >> xp.uint64(32)) ^ c3 ^ xp.uint64(k1), p0 & _MASK)  # fmt: skip
-        k0, k1 = (k0 + _W0) & 0xFFFFFFFF, (k1 + _W1) & 0xFFFFFFFF
+        c0, c1, c2, c3 = (p1 >> half) ^ c1 ^ k0, p1 & _MASK, (p0 >> half) ^ c3 ^ k1, p0 & _MASK
+        k0, k1 = (k0 + _W0) & _MASK, (k1 + _W1) & _MASK
     return xp.stack([c0, c1, c2, c3]).astype(xp.uint32)
 
 
@@ -71,17 +79,25 @@ def place_of(i: Any, words: int) -> tuple[Any, Any]:
     return i // (LANES * rows) * LANES + i % LANES, i // LANES % rows * words
 
 
-def draw_words(xp: Any, seed: int, offset: int, count: int, words: int) -> Any:
-    """The words of elements 0, 1, ... of a draw: shape (words, count), uint32. words: of an element, 1 or 2."""
+def draw_words(xp: Any, seed: Any, offset: Any, count: int, words: int) -> Any:
+    """The words of elements 0, 1, ... of a draw: shape (words, count), uint32. words: of an element, 1 or 2. Others as in `philox`."""
     rows = WORDS // words
     chunks = -(-count // (LANES * rows))
-    blocks = philox(xp, seed & 0xFFFFFFFFFFFFFFFF, offset, chunks * LANES).reshape(rows, words, chunks, LANES)
+    blocks = philox(xp, seed, offset, chunks * LANES).reshape(rows, words, chunks, LANES)
     return xp.moveaxis(blocks, (1, 2), (0, 1)).reshape(words, -1)[:, :count]
 
 
 def _words(xp: Any, state: Any, count: int, words: int) -> Any:
+    if is_recorded(xp):  # the state of a replay is on the device
+        key = state.view(xp.uint64)
+        return draw_words(xp, key[:1], key[1:], count, words)
     seed, offset = (int(v) for v in state.tolist())
     return draw_words(xp, seed, offset, count, words)
+
+
+def is_recorded(xp: Any) -> bool:
+    """Whether the work of the current stream is recorded into a CUDA graph: the host can then not read memory of the device."""
+    return xp is not np and bool(xp.cuda.get_current_stream().is_capturing())
 
 
 def _state_meta(n: int, device: Any) -> TensorSpec:
@@ -89,6 +105,12 @@ def _state_meta(n: int, device: Any) -> TensorSpec:
 
 
 def _state_kernel(xp: Any, out: Any, n: int, device: Any) -> None:
+    if is_recorded(xp):
+        draws = cuda_backend().draws.get(threading.get_ident())
+        if draws is None:
+            raise RuntimeError("the random numbers of a CUDA graph that torch.cuda.graph did not begin would be the same at each replay")
+        draws.write(out, n)
+        return
     seed, offset = _source(n, device)
     out[:] = xp.asarray(np.array([seed, offset], np.uint64).view(np.int64))
 

@@ -399,6 +399,40 @@ def test_a_remainder_by_a_number_can_be_recorded() -> None:
     assert y.tolist() == [2.0, 1.0, 0.0, 0.0] and z.tolist() == [-1.0, -2.0, 0.0, 0.0]
 
 
+def test_each_replay_draws_the_next_random_numbers() -> None:
+    x = torch.ones(1000, device="cuda")
+
+    def draw() -> tuple[torch.Tensor, ...]:
+        return (torch.rand(5, device="cuda"), torch.nn.functional.dropout(x, 0.5), torch.randn(3, 40, device="cuda", dtype=torch.float64),
+                torch.randint(0, 100, (7,), device="cuda"))  # fmt: skip
+
+    torch.cuda.manual_seed(3)
+    before = torch.cuda.get_rng_state()
+    g = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(g):
+        found = draw()
+    assert torch.equal(torch.cuda.get_rng_state(), before)
+    for seed in (3, 3, 2**64 - 1):
+        torch.cuda.manual_seed(seed)
+        wanted = [draw() for _ in range(3)]
+        torch.cuda.manual_seed(seed)
+        for w in wanted[:2]:
+            g.replay()
+            assert all(torch.equal(a, b) for a, b in zip(found, w, strict=True))
+        assert all(torch.equal(a, b) for a, b in zip(draw(), wanted[2], strict=True))
+
+
+def test_a_capture_that_others_begin_does_not_draw() -> None:
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        stream._stream.begin_capture()
+        try:
+            with pytest.raises(RuntimeError, match="would be the same at each replay"):
+                torch.rand(3, device="cuda")
+        finally:
+            stream._stream.end_capture()
+
+
 def test_a_graph_copies_from_pinned_memory_at_each_replay() -> None:
     x, y = torch.ones(4).pin_memory(), torch.full((4,), 2.0).pin_memory()
     g = torch.cuda.CUDAGraph()

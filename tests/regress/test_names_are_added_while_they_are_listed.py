@@ -24,7 +24,7 @@ def test_a_module_is_imported_while_the_functions_of_graphs_are_listed(monkeypat
         return is_own(code)
 
     monkeypatch.setattr(callees, "is_own", importing)
-    assert callees.graph_functions.__wrapped__() == callees.graph_functions()
+    assert id(eager.softmax) in callees.graph_functions.__wrapped__() and next(numbers) > 3
 
 
 def test_a_module_is_imported_while_the_modules_of_torch_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:

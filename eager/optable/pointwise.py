@@ -96,12 +96,19 @@ def _whole(compute: Rule) -> Rule:
     return kernel
 
 
+def _may_hold(xp: Any, condition: Any) -> bool:
+    """Whether a condition, a bool or an array, may hold for an element. The host does not wait for the elements of a device's array."""
+    return bool(np.any(condition)) if xp is np or isinstance(condition, (bool, np.bool_)) else True
+
+
 def _floor_divide(xp: Any, out: Any, x: Any, y: Any) -> None:
-    by_zero = xp.equal(xp.asarray(y), 0) if out.dtype.kind == "f" else xp.zeros((), bool)
-    if xp.any(by_zero):  # numpy has nan where the quotient is infinite
-        xp.copyto(out, xp.where(by_zero, xp.true_divide(x, y), xp.floor_divide(x, y)))
-    else:
+    by_zero = y == 0 if out.dtype.kind == "f" else False
+    if not _may_hold(xp, by_zero):
         xp.floor_divide(x, y, out=out)
+    elif isinstance(by_zero, (bool, np.bool_)):  # numpy has nan where the quotient is infinite
+        xp.true_divide(x, y, out=out)
+    else:
+        xp.copyto(out, xp.where(by_zero, xp.true_divide(x, y), xp.floor_divide(x, y)))
 
 
 def _run_remainder(xp: Any, out: Any, x: Any, y: Any) -> None:
@@ -178,9 +185,9 @@ def _run_pow(xp: Any, out: Any, x: Any, y: Any) -> None:
         return
     if out.dtype.kind == "f" and y.__class__ in (int, float):
         y = xp.full((1,) * x.ndim, y, out.dtype)  # numpy special-cases another list of exponents
-    elif out.dtype.kind == "f" and xp.any(root := xp.abs(y) == 0.5):  # numpy may take roots, of -0 and -inf too
+    elif out.dtype.kind == "f" and _may_hold(xp, root := abs(y) == 0.5):  # numpy may take roots, of -0 and -inf too
         x = xp.where(root & ((x == 0) | xp.isinf(x)), xp.abs(x), x)
-    if out.dtype.kind not in "iu" or not xp.any(xp.less(y, 0)):
+    if out.dtype.kind not in "iu" or not _may_hold(xp, y < 0):
         xp.power(x, y, out=out)
         return
     # integers to negative powers: 1 stays, -1 alternates, all else is truncated to zero

@@ -391,6 +391,22 @@ def test_a_synchronisation_in_a_capture_is_an_error() -> None:
     assert x.sum().item() == 4
 
 
+def test_quotients_and_powers_can_be_recorded() -> None:
+    x = torch.tensor([5.0, -5.0, 0.0, -0.0])
+    y, n = torch.tensor([0.5, 2.0, 0.0, 0.5]), torch.tensor([2, 1, -1, 3])
+
+    def compute(x: torch.Tensor, y: torch.Tensor, n: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x // 2.0, x // 0.0, x // y, 7.0 // y, x ** y, 2.0 ** x, x ** 0.5, n ** 2, n ** n, 2 ** n.abs()
+
+    inputs, g = [t.cuda() for t in (x, y, n)], torch.cuda.CUDAGraph()
+    with torch.cuda.graph(g):
+        found = compute(*inputs)
+    g.replay()
+    for a, b in zip(found, compute(x, y, n), strict=True):
+        np.testing.assert_array_equal(a.cpu().numpy(), b.numpy())
+        assert torch.equal(a.cpu().signbit() & ~b.isnan(), b.signbit() & ~b.isnan())
+
+
 def test_a_remainder_by_a_number_can_be_recorded() -> None:
     x, g = torch.tensor([5.0, -5.0, 0.0, 6.0], device="cuda"), torch.cuda.CUDAGraph()
     with torch.cuda.graph(g):

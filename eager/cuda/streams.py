@@ -5,7 +5,7 @@ Constructors raise a RuntimeError with the reason if there is no GPU.
 from __future__ import annotations
 
 from typing import Any
-from weakref import WeakSet
+from weakref import ref
 
 from eager.base.device import device
 from eager.cuda.backend import backend, index_of, is_available
@@ -103,7 +103,7 @@ def default_stream(device: Any = None) -> Stream:
     return Stream(device, _stream=backend().xp.cuda.Stream.null)
 
 
-_used: WeakSet[Any] = WeakSet()  # streams that were current, and the default one
+_used: dict[int, ref[Any]] = {}  # streams that were current, and the default one, by id; other threads may add some
 _newest: dict[int, Any] = {}  # the latest of them, by handle: their work may not be done when the user drops them
 _HELD = 64  # most of these
 
@@ -111,13 +111,19 @@ _HELD = 64  # most of these
 def _note(stream: Any) -> None:
     """Note that a stream becomes current."""
     if not _used:
-        _used.add(backend().xp.cuda.Stream.null)
+        _add(backend().xp.cuda.Stream.null)
         engine.BEFORE[:] = [_join]
-    _used.add(stream)
+    _add(stream)
     _newest.pop(stream.ptr, None)
     _newest[stream.ptr] = stream
-    if len(_newest) > _HELD:
-        del _newest[next(iter(_newest))]
+    for oldest in list(_newest)[:-_HELD]:
+        _newest.pop(oldest, None)
+
+
+def _add(stream: Any) -> None:
+    key = id(stream)
+    if key not in _used:
+        _used[key] = ref(stream, lambda _: _used.pop(key, None))
 
 
 def _join() -> None:
@@ -128,7 +134,8 @@ def _join() -> None:
     """
     cuda = backend().xp.cuda
     now, index = cuda.get_current_stream(), cuda.runtime.getDevice()
-    others = [s for s in _used if s != now and s.device_id in (-1, index)]
+    known = [s for held in list(_used.values()) if (s := held()) is not None]
+    others = [s for s in known if s != now and s.device_id in (-1, index)]
     if others and not now.is_capturing():
         for s in others:
             if not s.is_capturing():

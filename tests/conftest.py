@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,3 +62,12 @@ def _quiet_log() -> Iterator[None]:
 def cache_dir() -> Path:
     """The cache folder of this run."""
     return _CACHE
+
+
+@pytest.fixture
+def switches_often() -> Iterator[None]:
+    """Threads take turns after a microsecond each, so that races between them become likely."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)

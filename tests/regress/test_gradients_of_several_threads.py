@@ -4,7 +4,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,7 @@ from eager.tape import node
 THREADS = 4
 PASSES = 200
 
-
-@pytest.fixture(autouse=True)
-def _switch_often() -> Iterator[None]:
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
+pytestmark = pytest.mark.usefixtures("switches_often")
 
 
 @pytest.mark.parametrize("size", [3, 400_000])  # additions of many elements release the lock of the interpreter

@@ -1,8 +1,6 @@
 """Steps of optimizers in several threads at once: no step reads the scratch memory of another thread."""
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -13,13 +11,7 @@ THREADS = 4
 STEPS = 60
 SIZE = 40_000  # elements: numpy releases the lock of the interpreter in each operation
 
-
-@pytest.fixture(autouse=True)
-def _switch_often() -> Iterator[None]:
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
+pytestmark = pytest.mark.usefixtures("switches_often")
 
 
 def _train(k: int) -> torch.Tensor:

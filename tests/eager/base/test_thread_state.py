@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -14,13 +12,7 @@ from eager.base import thread_state
 THREADS = 8
 VALUES = 1000
 
-
-@pytest.fixture(autouse=True)
-def _switch_often() -> Iterator[None]:
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
+pytestmark = pytest.mark.usefixtures("switches_often")
 
 
 def test_a_number_stands_for_its_setting_as_soon_as_a_thread_sees_it() -> None:

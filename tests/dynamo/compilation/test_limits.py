@@ -36,7 +36,7 @@ def test_an_endless_recursion_ends_soon() -> None:
     started = time.process_time()
     with pytest.raises(RecursionError):
         torch.compile(forever, backend="eager")(torch.ones(3))
-    assert time.process_time() - started < 16  # 2 s, or 4 s on a loaded machine; 24 s while every region walked the whole traceback
+    assert time.process_time() - started < 8  # 24 s while every region walked the whole traceback
 
 
 def test_a_loop_over_many_rows_is_captured_with_a_warning(capfd: pytest.CaptureFixture[str]) -> None:
